@@ -26,7 +26,7 @@ from analytics.incidents import COLUMNS, FAILED_CALLS, OWN_LOOK, schema_of
 from analytics.storage import Storage
 from analytics.week_parts import WAITING_STATES, ByDay, Row
 from mendq.model.names import PROBE_QUEUE
-from mendq.model.tags import DRILL_QUEUE
+from mendq.model.tags import DRILL_QUEUE_PREFIX
 
 # The columns by which the rows of each table are sorted.
 _SORTED_BY: Mapping[str, tuple[str, ...]] = {
@@ -352,7 +352,7 @@ def _is_queue_of(account: Column, region: Column) -> Column:
 def _is_practice() -> Column:
     """Return a column that is true for drills, the probe's queue and operators' own calls."""
     queue_name = sf.substring_index(sf.col("queue_arn"), ":", -1)
-    is_own_queue = queue_name.startswith(DRILL_QUEUE) | (queue_name == PROBE_QUEUE)
+    is_own_queue = queue_name.startswith(DRILL_QUEUE_PREFIX) | (queue_name == PROBE_QUEUE)
     return is_own_queue | (sf.col("why") == OWN_LOOK)
 
 

@@ -19,7 +19,7 @@ from analytics.trail_file import UNRESOLVED
 from mendq.catalogue import UNKNOWN
 from mendq.model.case import State
 from mendq.model.names import PROBE_QUEUE
-from mendq.model.tags import DRILL_QUEUE
+from mendq.model.tags import DRILL_QUEUE_PREFIX
 
 MAXIMUM_CASES = 50
 MAXIMUM_CODES = 10
@@ -60,7 +60,7 @@ def list_rows(by_day: ByDay) -> list[Row]:
 def is_own_queue(queue_arn: str) -> bool:
     """Return True for a queue that Mendq made for a drill or for the probe."""
     name = queue_arn.rpartition(":")[2]
-    return name.startswith(DRILL_QUEUE) or name == PROBE_QUEUE
+    return name.startswith(DRILL_QUEUE_PREFIX) or name == PROBE_QUEUE
 
 
 def remove_own_incidents(incidents: ByDay) -> ByDay:

@@ -23,9 +23,9 @@ from mendq.model.prices import (
     DASHBOARD_MONTH,
     DATA_EVENT,
     METRIC_MONTH,
-    NOTED_ON,
     OPT_IN_EVENT,
-    REGION,
+    PRICE_REGION,
+    PRICES_NOTED_ON,
 )
 from tests.prove.scale import Month
 
@@ -125,4 +125,4 @@ def price_list() -> str:
         free_units = f"{price.free_units:,}" if price.free_units else "-"
         rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
     headings = "of what|price|given to each payer, a month"
-    return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(headings, rows)}"
+    return f"Of {PRICE_REGION}, noted {PRICES_NOTED_ON}.\n\n{table(headings, rows)}"

@@ -9,7 +9,7 @@ from msgspec import structs
 from functions.entry import ALWAYS_SENT_COUNTER, Event, LambdaInvocation, entry
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.model.settings import FULL, FollowUpSettings
+from mendq.model.settings import FULL_ALARMS, FollowUpSettings
 
 
 @entry(FollowUpSettings)
@@ -55,7 +55,7 @@ def send_metrics(
     times.
     """
     value_by_gauge = result.gauges(now, invocation.settings.limits)
-    invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL)
+    invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL_ALARMS)
     invocation.count({ALWAYS_SENT_COUNTER: 0, **result.counts()})
     for metric_name, seconds in result.seconds(now):
         invocation.measure(metric_name, seconds, "Seconds")

@@ -16,7 +16,12 @@ from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOGS, TABLES, Buckets
 from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name
-from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers_within
+from mendq.model.settings import (
+    DEFAULT_WORKER,
+    ORGANIZATION_SCOPE,
+    executors_within,
+    workers_within,
+)
 
 # This release has Spark 3.5.8; pyspark is pinned to the same version.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
@@ -64,7 +69,7 @@ class Nightly(Construct):
         super().__init__(scope, name)
         self._settings = settings
         self._buckets = buckets
-        self._reads_all_accounts = settings.nightly.scope == ORGANIZATION
+        self._reads_all_accounts = settings.nightly.scope == ORGANIZATION_SCOPE
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
@@ -212,7 +217,7 @@ def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplicat
         maximum_capacity={
             "cpu": f"{settings.maximum_vcpu} vCPU",
             "memory": f"{settings.maximum_memory_gb} GB",
-            "disk": f"{workers * WORKER.disk_gb} GB",
+            "disk": f"{workers * DEFAULT_WORKER.disk_gb} GB",
         },
         auto_start_configuration={"enabled": True},
         auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": IDLE_MINUTES},

@@ -8,7 +8,7 @@ from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from mendq.model.tags import MODE_TAG, OFF
+from mendq.model.tags import MODE_OFF, MODE_TAG
 
 # Id of the construct of a DLQ.
 DLQ = "Dlq"
@@ -27,7 +27,7 @@ def list_own_queue_arns(stack: Stack) -> list[str]:
 def tag_own_queues(stack: Stack) -> None:
     """Tag the queues of the stack as not managed, even if a prefix in the settings matches one."""
     for queue in _list_queues(stack):
-        Tags.of(queue).add(MODE_TAG, OFF)
+        Tags.of(queue).add(MODE_TAG, MODE_OFF)
 
 
 def _list_queues(stack: Stack) -> list[sqs.Queue]:

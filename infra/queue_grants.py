@@ -18,8 +18,8 @@ from mendq.model.facts import ReadAction, read_actions, scan_read_actions
 from mendq.model.mode import Mode
 from mendq.model.queue import FIFO, QUARANTINE_SUFFIX
 from mendq.model.steps import (
-    INTO_QUARANTINE,
-    STEPS,
+    SEND_TO_QUARANTINE_ACTION,
+    STEP_CLASSES,
     AttributeStep,
     CreateDlq,
     Owner,
@@ -27,7 +27,7 @@ from mendq.model.steps import (
     SetMessageRetention,
     write_actions,
 )
-from mendq.model.tags import MODE_TAG, ON
+from mendq.model.tags import MODE_TAG, REDRIVE_ON
 
 Statements = Iterator[iam.PolicyStatement]
 StepTypes = Collection[type[AttributeStep]]
@@ -84,13 +84,15 @@ _REDRIVE_ACTIONS = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
 
 def list_owned_steps(owner: Owner) -> StepTypes:
     """Return the types of the steps that a Lambda owns."""
-    return [step for step in STEPS if step.owner is owner]
+    return [step for step in STEP_CLASSES if step.owner is owner]
 
 
 def list_undoable_steps() -> StepTypes:
     """Return the step types, of all owners, that rollback undoes by writing an attribute."""
     return [
-        step for step in STEPS if not step.is_permanent and step.attribute not in MANUAL_ATTRIBUTES
+        step
+        for step in STEP_CLASSES
+        if not step.is_permanent and step.attribute not in MANUAL_ATTRIBUTES
     ]
 
 
@@ -108,7 +110,7 @@ def write_statements(stack: Stack, settings: DeploymentSettings, steps: StepType
     creations = sorted(write_actions(step for step in enabled if step.is_permanent))
     if creations and on_managed:
         yield _allow_creation(creations, queue_arn(stack, "*"))
-    yield _deny_other_tags(stack, sorted(write_actions(STEPS)))
+    yield _deny_other_tags(stack, sorted(write_actions(STEP_CLASSES)))
 
 
 def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements:
@@ -122,10 +124,13 @@ def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements
     if RedriveMessages in _enabled_steps(settings) and on_managed:
         yield from on_managed
         yield _allow_creation([_CREATE_ACTION], *_quarantine_arns(stack))
-        yield allow([INTO_QUARANTINE], *_quarantine_arns(stack))
+        yield allow([SEND_TO_QUARANTINE_ACTION], *_quarantine_arns(stack))
         yield allow_keys_through("sqs", stack, [READ, SEND])
     yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
-    redrive_is_off = {"Null": {_REDRIVE_TAG: "false"}, "StringNotEquals": {_REDRIVE_TAG: ON}}
+    redrive_is_off = {
+        "Null": {_REDRIVE_TAG: "false"},
+        "StringNotEquals": {_REDRIVE_TAG: REDRIVE_ON},
+    }
     yield deny(_REDRIVE_ACTIONS, queue_arn(stack, "*"), conditions=redrive_is_off)
 
 
@@ -181,12 +186,12 @@ def deny_own_queues(role: iam.Role, *, moves_messages: bool) -> None:
             action is denied on those, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
-    writes = write_actions(STEPS)
+    writes = write_actions(STEP_CLASSES)
     on_own_queues = writes.union(_REDRIVE_ACTIONS) if moves_messages else writes
     role.add_to_policy(deny(sorted(on_own_queues), *list_own_queue_arns(stack)))
     on_quarantines = writes.union(_REDRIVE_ACTIONS)
     if moves_messages:
-        on_quarantines -= {_CREATE_ACTION, INTO_QUARANTINE}
+        on_quarantines -= {_CREATE_ACTION, SEND_TO_QUARANTINE_ACTION}
     role.add_to_policy(deny(sorted(on_quarantines), *_quarantine_arns(stack)))
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import open_case_index
 from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name, role_name
-from mendq.model.settings import ORGANIZATION
+from mendq.model.settings import ORGANIZATION_SCOPE
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
 ORGANIZATION_RETAINED_DAYS = 400
@@ -82,7 +82,7 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     """
     overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
-    if settings.nightly.scope != ORGANIZATION or settings.organization is None:
+    if settings.nightly.scope != ORGANIZATION_SCOPE or settings.organization is None:
         return make_retained_bucket(scope, "Bucket", [overwritten], versioned=True)
     bucket = make_retained_bucket(
         scope,
@@ -154,7 +154,7 @@ def central_bucket(scope: Construct, settings: DeploymentSettings) -> s3.IBucket
 
     None if accounts share no tables: there is no organization, or its hub reads for all accounts.
     """
-    if settings.organization is None or settings.nightly.scope == ORGANIZATION:
+    if settings.organization is None or settings.nightly.scope == ORGANIZATION_SCOPE:
         return None
     if settings.is_hub:
         return _make_organization_bucket(scope, settings.organization)

@@ -14,7 +14,7 @@ from infra.own_queues import queue_arn
 from infra.roles import allow
 from infra.settings.deployment import TrailSettings
 from infra.storage import make_retained_bucket
-from mendq.model.tags import DRILL_QUEUE
+from mendq.model.tags import DRILL_QUEUE_PREFIX
 from mendq.probe.probe import QUEUE_NAME
 
 # A fixed name: the bucket's policy names the trail, and must exist before the trail.
@@ -87,7 +87,7 @@ def _event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str
         if settings.event_names:
             fields["eventName"] = {"equalTo": list(settings.event_names)}
         yield _event_selector("Calls to chosen queues", fields)
-    own_queues = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
+    own_queues = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE_PREFIX)]
     yield _event_selector("Mendq's own probe and drills", _queue_fields(own_queues))
     if settings.management_events:
         # A trail can filter management events by these fields, and not by eventName.

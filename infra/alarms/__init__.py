@@ -87,7 +87,7 @@ from infra.alarms.alarm import AlarmDescription, make_composite
 from infra.alarms.health import WatchedResources, list_watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
-from mendq.model.settings import FULL
+from mendq.model.settings import FULL_ALARMS
 
 _DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
 # Alarms that notify people directly.
@@ -117,7 +117,7 @@ class Alarms(Construct):
         self._topics = topics
         self._notifying: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
         parts = self._make_parts()
-        if settings.alarms == FULL:
+        if settings.alarms == FULL_ALARMS:
             self._add_all(watched, settings, parts)
         else:
             self._add_essential(watched, settings, parts)

@@ -27,7 +27,7 @@ from mendq.model.case import Severity
 from mendq.model.limits import Limits, Range, Timing
 from mendq.model.mode import Mode
 from mendq.model.names import DATA_EVENT_NAMES
-from mendq.model.settings import ACCOUNT, FULL, ORGANIZATION
+from mendq.model.settings import ACCOUNT_SCOPE, FULL_ALARMS, ORGANIZATION_SCOPE
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -100,7 +100,7 @@ _DOCS = text(
     "https://wiki.example.com/mendq/docs/*.md",
     ("^http://", "use https://"),
 )
-_ALARMS = text("full or essential", f"{FULL}|essential", FULL)
+_ALARMS = text("full or essential", f"{FULL_ALARMS}|essential", FULL_ALARMS)
 _TIME_ZONE = text("a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin")
 Mail = Annotated[str, text("an e-mail address", _MAIL, "sqs@example.com")]
 Subscribers = Annotated[
@@ -286,7 +286,9 @@ class NightlySettings:
     incidents, and no weekly report."""
     hour_utc: Hour = 2
     """The hour it starts."""
-    scope: Annotated[str, one_of("account or organization", (ACCOUNT, ORGANIZATION))] = ACCOUNT
+    scope: Annotated[
+        str, one_of("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
+    ] = ACCOUNT_SCOPE
     """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
     [every other stack](one-report.md#one-trail-for-all) goes without."""
     maximum_vcpu: Annotated[int, Range(4, 400)] = 16
@@ -384,7 +386,7 @@ class DeploymentSettings(ManagingSettings):
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""
-    alarms: Annotated[str, _ALARMS] = FULL
+    alarms: Annotated[str, _ALARMS] = FULL_ALARMS
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
@@ -398,11 +400,11 @@ class DeploymentSettings(ManagingSettings):
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several sections shows."""
         needs = {"nightly", "organization", "trail"}
-        if self.nightly.scope == ORGANIZATION and self.organization is None:
+        if self.nightly.scope == ORGANIZATION_SCOPE and self.organization is None:
             fault = "is organization although none is named"
             remedy = "say organization: {id, reportBucket, hub}, or account"
             yield Conflict(needs, "nightly.scope", fault, remedy)
-        if self.nightly.scope == ORGANIZATION and self.trail.create:
+        if self.nightly.scope == ORGANIZATION_SCOPE and self.trail.create:
             fault = "is organization although trail.create is true"
             remedy = "say trail.create: false and name the bucket of the organization's trail"
             yield Conflict(needs, "nightly.scope", fault, remedy)

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from mendq.model.limits import Range
-from mendq.model.mode import MODES, Mode
+from mendq.model.mode import MODE_BY_TEXT, Mode
 
 
 class Mistake(Struct, frozen=True):
@@ -101,7 +101,9 @@ _NUMBERS = {int: "whole number", float: "number"}
 # Bounds of types that need no annotation.
 _DEFAULT_BOUNDS = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
-    Mode: Meta(title="a mode", description="observe, propose or heal", extra={"names": MODES}),
+    Mode: Meta(
+        title="a mode", description="observe, propose or heal", extra={"names": MODE_BY_TEXT}
+    ),
 }
 # Stands for the value of a key that a JSON object has twice.
 _TWICE = "(there twice)"

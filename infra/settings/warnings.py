@@ -18,7 +18,7 @@ from infra.settings.reading import Mistake
 from mendq.model.mode import Mode
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
-from mendq.model.settings import ACCOUNT, ORGANIZATION
+from mendq.model.settings import ACCOUNT_SCOPE, ORGANIZATION_SCOPE
 
 
 def find_misplaced(
@@ -63,7 +63,7 @@ def _find_misplaced_bucket(
     if settings.trail.bucket is None or not settings.nightly.enabled:
         return
     readers = list(dict.fromkeys(regions))
-    if settings.organization and settings.nightly.scope == ORGANIZATION:
+    if settings.organization and settings.nightly.scope == ORGANIZATION_SCOPE:
         # Only the hub's job reads the trail that serves all accounts.
         hub_region = settings.organization.hub.region
         readers = [region for region in readers if region == hub_region]
@@ -217,7 +217,7 @@ def settings_of_stack(
     stack_settings = replace(settings, environments=environments)
     if settings.organization is None or stack_settings.is_hub:
         return stack_settings
-    runs_nightly = settings.nightly.enabled and settings.nightly.scope == ACCOUNT
+    runs_nightly = settings.nightly.enabled and settings.nightly.scope == ACCOUNT_SCOPE
     nightly = replace(settings.nightly, enabled=runs_nightly)
     report = settings.report
     if settings.is_hub:

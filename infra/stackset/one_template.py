@@ -30,7 +30,7 @@ from infra.stack import Code, MendqStack, Placement
 from infra.synthesis import new_app
 from infra.topics import Topic, Topics
 from mendq.model.consent import Consent
-from mendq.model.mode import MODES, Mode
+from mendq.model.mode import MODE_BY_TEXT, Mode
 
 REGION = "${AWS::Region}"
 ACCOUNT_ID = "${AWS::AccountId}"
@@ -168,7 +168,7 @@ class StackOfMany(MendqStack):
             self,
             name,
             description=description,
-            allowed_values=list(MODES),
+            allowed_values=list(MODE_BY_TEXT),
             default=str(Mode.OBSERVE),
         )
         return parameter.value_as_string

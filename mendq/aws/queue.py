@@ -27,7 +27,7 @@ from mendq.model.failed_call import canonical_code
 from mendq.model.mode import Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
-from mendq.model.tags import MODE_TAG, OFF
+from mendq.model.tags import MODE_OFF, MODE_TAG
 
 
 def queue_url(clients: Clients, queue_arn: str) -> str:
@@ -156,7 +156,7 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Li
     queues = tuple(ManagedQueue(arn, every[arn], mode) for arn, mode in managed)
     if failed and not queues:
         raise next(iter(failed.values()))
-    off = sorted(arn for arn, tags in every.items() if tags.get(MODE_TAG) == OFF)
+    off = sorted(arn for arn, tags in every.items() if tags.get(MODE_TAG) == MODE_OFF)
     return Listing(queues, failed, tuple(off))
 
 

@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.model.failed_call import mapping_in, principal_of
+from mendq.model.failed_call import principal_of, read_mapping
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
 
@@ -170,13 +170,13 @@ def _read_change(event: Event) -> _Changed:
     is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
     if not is_one or record.get("errorCode"):
         return None, set()
-    asked = mapping_in(record.get("requestParameters"))
-    identity = mapping_in(record.get("userIdentity"))
-    called = (asked, mapping_in(record.get("responseElements")))
+    asked = read_mapping(record.get("requestParameters"))
+    identity = read_mapping(record.get("userIdentity"))
+    called = (asked, read_mapping(record.get("responseElements")))
     region = str(record.get("awsRegion"))
     urls = [part.get("queueUrl") for part in called]
     given = asked.get("attributes")
-    attributes = tuple(sorted(map(str, mapping_in(given))))
+    attributes = tuple(sorted(map(str, read_mapping(given))))
     known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
     change = QueueChange(
         at=at,

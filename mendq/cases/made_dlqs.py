@@ -10,7 +10,7 @@ from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
-from mendq.model.tags import MODE_TAG, OFF
+from mendq.model.tags import MODE_OFF, MODE_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ class MadeDlqs(Table, frozen=True):
         Raises:
             FactsUnavailable: The tags of a source cannot be read.
         """
-        if tags.get(MODE_TAG) == OFF:
+        if tags.get(MODE_TAG) == MODE_OFF:
             return ""
         for source_arn in source_arns:
             if self.is_made(source_arn, dlq_arn):

@@ -22,7 +22,7 @@ from mendq.aws.recent_changes import list_changes_since
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts, Need
-from mendq.model.policy import CheckedPin, Pin, check_pin, doubt_without_history
+from mendq.model.policy import CheckedPin, Pin, check_pin, find_doubt_without_history
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedP
     CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.
     Never raises.
     """
-    doubt = doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
+    doubt = find_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if doubt is not None:
         return CheckedPin(pin, doubt)
     if RestorePolicy.value_in(facts.attributes) == pin.policy:

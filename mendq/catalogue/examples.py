@@ -20,7 +20,7 @@ from mendq.model.failed_call import FailedCall, canonical_code
 from mendq.model.limits import Timing
 from mendq.model.metrics import Gauges, Measurement
 from mendq.model.mode import Mode
-from mendq.model.queue import DEFAULTS, MAX_RECEIVE_COUNT, Redrive
+from mendq.model.queue import DEFAULT_ATTRIBUTES, DEFAULT_MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import SetMessageRetention
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
@@ -68,7 +68,7 @@ def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQ
 def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **over: Any) -> Facts:
     """Return a FIFO queue with SQS's defaults. `over` has other values, as `vary` takes them."""
     names = ("VisibilityTimeout", "MessageRetentionPeriod")
-    defaults = {name: str(DEFAULTS[name]) for name in names}
+    defaults = {name: str(DEFAULT_ATTRIBUTES[name]) for name in names}
     return vary(Facts(queue_arn, defaults, dict(tags or {})), **over)
 
 
@@ -77,7 +77,9 @@ def standard(**over: Any) -> Facts:
     return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **over})
 
 
-def with_dlq(receives: int = MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **over: Any) -> Facts:
+def with_dlq(
+    receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **over: Any
+) -> Facts:
     """Return a standard queue with a RedrivePolicy: after `receives` receives, to `dlq_arn`."""
     return standard(RedrivePolicy=Redrive(dlq_arn, receives).text, **over)
 
@@ -223,7 +225,7 @@ def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
     defaults = {
         "RedrivePolicy": Redrive(messages_arn, 5).text,
         "VisibilityTimeout": "60",
-        "MessageRetentionPeriod": str(DEFAULTS["MessageRetentionPeriod"]),
+        "MessageRetentionPeriod": str(DEFAULT_ATTRIBUTES["MessageRetentionPeriod"]),
     }
     return QueueFacts(STANDARD_ARN, {**defaults, **attributes})
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import CODES, FailedCall
+from mendq.model.failed_call import CODES_BY_SYMPTOM, FailedCall
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
@@ -115,10 +115,10 @@ def seen_as_labelled(
     """Return one pattern for each error code that `failed_call.py` lists for a symptom.
 
     Args:
-        name: The symptom's name, a key of `CODES` in `mendq/model/failed_call.py`.
+        name: The symptom's name, a key of `CODES_BY_SYMPTOM` in `mendq/model/failed_call.py`.
         fits_queue: A condition on the queue's ARN, the same for all patterns.
     """
-    return tuple(SeenAs(None, code, fits_queue=fits_queue) for code in CODES[name])
+    return tuple(SeenAs(None, code, fits_queue=fits_queue) for code in CODES_BY_SYMPTOM[name])
 
 
 @dataclass(frozen=True)

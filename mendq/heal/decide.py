@@ -150,7 +150,7 @@ from mendq.model.facts import Facts, count_affected_messages
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
-from mendq.model.tags import cloudformation_resource
+from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import severity_of
 from mendq.notifications.own_change import describe_own_change, rollback_command
 from mendq.notifications.text import moment
@@ -645,7 +645,7 @@ def _open_case(
         code=code,
         previous=situation.view.case,
     )
-    evidence = {**case.evidence, **cloudformation_resource(facts.tags)}
+    evidence = {**case.evidence, **find_cloudformation_resource(facts.tags)}
     detail_by_name = {
         "messages": count_affected_messages(symptom, facts),
         "needs": needs_document(symptom, facts),

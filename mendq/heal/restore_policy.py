@@ -23,7 +23,7 @@ from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
-from mendq.model.policy import doubt_without_history
+from mendq.model.policy import find_doubt_without_history
 from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import severity_of
 
@@ -160,7 +160,7 @@ class PolicyWriter(Struct, frozen=True):
             return _refuse_pin("only a policy is restored, and nothing beside it")
         if stored_pin is None or checked_pin is None or stored_pin != checked_pin.pin:
             return _refuse_pin("the pin was changed or taken away meanwhile")
-        doubt = checked_pin.doubt or doubt_without_history(
+        doubt = checked_pin.doubt or find_doubt_without_history(
             stored_pin, facts_when_planned.queue_arn, facts_when_planned.created_at, self.now
         )
         if doubt:

@@ -11,8 +11,8 @@ from typing import Any
 from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
 from mendq.lint.values import DeployTarget, ResourceResolver, UnknownValue
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.policy import EVERYBODY, statements_of
-from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parse_redrive_policy
+from mendq.model.policy import ALL_PRINCIPALS, parse_statements
+from mendq.model.queue import DEFAULT_ATTRIBUTES, arn_of, arn_of_url, parse_redrive_policy
 from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import NUMBER
 
@@ -230,7 +230,7 @@ class DeclaredQueues:
             if isinstance(resolved_document, dict | list)
             else resolved_document or ""
         )
-        if statements_of(text) is None:
+        if parse_statements(text) is None:
             return UnknownValue("no policy that SQS would take")
         return text
 
@@ -253,7 +253,7 @@ class DeclaredQueues:
         A value that SQS would refuse counts as not known.
         """
         attributes: dict[str, str | UnknownValue] = {
-            name: str(DEFAULTS[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
+            name: str(DEFAULT_ATTRIBUTES[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
         for name, node in self._get_resource(arn).properties.items():
             try:
@@ -354,14 +354,14 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
         name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
     }
     is_known = _UNKNOWN_PLACEHOLDER not in json.dumps([checked_part, principal.get("Service")])
-    is_for_everybody = any(EVERYBODY in to_list(names) for names in principal.values())
+    is_for_everybody = any(ALL_PRINCIPALS in to_list(names) for names in principal.values())
     return is_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
 
 
 def _spell_value(name: str, value: Any) -> str:
     """Return a property's value as SQS spells it. Raises UnknownValue if SQS would refuse it."""
     text = value if isinstance(value, str) else json.dumps(value)
-    if name in DEFAULTS and not NUMBER.fullmatch(text):
+    if name in DEFAULT_ATTRIBUTES and not NUMBER.fullmatch(text):
         raise UnknownValue("it is no whole number")
     if name in _BOOLEAN_ATTRIBUTES:
         text = text.lower()

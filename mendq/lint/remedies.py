@@ -30,7 +30,7 @@ from mendq.lint.queues import (
 from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
-from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
 from mendq.notifications.text import plain
 
 TemplateLines = tuple[str, ...]
@@ -75,7 +75,7 @@ def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Te
     }
     dlq_properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     dlq_reference = {"Fn::GetAtt": [logical_id, "Arn"]}
-    redrive_policy = {DLQ_ARN_KEY: dlq_reference, RECEIVE_COUNT_KEY: MAX_RECEIVE_COUNT}
+    redrive_policy = {DLQ_ARN_KEY: dlq_reference, RECEIVE_COUNT_KEY: DEFAULT_MAX_RECEIVE_COUNT}
     dlq_lines = declared_queues.template.render(
         logical_id, {"Type": QUEUE_TYPE, "Properties": dlq_properties}
     )
@@ -156,7 +156,7 @@ _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
         "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE_POLICY_ATTRIBUTE
     ),
     SERVICE_CANNOT_USE_KEY.name: _make_sqs_keys_lines,
-    MAX_RECEIVE_COUNT_TOO_LOW.name: _PropertyRemedy(RECEIVE_COUNT_KEY, MAX_RECEIVE_COUNT),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _PropertyRemedy(RECEIVE_COUNT_KEY, DEFAULT_MAX_RECEIVE_COUNT),
     REDRIVE_CYCLE.name: _CommentRemedy(
         "leave {} out of the last of them", REDRIVE_POLICY_ATTRIBUTE
     ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mendq.model.mode import MODES, Mode
+from mendq.model.mode import MODE_BY_TEXT, Mode
 from mendq.model.queue import is_quarantine
-from mendq.model.tags import MODE_TAG, OFF, TEAM_TAG
+from mendq.model.tags import MODE_OFF, MODE_TAG, TEAM_TAG
 
 
 @dataclass(frozen=True)
@@ -46,28 +46,28 @@ class Consent:
         tag = tags.get(MODE_TAG)
         if tag is None:
             return mode_by_name
-        if tag == OFF:
+        if tag == MODE_OFF:
             return None
-        wanted = MODES.get(tag, Mode.OBSERVE)
-        return min(wanted, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
+        tagged_mode = MODE_BY_TEXT.get(tag, Mode.OBSERVE)
+        return min(tagged_mode, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
         """Return a text that says why `mode_of` gives this mode, for people."""
-        fitting = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
-        named = "no setting names it"
-        if fitting:
-            named = f"settings name it ({fitting[0]}): {self.mode}"
+        fitting_patterns = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
+        reason_by_name = "no setting names it"
+        if fitting_patterns:
+            reason_by_name = f"settings name it ({fitting_patterns[0]}): {self.mode}"
         tag = tags.get(MODE_TAG)
         mode = self.mode_of(queue_name, tags)
-        wanted = MODES.get(tag or "", Mode.OBSERVE)
+        tagged_mode = MODE_BY_TEXT.get(tag or "", Mode.OBSERVE)
         if tag is None:
-            return named
-        if mode is not None and wanted > mode:
-            cap = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
-            return f"{named}; its tag says {wanted}, and {cap}"
-        if tag in (OFF, *MODES):
-            return f"{named}; its tag says {tag}"
-        return f"{named}; its tag says nothing that Mendq knows, so {mode}"
+            return reason_by_name
+        if mode is not None and tagged_mode > mode:
+            cap_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
+            return f"{reason_by_name}; its tag says {tagged_mode}, and {cap_text}"
+        if tag in (MODE_OFF, *MODE_BY_TEXT):
+            return f"{reason_by_name}; its tag says {tag}"
+        return f"{reason_by_name}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
         """Return True if settings contain exactly this name.

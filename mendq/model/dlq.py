@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
 from mendq.model.mode import Mode
-from mendq.model.policy import statements_of
+from mendq.model.policy import parse_statements
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
     RedriveAllow,
-    arn_with_suffix,
+    make_arn_with_suffix,
     parse_redrive_allow_policy,
     parts_of,
 )
@@ -98,7 +98,7 @@ def arn_of_quarantine(source_arn: str) -> str:
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
-    return arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
+    return make_arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
 
 
 def attributes_of_quarantine(source: Facts) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
     Outsiders are all principals other than those of the account. Conditions of a statement are not
     considered: even a limited permission makes the queue unfit.
     """
-    statements = statements_of(policy)
+    statements = parse_statements(policy)
     if statements is None:
         yield "its policy cannot be read, so it may let everybody in"
         return

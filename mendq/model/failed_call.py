@@ -19,7 +19,7 @@ EXCEPTION_SUFFIX = "Exception"
 
 # The error codes by the symptom that they show if nothing else is known. With some messages, calls
 # or queues, a code shows another symptom; that symptom's entry comes earlier in the catalogue.
-CODES: Mapping[str, tuple[str, ...]] = {
+CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
     "queue_missing": ("NonExistentQueue",),
     "empty_receives": ("RequestThrottled", "Throttling"),
     "kms_throttled": ("KmsThrottled",),
@@ -39,9 +39,9 @@ CODES: Mapping[str, tuple[str, ...]] = {
         *("UnsupportedOperation", "PurgeQueueInProgress", "ResourceNotFound"),
     ),
 }
-KNOWN_CODES = frozenset(code for codes in CODES.values() for code in codes)
+KNOWN_CODES = frozenset(code for codes in CODES_BY_SYMPTOM.values() for code in codes)
 # Names that AWS's JSON protocol or KMS uses in place of the canonical ones.
-_OTHER_NAMES = {
+_CANONICAL_CODE_BY_NAME = {
     "QueueDoesNotExist": "NonExistentQueue",
     "QueueNameExists": "QueueAlreadyExists",
     "MissingRequiredParameter": "MissingParameter",
@@ -54,21 +54,21 @@ def canonical_code(raw_error_code: str) -> str:
     """Return the canonical error code for any of AWS's spellings. An unknown code keeps its bare
     name.
     """
-    bare = raw_error_code.rpartition("#")[2]
-    bare = bare.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
-    return _OTHER_NAMES.get(bare, bare)
+    bare_code = raw_error_code.rpartition("#")[2]
+    bare_code = bare_code.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
+    return _CANONICAL_CODE_BY_NAME.get(bare_code, bare_code)
 
 
 # CloudTrail cuts a message at this length. A cut message may end with text of the caller.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
-_CUT_AT_BYTES = 1_024
+_CLOUDTRAIL_CUTS_AT_BYTES = 1_024
 
-_VALUE_FOR = re.compile(
+_REFUSED_VALUE_PATTERN = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
 )
 
 # This message and NO_DEDUPLICATION_ID contain no text of the caller, so the whole message is SQS's.
-_SHORTER_THAN = re.compile(
+_SIZE_LIMIT_PATTERN = re.compile(
     r"One or more parameters are invalid\. Reason: "
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
 )
@@ -85,7 +85,7 @@ NO_DEDUPLICATION_ID = (
 
 def may_be_cut(error_message: str) -> bool:
     """Return True if CloudTrail may have cut the message at the end."""
-    return len(error_message.encode()) >= _CUT_AT_BYTES
+    return len(error_message.encode()) >= _CLOUDTRAIL_CUTS_AT_BYTES
 
 
 def refusal_reason(error_message: str, parameter: str) -> str | None:
@@ -97,7 +97,7 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
     start = error_message.rfind(" for parameter ")
     if start < 0:
         return None
-    match = _VALUE_FOR.match(error_message, start)
+    match = _REFUSED_VALUE_PATTERN.match(error_message, start)
     if not match or match.group(1) != parameter or "Reason: " in match.group(2):
         return None
     return match.group(2)
@@ -112,7 +112,7 @@ def size_limit_bytes(error_message: str) -> int | None:
     """Return the queue's limit in bytes that a message exceeded; None if SQS refused the call for
     another reason.
     """
-    match = _SHORTER_THAN.fullmatch(error_message)
+    match = _SIZE_LIMIT_PATTERN.fullmatch(error_message)
     return int(match.group(1)) if match else None
 
 
@@ -124,7 +124,7 @@ def asks_for_deduplication_id(error_message: str) -> bool:
 # No part that a caller can fill in may contain a space, so that no caller's sentence is mistaken
 # for IAM's. Newer messages end with the policy's ARN:
 # https://aws.amazon.com/blogs/security/enhanced-access-denied-error-messages-with-policy-arns/
-_REFUSAL = re.compile(
+_ACCESS_REFUSAL_PATTERN = re.compile(
     r"User: (?P<caller>\S{1,512}) is not authorized to perform: \S{1,100}"
     r"(?: on resource: \S{1,256})?"
     r"(?: because no (?P<silent>[A-Za-z -]{1,60}) allows the \S{1,100} action"
@@ -132,8 +132,8 @@ _REFUSAL = re.compile(
     r"(?:: arn:\S{1,400}|\.)?"
 )
 
-_THROUGH = " transitively through a "
-_DENIED = "AccessDenied"
+_TRANSITIVE_MARKER = " transitively through a "
+_ACCESS_DENIED = "AccessDenied"
 
 
 class RefusedBy(StrEnum):
@@ -156,7 +156,7 @@ class RefusedBy(StrEnum):
 
 
 # By the name in IAM's message: the policy for an explicit deny, and the one for a missing allow.
-_NAMED = {
+_POLICIES_BY_IAM_NAME = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
     "service control policy": (RefusedBy.ABOVE_THE_ACCOUNT, RefusedBy.ABOVE_THE_ACCOUNT),
@@ -169,7 +169,7 @@ _NAMED = {
 }
 
 
-_NOT_SAID = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
+_UNNAMED_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
 
 
 def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
@@ -181,33 +181,35 @@ def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
     """
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
-    if error_code != _DENIED:
+    if error_code != _ACCESS_DENIED:
         return None
-    refusal = _refusal(error_message)
+    refusal = _parse_access_refusal(error_message)
     if refusal is None:
         return RefusedBy.NOT_SAID
     if refusal["silent"]:
-        _, without_allow = _NAMED.get(refusal["silent"], _NOT_SAID)
-        return without_allow
-    denying, _ = _NAMED.get(refusal["denies"].rpartition(_THROUGH)[2], _NOT_SAID)
-    return denying
+        _, missing_allow = _POLICIES_BY_IAM_NAME.get(refusal["silent"], _UNNAMED_POLICIES)
+        return missing_allow
+    explicit_deny, _ = _POLICIES_BY_IAM_NAME.get(
+        refusal["denies"].rpartition(_TRANSITIVE_MARKER)[2], _UNNAMED_POLICIES
+    )
+    return explicit_deny
 
 
-def _refusal(error_message: str) -> re.Match[str] | None:
+def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
     """Return the parts of IAM's error message about a refused call.
 
     None if the message has another form, or if CloudTrail may have cut it.
     """
-    return None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)
+    return None if may_be_cut(error_message) else _ACCESS_REFUSAL_PATTERN.fullmatch(error_message)
 
 
 # CloudTrail's own limit for one event.
-MAXIMUM_BYTES = 262_144
-MAXIMUM_TEXT = 2_048
-MAXIMUM_CODE = 128
-MAXIMUM_PRINCIPAL = 256
+MAXIMUM_EVENT_BYTES = 262_144
+MAXIMUM_TEXT_LENGTH = 2_048
+MAXIMUM_CODE_LENGTH = 128
+MAXIMUM_PRINCIPAL_LENGTH = 256
 # Long enough for the SDK's name and, on Lambda, the runtime.
-MAXIMUM_USER_AGENT = 200
+MAXIMUM_USER_AGENT_LENGTH = 200
 Record = Mapping[str, Any]
 
 
@@ -261,7 +263,7 @@ class FailedCall:
         """
         is_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
         is_invalid = self.error_code == "InvalidParameterValue"
-        return is_deleted and is_invalid and not queue.on_fifo(self.queue_arn)
+        return is_deleted and is_invalid and not queue.is_fifo_arn(self.queue_arn)
 
     @property
     def refused_by(self) -> RefusedBy | None:
@@ -291,7 +293,7 @@ def read(record: object) -> FailedCall | Unreadable:
 
 
 def _read(record: object) -> FailedCall | Unreadable:
-    parsed = _parse(record)
+    parsed = _split_envelope(record)
     if isinstance(parsed, Unreadable):
         return parsed
     envelope, detail = parsed
@@ -302,45 +304,51 @@ def _read(record: object) -> FailedCall | Unreadable:
         return Unreadable("not_failed")
     if not isinstance(raw_error_code, str):
         return Unreadable("error_code_type")
-    event_time = _time(detail.get("eventTime"))
-    if event_time is None or not _text(detail, "eventID", 128) or not _text(detail, "eventName"):
+    event_time = _read_time(detail.get("eventTime"))
+    if (
+        event_time is None
+        or not _read_text(detail, "eventID", 128)
+        or not _read_text(detail, "eventName")
+    ):
         return Unreadable("without_id_name_or_time")
-    return _failed_call(envelope, detail, encodable(raw_error_code[:MAXIMUM_CODE]), event_time)
-
-
-def _failed_call(
-    envelope: Record, detail: Record, raw_error_code: str, event_time: datetime
-) -> FailedCall:
-    identity = mapping_in(detail.get("userIdentity"))
-    session = mapping_in(identity.get("sessionContext"))
-    region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
-    queue_arn = _queue_arn(detail, region)
-    error_code = canonical_code(raw_error_code)
-    arn = _text(identity, "arn") or _caller_from_refusal(detail, identity, error_code)
-    principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL])
-    return FailedCall(
-        event_id=_text(detail, "eventID", 128),
-        event_time=event_time,
-        event_name=_text(detail, "eventName", 128),
-        error_code=error_code,
-        raw_error_code=raw_error_code,
-        error_message=_text(detail, "errorMessage"),
-        queue_arn=queue_arn,
-        account=_account(envelope, detail, identity, queue_arn),
-        region=region,
-        principal_arn=principal_arn,
-        session_created_at=_time(mapping_in(session.get("attributes")).get("creationDate")),
-        request_id=_text(detail, "requestID", 128),
-        source_ip=_text(detail, "sourceIPAddress", 128),
-        user_agent=_text(detail, "userAgent", MAXIMUM_USER_AGENT),
-        requested_visibility_seconds=_requested_visibility(detail),
+    return _make_failed_call(
+        envelope, detail, encodable(raw_error_code[:MAXIMUM_CODE_LENGTH]), event_time
     )
 
 
-def _parse(record: object) -> tuple[Record, Record] | Unreadable:
+def _make_failed_call(
+    envelope: Record, detail: Record, raw_error_code: str, event_time: datetime
+) -> FailedCall:
+    identity = read_mapping(detail.get("userIdentity"))
+    session = read_mapping(identity.get("sessionContext"))
+    region = _read_text(detail, "awsRegion", 32) or _read_text(envelope, "region", 32)
+    queue_arn = _find_queue_arn(detail, region)
+    error_code = canonical_code(raw_error_code)
+    arn = _read_text(identity, "arn") or _find_caller_in_refusal(detail, identity, error_code)
+    principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL_LENGTH])
+    return FailedCall(
+        event_id=_read_text(detail, "eventID", 128),
+        event_time=event_time,
+        event_name=_read_text(detail, "eventName", 128),
+        error_code=error_code,
+        raw_error_code=raw_error_code,
+        error_message=_read_text(detail, "errorMessage"),
+        queue_arn=queue_arn,
+        account=_find_account(envelope, detail, identity, queue_arn),
+        region=region,
+        principal_arn=principal_arn,
+        session_created_at=_read_time(read_mapping(session.get("attributes")).get("creationDate")),
+        request_id=_read_text(detail, "requestID", 128),
+        source_ip=_read_text(detail, "sourceIPAddress", 128),
+        user_agent=_read_text(detail, "userAgent", MAXIMUM_USER_AGENT_LENGTH),
+        requested_visibility_seconds=_read_requested_visibility(detail),
+    )
+
+
+def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
     """Return the envelope and the record in it. The envelope is empty if the record is bare."""
     if isinstance(record, bytes | bytearray | str):
-        if len(record) > MAXIMUM_BYTES:
+        if len(record) > MAXIMUM_EVENT_BYTES:
             return Unreadable("too_large")
         record = json.loads(record)
     if not isinstance(record, Mapping):
@@ -351,7 +359,7 @@ def _parse(record: object) -> tuple[Record, Record] | Unreadable:
     return (record, detail) if isinstance(detail, Mapping) else Unreadable("not_a_record")
 
 
-def _queue_arn(detail: Record, region: str) -> str | None:
+def _find_queue_arn(detail: Record, region: str) -> str | None:
     """Return the ARN of the call's queue, None if the record names none.
 
     It comes from the record's resources, else from the queue's URL or name in the request, else
@@ -359,42 +367,46 @@ def _queue_arn(detail: Record, region: str) -> str | None:
     """
     resources = detail.get("resources")
     for resource in resources if isinstance(resources, list) else []:
-        arn = queue.arn_of(mapping_in(resource).get("ARN"))
+        arn = queue.arn_of(read_mapping(resource).get("ARN"))
         if arn:
             return arn
-    parameters = mapping_in(detail.get("requestParameters"))
+    parameters = read_mapping(detail.get("requestParameters"))
     # GetQueueUrl may name a queue of another account.
     owner = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
     return (
         queue.arn_of_url(parameters.get("queueUrl"), region)
         or queue.arn_of_name(parameters.get("queueName"), region, f"{owner}")
-        or queue.arn_refused_in(_text(detail, "errorMessage"))
+        or queue.find_refused_arn(_read_text(detail, "errorMessage"))
     )
 
 
-def _account(envelope: Record, detail: Record, identity: Record, queue_arn: str | None) -> str:
+def _find_account(envelope: Record, detail: Record, identity: Record, queue_arn: str | None) -> str:
     return (
-        _text(detail, "recipientAccountId", 12)
-        or _text(envelope, "account", 12)
+        _read_text(detail, "recipientAccountId", 12)
+        or _read_text(envelope, "account", 12)
         or (queue_arn or "::::").split(":")[4]
-        or _text(identity, "accountId", 12)
+        or _read_text(identity, "accountId", 12)
     )
 
 
-def _caller_from_refusal(detail: Record, identity: Record, error_code: str) -> str:
+def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -> str:
     """Return the caller's ARN from IAM's message if another account called; else an empty text.
 
     CloudTrail may record no ARN for callers of another account.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
-    refusal = _refusal(_text(detail, "errorMessage")) if error_code == _DENIED else None
+    refusal = (
+        _parse_access_refusal(_read_text(detail, "errorMessage"))
+        if error_code == _ACCESS_DENIED
+        else None
+    )
     if refusal is None:
         return ""
     arn = refusal["caller"]
     caller_account = "".join(arn.split(":")[4:5])
-    is_callers = caller_account and caller_account == _text(identity, "accountId", 12)
-    is_outside = caller_account != _text(detail, "recipientAccountId", 12)
+    is_callers = caller_account and caller_account == _read_text(identity, "accountId", 12)
+    is_outside = caller_account != _read_text(detail, "recipientAccountId", 12)
     return arn if is_callers and is_outside else ""
 
 
@@ -403,10 +415,10 @@ def principal_of(identity: Record, arn: str) -> str:
 
     A session's name is left out, because the caller chose that text.
     """
-    session = mapping_in(identity.get("sessionContext"))
-    issuer_arn = _text(mapping_in(session.get("sessionIssuer")), "arn") or arn
-    role_or_service = role_arn(issuer_arn) or _text(identity, "invokedBy")
-    return role_or_service or _text(identity, "principalId").partition(":")[0]
+    session = read_mapping(identity.get("sessionContext"))
+    issuer_arn = _read_text(read_mapping(session.get("sessionIssuer")), "arn") or arn
+    role_or_service = role_arn(issuer_arn) or _read_text(identity, "invokedBy")
+    return role_or_service or _read_text(identity, "principalId").partition(":")[0]
 
 
 def role_arn(arn: str) -> str:
@@ -427,19 +439,19 @@ def role_arn(arn: str) -> str:
     return f"{head.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
 
 
-def _requested_visibility(detail: Record) -> int | None:
-    value = mapping_in(detail.get("requestParameters")).get("visibilityTimeout")
+def _read_requested_visibility(detail: Record) -> int | None:
+    value = read_mapping(detail.get("requestParameters")).get("visibilityTimeout")
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= 43_200 else None
 
 
-def mapping_in(value: object) -> Record:
+def read_mapping(value: object) -> Record:
     """Return `value` if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT) -> str:
+def _read_text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT_LENGTH) -> str:
     value = mapping.get(key)
     return encodable(value[:maximum]) if isinstance(value, str) else ""
 
@@ -451,7 +463,7 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _time(value: object) -> datetime | None:
+def _read_time(value: object) -> datetime | None:
     """Return a time in UTC; None if it is unreadable or has no time zone. Records use both `Z` and
     `+0000`.
     """

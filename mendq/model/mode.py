@@ -25,4 +25,4 @@ class Mode(Enum):
 
 
 # The modes as settings and tags spell them. Any other spelling, such as upper case, is not a mode.
-MODES = {mode.value: mode for mode in Mode}
+MODE_BY_TEXT = {mode.value: mode for mode in Mode}

@@ -19,14 +19,14 @@ from mendq.model.evidence import format_time
 from mendq.model.json_text import finite_float, refuse_constant
 from mendq.model.queue import refuse_repeated_keys
 
-EVERYBODY = "*"
+ALL_PRINCIPALS = "*"
 # The longest policy that SQS accepts. A longer text is not read.
-_MOST_CHARACTERS = 20_480
+_MAXIMUM_POLICY_LENGTH = 20_480
 
 # Elements that a statement may also spell with "Not" in front, to name exceptions.
-_EITHER_WAY = ("Principal", "Action", "Resource")
-_NEGATED = tuple(f"Not{element}" for element in _EITHER_WAY)
-_KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *_NEGATED}
+_NEGATABLE_ELEMENTS = ("Principal", "Action", "Resource")
+_NEGATED_ELEMENTS = tuple(f"Not{element}" for element in _NEGATABLE_ELEMENTS)
+_KNOWN_ELEMENTS = {"Sid", "Effect", "Condition", *_NEGATABLE_ELEMENTS, *_NEGATED_ELEMENTS}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Statement:
     Attributes:
         allows: True for Allow, False for Deny.
         principals: Principals by kind (`AWS`, `Service`, `Federated`, ...). `"Principal": "*"` is
-            EVERYBODY of kind `AWS`.
+            ALL_PRINCIPALS of kind `AWS`.
         actions: The actions. If `excepting` contains `Action`: the actions that are left out.
         resources: The resources. If `excepting` contains `Resource`: those that are left out.
         conditions: Values by operator and key.
@@ -55,16 +55,16 @@ class Statement:
     @property
     def is_for_everybody(self) -> bool:
         """True if the statement names all principals."""
-        return EVERYBODY in self.principals.get("AWS", ())
+        return ALL_PRINCIPALS in self.principals.get("AWS", ())
 
     @property
     def lets_everybody_in(self) -> bool:
         """True if the statement allows everyone, and no condition narrows who may call."""
-        anybody = self.is_for_everybody or "Principal" in self.excepting
-        return self.allows and anybody and not any(map(_narrows, conditions_of(self)))
+        names_everybody = self.is_for_everybody or "Principal" in self.excepting
+        return self.allows and names_everybody and not any(map(_narrows, list_conditions(self)))
 
 
-def statements_of(policy: str) -> tuple[Statement, ...] | None:
+def parse_statements(policy: str) -> tuple[Statement, ...] | None:
     """Return the statements of a policy's text.
 
     Returns:
@@ -74,7 +74,7 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
     """
     if not policy:
         return ()
-    if len(policy) > _MOST_CHARACTERS:
+    if len(policy) > _MAXIMUM_POLICY_LENGTH:
         return None
     try:
         document = json.loads(
@@ -86,91 +86,91 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
         statements = document["Statement"]
         if not isinstance(statements, list):
             statements = [statements]
-        return tuple(_statement(statement) for statement in statements)
+        return tuple(_parse_statement(statement) for statement in statements)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
 
 
-def _statement(document: dict[str, Any]) -> Statement:
+def _parse_statement(document: dict[str, Any]) -> Statement:
     """Return one statement. Raise an error if it does not follow IAM's grammar."""
-    if document.keys() - _KNOWN or document["Effect"] not in ("Allow", "Deny"):
+    if document.keys() - _KNOWN_ELEMENTS or document["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
-    excepting = frozenset(element for element in _EITHER_WAY if f"Not{element}" in document)
+    excepting = frozenset(element for element in _NEGATABLE_ELEMENTS if f"Not{element}" in document)
     if any(element in document for element in excepting):
         raise ValueError("what is given is also given by what it is not")
     values: dict[str, Any] = {}
-    for element in _EITHER_WAY:
+    for element in _NEGATABLE_ELEMENTS:
         values[element] = document.get(element, document.get(f"Not{element}", []))
     conditions: dict[str, dict[str, tuple[str, ...]]] = {}
     for operator, keys in document.get("Condition", {}).items():
-        conditions[operator] = {key: _texts(allowed) for key, allowed in keys.items()}
+        conditions[operator] = {key: _parse_texts(allowed) for key, allowed in keys.items()}
     return Statement(
         allows=document["Effect"] == "Allow",
-        principals=_principals(values["Principal"]),
-        actions=_texts(values["Action"]),
-        resources=_texts(values["Resource"]),
+        principals=_parse_principals(values["Principal"]),
+        actions=_parse_texts(values["Action"]),
+        resources=_parse_texts(values["Resource"]),
         conditions=conditions,
         excepting=excepting,
         sid=str(document.get("Sid", "")),
     )
 
 
-def _principals(value: Any) -> dict[str, tuple[str, ...]]:
+def _parse_principals(value: Any) -> dict[str, tuple[str, ...]]:
     """Return the principals by kind."""
-    if value == EVERYBODY:
-        return {"AWS": (EVERYBODY,)}
-    return {kind: _texts(names) for kind, names in value.items()} if value else {}
+    if value == ALL_PRINCIPALS:
+        return {"AWS": (ALL_PRINCIPALS,)}
+    return {kind: _parse_texts(names) for kind, names in value.items()} if value else {}
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _parse_texts(value: Any) -> tuple[str, ...]:
     """Return the values as texts. A policy may have one value in place of a list."""
-    return tuple(map(_policies_text, value if isinstance(value, list) else [value]))
+    return tuple(map(_parse_text, value if isinstance(value, list) else [value]))
 
 
-def _policies_text(given: Any) -> str:
+def _parse_text(value: Any) -> str:
     """Return a value as text. IAM treats numbers and booleans in conditions as their text.
 
     Raise TypeError for any other value.
     """
-    if isinstance(given, bool):
-        return str(given).lower()
-    if not isinstance(given, str | int | float):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
         raise TypeError("neither a text nor a number")
-    return str(given)
+    return str(value)
 
 
 StatementCondition = tuple[str, str, frozenset[str]]
 
 
-def conditions_of(statement: Statement) -> list[StatementCondition]:
+def list_conditions(statement: Statement) -> list[StatementCondition]:
     """Return operator, key and values of each of the statement's conditions, in lower case."""
     conditions: list[StatementCondition] = []
     for operator, keys in statement.conditions.items():
         for key, values in keys.items():
-            lowered = frozenset(value.lower() for value in values)
-            conditions.append((operator.lower(), key.lower(), lowered))
+            lowercase_values = frozenset(value.lower() for value in values)
+            conditions.append((operator.lower(), key.lower(), lowercase_values))
     return conditions
 
 
-def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
+def may_apply_to(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
     """Return True if the statement may apply to one of the actions on the queue, for any caller."""
-    return _is_about(statement, actions) and _is_on(statement, queue_arn)
+    return _may_apply_to_actions(statement, actions) and _may_apply_to_queue(statement, queue_arn)
 
 
-def _is_about(statement: Statement, actions: Iterable[str]) -> bool:
+def _may_apply_to_actions(statement: Statement, actions: Iterable[str]) -> bool:
     """Return True if the statement may apply to one of the actions."""
     if "Action" in statement.excepting:
         return True
     return any(_names_action(statement, action) for action in actions)
 
 
-def _is_on(statement: Statement, queue_arn: str) -> bool:
+def _may_apply_to_queue(statement: Statement, queue_arn: str) -> bool:
     """Return True if the statement may apply to the queue."""
-    is_named = any(fits(pattern, queue_arn) for pattern in statement.resources)
+    is_named = any(matches_wildcards(pattern, queue_arn) for pattern in statement.resources)
     return "Resource" in statement.excepting or is_named
 
 
-def fits(pattern: str, text: str) -> bool:
+def matches_wildcards(pattern: str, text: str) -> bool:
     """Return True if the text matches IAM's wildcards `*` and `?`. Brackets have no special
     meaning.
     """
@@ -181,33 +181,33 @@ def fits(pattern: str, text: str) -> bool:
 # conditions compare these keys with fixed values.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
-_WHO = re.compile(
+_CALLER_KEYS = re.compile(
     "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
     "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
 )
 # AWS services call for any of their customers, so these keys do not narrow an allow. Denies often
 # exempt services by them.
-_SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
-_ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
+_SERVICE_KEYS = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
+_NARROWING_OPERATORS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
 # The shortest prefix by the number of bits in an address (IPv4, IPv6). A network with a shorter
 # prefix is too large to belong to one owner.
-_WIDEST = {32: 8, 128: 32}
+_SHORTEST_PREFIX_BY_ADDRESS_BITS = {32: 8, 128: 32}
 # An ARN with an account, or of a bucket, whose name belongs to one owner.
-_OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
+_ARN_OF_ONE_OWNER = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
 # `o-1234567890/*` means one organization, `AROA1234567890:*` one role.
-_BEGUN = re.compile(r"[^*?]*[/:]")
+_TEXT_BEFORE_WILDCARD = re.compile(r"[^*?]*[/:]")
 
 
-def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
+def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
     """Return the statements, numbered from 1, that let everyone do something on the queue.
 
     A statement is left out if a deny keeps outsiders from everything that it allows. An unreadable
     policy gives none.
     """
-    statements = statements_of(policy) or ()
+    statements = parse_statements(policy) or ()
     public: list[tuple[int, Statement]] = []
     for number, grant in enumerate(statements, start=1):
-        if not grant.lets_everybody_in or not _is_on(grant, queue_arn):
+        if not grant.lets_everybody_in or not _may_apply_to_queue(grant, queue_arn):
             continue
         if not any(_keeps_outsiders_out(denial, grant, queue_arn) for denial in statements):
             public.append((number, grant))
@@ -222,50 +222,54 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     is_for_everybody = denial.is_for_everybody or "Principal" in denial.excepting
     if denial.allows or not is_for_everybody or denial.excepting & {"Action", "Resource"}:
         return False
-    granted_actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
-    asked: list[StatementCondition] = []
-    for condition in conditions_of(denial):
+    granted_actions = [ALL_PRINCIPALS] if "Action" in grant.excepting else grant.actions
+    narrowing_conditions: list[StatementCondition] = []
+    for condition in list_conditions(denial):
         _, key, values = condition
         # A deny may exempt AWS services: they call for their own customers.
-        if key not in _SERVICES or values != {"false"}:
-            asked.append(condition)
+        if key not in _SERVICE_KEYS or values != {"false"}:
+            narrowing_conditions.append(condition)
     return (
-        _is_on(denial, queue_arn)
+        _may_apply_to_queue(denial, queue_arn)
         and all(_names_action(denial, action) for action in granted_actions)
-        and all(_spares_somebody(condition) for condition in asked)
-        and (bool(asked) or not denial.conditions)
+        and all(_exempts_some_callers(condition) for condition in narrowing_conditions)
+        and (bool(narrowing_conditions) or not denial.conditions)
     )
 
 
 def _names_action(statement: Statement, action: str) -> bool:
     """Return True if the statement's actions include this one. IAM ignores the case of actions."""
-    return any(fits(pattern.lower(), action.lower()) for pattern in statement.actions)
+    return any(matches_wildcards(pattern.lower(), action.lower()) for pattern in statement.actions)
 
 
-def _spares_somebody(asked: StatementCondition) -> bool:
+def _exempts_some_callers(condition: StatementCondition) -> bool:
     """Return True if a deny with this condition applies to all callers except certain ones.
 
     It must also apply to a caller whose request lacks the condition's key.
     """
-    operator, key, values = asked
+    operator, key, values = condition
     operator = operator.removeprefix("forallvalues:").removesuffix("ifexists")
-    start, negation, rest = operator.partition("not")
-    return bool(negation) and ":" not in start and _narrows((start + rest, key, values))
+    operator_start, negation, operator_end = operator.partition("not")
+    return (
+        bool(negation)
+        and ":" not in operator_start
+        and _narrows((operator_start + operator_end, key, values))
+    )
 
 
-def _narrows(asked: StatementCondition) -> bool:
+def _narrows(condition: StatementCondition) -> bool:
     """Return True if an allow with this condition holds only for certain callers.
 
     Condition operators that also match a request without the key do not count.
     """
-    how, key, values = asked
-    how = how.removeprefix("foranyvalue:")
-    if not _WHO.fullmatch(key) or not _ASKS.fullmatch(how):
+    operator, key, values = condition
+    operator = operator.removeprefix("foranyvalue:")
+    if not _CALLER_KEYS.fullmatch(key) or not _NARROWING_OPERATORS.fullmatch(operator):
         return False
-    return all(_is_fixed(key, value, literally="stringequals" in how) for value in values)
+    return all(_is_fixed(key, value, is_literal="stringequals" in operator) for value in values)
 
 
-def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
+def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
     """Return True if a condition's value limits access to specific callers or to one network.
 
     A network must be small enough to belong to one owner. A value with a policy variable counts
@@ -275,33 +279,37 @@ def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
     first wildcard.
     """
     if key == "aws:sourceip":
-        return _is_owned(value)
+        return _belongs_to_one_owner(value)
     if "${" in value:
         return value.startswith("${aws:resource")
-    if literally or not {*value} & {"*", "?"}:
+    if is_literal or not {*value} & {"*", "?"}:
         return True
-    return bool(_OWNED.fullmatch(value) if key.endswith("arn") else _BEGUN.match(value))
+    return bool(
+        _ARN_OF_ONE_OWNER.fullmatch(value)
+        if key.endswith("arn")
+        else _TEXT_BEFORE_WILDCARD.match(value)
+    )
 
 
-def _is_owned(network: str) -> bool:
+def _belongs_to_one_owner(network: str) -> bool:
     """Return True for an IP address, or a network that is small enough to belong to one owner."""
     try:
         parsed = ip_network(network, strict=False)
     except ValueError:
         return False
-    return parsed.prefixlen >= _WIDEST[parsed.max_prefixlen]
+    return parsed.prefixlen >= _SHORTEST_PREFIX_BY_ADDRESS_BITS[parsed.max_prefixlen]
 
 
-HOLDS = timedelta(days=30)
+PIN_LIFETIME = timedelta(days=30)
 # The clocks of SQS, CloudTrail and the person who pins may differ by these times. SQS and
 # CloudTrail round to the second: a difference of one second is the same change, two seconds may be
 # two changes.
 CLOCK_SKEW = timedelta(seconds=1)
-MOST_CLOCK_AHEAD = timedelta(minutes=5)
-MOST_CLOCK_BEHIND = timedelta(days=1)
+MAXIMUM_CLOCK_AHEAD = timedelta(minutes=5)
+MAXIMUM_CLOCK_BEHIND = timedelta(days=1)
 # CloudTrail delivers "on average within about 5 minutes of an API call", and does not guarantee it:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
-CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
+CLOUDTRAIL_RECORDS_WITHIN = timedelta(minutes=20)
 
 
 def digest_of(policy: str) -> str:
@@ -337,8 +345,8 @@ class Pin:
 
     @property
     def expires_at(self) -> datetime:
-        """The time until which Mendq may restore the pin: HOLDS after a person pinned it."""
-        return self.pinned_at + HOLDS
+        """The time until which Mendq may restore the pin: PIN_LIFETIME after a person pinned it."""
+        return self.pinned_at + PIN_LIFETIME
 
     @property
     def since(self) -> datetime:
@@ -347,17 +355,17 @@ class Pin:
         This is the queue's last change before the pin, by SQS's clock, because the person's clock
         may be wrong. It is at most a day before `pinned_at`.
         """
-        return max(self.queue_modified_at, self.pinned_at - MOST_CLOCK_BEHIND)
+        return max(self.queue_modified_at, self.pinned_at - MAXIMUM_CLOCK_BEHIND)
 
     def document(self) -> dict[str, Any]:
         """Return the pin as the case store keeps it and `mendq policy pin --json` prints it."""
         values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
-        times = {
+        formatted_times = {
             name: format_time(value)
             for name, value in values.items()
             if isinstance(value, datetime)
         }
-        return values | times
+        return values | formatted_times
 
 
 @dataclass(frozen=True)
@@ -411,7 +419,7 @@ class CheckedPin:
         return not self.doubt
 
 
-def doubt_without_history(
+def find_doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
     """Return why a pin may not be restored, as far as the pin itself shows it; None if it may.
@@ -424,7 +432,7 @@ def doubt_without_history(
         return "it is of another queue of that name"
     if now >= pin.expires_at:
         return f"it expired at {pin.expires_at:%Y-%m-%d %H:%M} UTC"
-    if pin.pinned_at > now + MOST_CLOCK_AHEAD:
+    if pin.pinned_at > now + MAXIMUM_CLOCK_AHEAD:
         return "it was pinned in the future: the clock of whoever pinned it is wrong"
     return None
 
@@ -448,52 +456,51 @@ def check_pin(
     if isinstance(changes, str):
         return CheckedPin(pin, f"nobody can say who changed the policy since: {changes}")
     pinned_at = pin.queue_modified_at + CLOCK_SKEW
-    later = sorted(
+    later_changes = sorted(
         (change for change in changes if change.at > pinned_at), key=lambda change: change.at
     )
-    of_policy = [change for change in later if change.of_policy]
-    of_others = [change for change in of_policy if not _deploys(change, pin)]
-    if of_others:
-        last = of_others[-1]
-        return CheckedPin(
-            pin, f"{last.who} has changed it since ({last.event_name}, {_at(last.at)})"
-        )
+    policy_changes = [change for change in later_changes if change.of_policy]
+    changes_by_others = [change for change in policy_changes if not _is_by_deployment(change, pin)]
+    if changes_by_others:
+        last_change = changes_by_others[-1]
+        change_text = f"{last_change.event_name}, {_format_time(last_change.at)}"
+        return CheckedPin(pin, f"{last_change.who} has changed it since ({change_text})")
     if modified_at is None:
         return CheckedPin(pin, "SQS does not say when the queue was last changed")
-    unheard = _missing_records(later, modified_at, now)
-    if unheard:
-        return CheckedPin(pin, *unheard)
-    if not of_policy:
+    missing_records = _describe_missing_records(later_changes, modified_at, now)
+    if missing_records:
+        return CheckedPin(pin, *missing_records)
+    if not policy_changes:
         return CheckedPin(
             pin, "the policy is another one, and CloudTrail knows nobody who changed it"
         )
-    return CheckedPin(pin, changed=of_policy[-1])
+    return CheckedPin(pin, changed=policy_changes[-1])
 
 
-def _deploys(change: QueueChange, pin: Pin) -> bool:
+def _is_by_deployment(change: QueueChange, pin: Pin) -> bool:
     """Return True if a deployment made the change: CloudFormation, or a role in the pin's
     `automation`.
     """
     return change.by_cloudformation or change.principal_arn in pin.automation
 
 
-def _missing_records(
-    later: Sequence[QueueChange], modified_at: datetime, now: datetime
+def _describe_missing_records(
+    later_changes: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
     """Return a text about changes that CloudTrail may not have recorded yet, and True if waiting
     may help. None if the records are complete.
     """
-    if not later or later[-1].at < modified_at - CLOCK_SKEW:
-        doubt = f"CloudTrail does not tell who changed the queue at {_at(modified_at)}"
-        return doubt, now - modified_at < CLOUDTRAIL_TELLS_WITHIN
-    last = max(later[-1].at, modified_at)
-    if now - last < CLOUDTRAIL_TELLS_WITHIN:
-        until = _at(last + CLOUDTRAIL_TELLS_WITHIN)
-        doubt = f"the queue was changed at {_at(last)}, and CloudTrail may tell of more until"
-        return f"{doubt} {until}", True
+    if not later_changes or later_changes[-1].at < modified_at - CLOCK_SKEW:
+        doubt = f"CloudTrail does not tell who changed the queue at {_format_time(modified_at)}"
+        return doubt, now - modified_at < CLOUDTRAIL_RECORDS_WITHIN
+    last_change_at = max(later_changes[-1].at, modified_at)
+    if now - last_change_at < CLOUDTRAIL_RECORDS_WITHIN:
+        until = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
+        doubt = f"the queue was changed at {_format_time(last_change_at)}, and CloudTrail may tell"
+        return f"{doubt} of more until {until}", True
     return None
 
 
-def _at(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     """Return a time as text for people."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-REGION = "us-east-1"
-NOTED_ON = "2026-11-22"
+PRICE_REGION = "us-east-1"
+PRICES_NOTED_ON = "2026-11-22"
 
 
 class Price(Struct, frozen=True):
@@ -55,35 +55,38 @@ class Price(Struct, frozen=True):
     @property
     def note(self) -> str:
         """Unit and price in one line, with the region and the day that they are from."""
-        return f"{self.unit} at {self.words} in {REGION}, {NOTED_ON}; other regions differ"
+        source = f"{PRICE_REGION}, {PRICES_NOTED_ON}"
+        return f"{self.unit} at {self.words} in {source}; other regions differ"
 
 
-_MILLION = 1_000_000
+_ONE_MILLION = 1_000_000
 
 # Every trail that logs an event is billed for its own copy.
 DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", "cloudtrail")
-MANAGEMENT_EVENT_AGAIN = Price(
+SECOND_COPY_OF_MANAGEMENT_EVENT = Price(
     2.00, 100_000, "management events that another trail logs already", "cloudtrail"
 )
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
 COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")
 DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", "cloudwatch", 3)
-METRIC_ASKED = Price(0.01, 1_000, "metrics asked of GetMetricData", "cloudwatch")
+METRIC_READ = Price(0.01, 1_000, "metrics asked of GetMetricData", "cloudwatch")
 LOG_GB = Price(0.50, 1, "GB of logs taken in", "cloudwatch", 5)
 LOG_GB_MONTH = Price(0.03, 1, "GB of logs kept a month", "cloudwatch")
-READ_UNIT = Price(0.125, _MILLION, "read units of DynamoDB", "dynamodb")
-WRITE_UNIT = Price(0.625, _MILLION, "write units of DynamoDB", "dynamodb")
+READ_UNIT = Price(0.125, _ONE_MILLION, "read units of DynamoDB", "dynamodb")
+WRITE_UNIT = Price(0.625, _ONE_MILLION, "write units of DynamoDB", "dynamodb")
 TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", "dynamodb", 25)
 RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", "dynamodb")
-SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", "eventbridge", 14 * _MILLION)
+SCHEDULED_INVOCATION = Price(
+    1.00, _ONE_MILLION, "invocations by Scheduler", "eventbridge", 14 * _ONE_MILLION
+)
 # Events that AWS services send on their own are free. AWS does not document if these events count
 # as such.
-OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", "eventbridge")
+OPT_IN_EVENT = Price(1.00, _ONE_MILLION, "events that one has to opt into", "eventbridge")
 KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
-LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", "lambda", _MILLION)
-LAMBDA_GB_SECOND = Price(13.3334, _MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
-SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", "sqs", _MILLION)
+LAMBDA_REQUEST = Price(0.20, _ONE_MILLION, "invocations of Lambda", "lambda", _ONE_MILLION)
+LAMBDA_GB_SECOND = Price(13.3334, _ONE_MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
+SQS_REQUEST = Price(0.40, _ONE_MILLION, "calls of a standard queue", "sqs", _ONE_MILLION)
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", "s3")
 S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 

@@ -53,13 +53,17 @@ def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-_NAME = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
-_ACCOUNT = r"[0-9]{12}"
-_REGION = r"[a-z0-9-]{1,32}"
-ARN = re.compile(rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION}):({_ACCOUNT}):({_NAME})")
-_URL = re.compile(rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT})/({_NAME})")
+_NAME_PATTERN = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
+_ACCOUNT_PATTERN = r"[0-9]{12}"
+_REGION_PATTERN = r"[a-z0-9-]{1,32}"
+ARN = re.compile(
+    rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION_PATTERN}):({_ACCOUNT_PATTERN}):({_NAME_PATTERN})"
+)
+_QUEUE_URL_PATTERN = re.compile(
+    rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT_PATTERN})/({_NAME_PATTERN})"
+)
 
-_REFUSED = re.compile(
+_REFUSED_RESOURCE_PATTERN = re.compile(
     r"\bon resource: (arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,32}:[0-9]{12}:[A-Za-z0-9_.-]{1,80})"
     r"(?=\s|\Z)"
 )
@@ -99,7 +103,7 @@ def arn_of_url(url: object, region: str) -> str | None:
 
     The URL's host is not checked, because Mendq sends nothing to this URL.
     """
-    match = _URL.fullmatch(url) if isinstance(url, str) else None
+    match = _QUEUE_URL_PATTERN.fullmatch(url) if isinstance(url, str) else None
     if match is None:
         return None
     account, name = match.groups()
@@ -116,12 +120,12 @@ def public_url(queue_arn: str) -> str:
     return f"https://sqs.{queue.region}.{suffix}/{queue.account}/{queue.name}"
 
 
-def arn_refused_in(error_message: str) -> str | None:
+def find_refused_arn(error_message: str) -> str | None:
     """Return the ARN of the queue that IAM's error message names; None if it names none.
 
     The message may contain the caller's text, so only an exact ARN counts.
     """
-    match = _REFUSED.search(error_message[-1024:])
+    match = _REFUSED_RESOURCE_PATTERN.search(error_message[-1024:])
     return arn_of(match.group(1)) if match else None
 
 
@@ -132,22 +136,22 @@ def partition_of(region: str) -> str:
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
-def on_fifo(queue_arn: str | None) -> bool:
+def is_fifo_arn(queue_arn: str | None) -> bool:
     """Return True if `queue_arn` is a FIFO queue: only their names end with `.fifo`."""
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
-def may_be_fifo(queue_arn: str | None) -> bool:
+def may_be_fifo_arn(queue_arn: str | None) -> bool:
     """Return True if `queue_arn` is a FIFO queue, or None because a call names no queue."""
-    return queue_arn is None or on_fifo(queue_arn)
+    return queue_arn is None or is_fifo_arn(queue_arn)
 
 
-def not_on_fifo(queue_arn: str | None) -> bool:
+def is_standard_arn(queue_arn: str | None) -> bool:
     """Return True if `queue_arn` is a standard queue, or None because a call names no queue."""
-    return not on_fifo(queue_arn)
+    return not is_fifo_arn(queue_arn)
 
 
-DEFAULTS: Mapping[str, int] = {
+DEFAULT_ATTRIBUTES: Mapping[str, int] = {
     "DelaySeconds": 0,
     "KmsDataKeyReusePeriodSeconds": 300,
     "MaximumMessageSize": 1_048_576,
@@ -159,46 +163,46 @@ DEFAULTS: Mapping[str, int] = {
 
 def number_in(attributes: Mapping[str, str], name: str) -> int:
     """Return the attribute's value, or SQS's default if `attributes` lack it."""
-    return int(attributes.get(name, DEFAULTS[name]))
+    return int(attributes.get(name, DEFAULT_ATTRIBUTES[name]))
 
 
 FIFO = ".fifo"
-LONGEST_NAME = 80
+MAXIMUM_NAME_LENGTH = 80
 LONGEST_RETENTION_SECONDS = 1_209_600
 
 
-def name_with_suffix(source_name: str, suffix: str) -> str:
+def make_name_with_suffix(source_name: str, suffix: str) -> str:
     """Return `source_name` with `suffix` at its end, but before `.fifo`.
 
     A result longer than 80 characters is cut and gets 8 digits of a hash, so that different queues
     get different names.
     """
-    ending = FIFO if source_name.endswith(FIFO) else ""
+    fifo_suffix = FIFO if source_name.endswith(FIFO) else ""
     base = source_name.removesuffix(FIFO)
-    if len(base) + len(suffix) + len(ending) > LONGEST_NAME:
+    if len(base) + len(suffix) + len(fifo_suffix) > MAXIMUM_NAME_LENGTH:
         digits = f"-{sha256(base.encode()).hexdigest()[:8]}"
-        base = base[: LONGEST_NAME - len(digits) - len(suffix) - len(ending)] + digits
-    return f"{base}{suffix}{ending}"
+        base = base[: MAXIMUM_NAME_LENGTH - len(digits) - len(suffix) - len(fifo_suffix)] + digits
+    return f"{base}{suffix}{fifo_suffix}"
 
 
-def arn_with_suffix(source_arn: str, suffix: str) -> str:
-    """Return the source's ARN with the suffix added to the name, as `name_with_suffix` does.
+def make_arn_with_suffix(source_arn: str, suffix: str) -> str:
+    """Return the source's ARN with the suffix added to the name, as `make_name_with_suffix` does.
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
     source = parts_of(source_arn)
-    arn = arn_of_name(name_with_suffix(source.name, suffix), source.region, source.account)
+    arn = arn_of_name(make_name_with_suffix(source.name, suffix), source.region, source.account)
     assert arn is not None  # noqa: S101 - a queue's name with a suffix is a valid name
     return arn
 
 
 DLQ_SUFFIX = "-dlq"
-FEWEST_RECEIVES = 3
-MOST_RECEIVES = 100
-MAX_RECEIVE_COUNT = 5
+FEWEST_RECEIVES_BEFORE_DLQ = 3
+MOST_RECEIVES_BEFORE_DLQ = 100
+DEFAULT_MAX_RECEIVE_COUNT = 5
 # SQS accepts at most this number of sources by name. More need the permission `allowAll`, which
 # Mendq never writes.
-MOST_SOURCES = 10
+MOST_NAMED_SOURCES = 10
 
 
 @dataclass(frozen=True)
@@ -287,7 +291,7 @@ def arn_of_dlq(source_arn: str) -> str:
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
-    return arn_with_suffix(source_arn, DLQ_SUFFIX)
+    return make_arn_with_suffix(source_arn, DLQ_SUFFIX)
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:

@@ -17,7 +17,7 @@ from mendq.model.mode import Mode
 from mendq.model.queue import refuse_repeated_keys
 from mendq.model.steps import Owner
 
-Text = Annotated[str, Meta(min_length=1)]
+NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
@@ -25,7 +25,7 @@ def read(text: str, kind: Any) -> Any:
 
     Raise ValueError or TypeError if the text is no such value.
     """
-    if kind in (Text, Text | None):
+    if kind in (NonEmptyText, NonEmptyText | None):
         return convert(text, kind)
     value = json.decode(text, type=kind)
     given = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
@@ -41,12 +41,12 @@ def read(text: str, kind: Any) -> Any:
     return value
 
 
-PREFIX = "MENDQ_"
+VARIABLE_PREFIX = "MENDQ_"
 # The scope of the nightly job: one account, or all accounts of an organization.
-ACCOUNT = "account"
-ORGANIZATION = "organization"
+ACCOUNT_SCOPE = "account"
+ORGANIZATION_SCOPE = "organization"
 # The default: every alarm is deployed.
-FULL = "full"
+FULL_ALARMS = "full"
 
 
 class SettingsUnreadable(Exception):
@@ -58,7 +58,7 @@ class SettingsUnreadable(Exception):
 class LambdaSettings(Struct, frozen=True):
     """Settings of every Lambda: the account that it runs in."""
 
-    account: Text
+    account: NonEmptyText
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that `from_environment` reads: texts unchanged, everything else as
@@ -101,8 +101,8 @@ class LambdaSettings(Struct, frozen=True):
 class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
     """Settings of every Lambda that reads the case store."""
 
-    case_table: Text
-    case_bucket: Text
+    case_table: NonEmptyText
+    case_bucket: NonEmptyText
     limits: Limits = Limits()
     timing: Timing = Timing()
 
@@ -110,11 +110,11 @@ class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
 class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """Settings of every Lambda that changes the state of cases and sends notifications."""
 
-    urgent_topic_arn: Text
-    info_topic_arn: Text
-    team_topic_arns: Mapping[str, Text] = field(default_factory=dict)
+    urgent_topic_arn: NonEmptyText
+    info_topic_arn: NonEmptyText
+    team_topic_arns: Mapping[str, NonEmptyText] = field(default_factory=dict)
     chat: tuple[Severity, ...] = ()
-    docs_url: Text | None = None
+    docs_url: NonEmptyText | None = None
 
 
 class ManagedCaseSettings(CaseSettings, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class OwnerSettings(ManagedCaseSettings, frozen=True, kw_only=True):
     """
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
-    freeze_calendars: tuple[Text, ...] = ()
+    freeze_calendars: tuple[NonEmptyText, ...] = ()
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
@@ -149,8 +149,8 @@ class FollowUpSettings(ManagedCaseSettings, frozen=True, kw_only=True):
             what happens to a case later. Only the local account sets it.
     """
 
-    owners: Mapping[Owner, Text]
-    alarms: Text = FULL
+    owners: Mapping[Owner, NonEmptyText]
+    alarms: NonEmptyText = FULL_ALARMS
     most_days_ahead: int | None = None
 
 
@@ -161,42 +161,42 @@ class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
         owners: The Lambdas that apply fixes, by owner. Approve and rollback call or stop them.
     """
 
-    owners: Mapping[Owner, Text]
+    owners: Mapping[Owner, NonEmptyText]
 
 
 class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """Settings of the hourly scan, which changes no case and hands its findings to heal."""
 
     consent: Consent = Consent()
-    heal_function: Text
+    heal_function: NonEmptyText
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
     """Settings of the probe, which changes no case."""
 
-    case_table: Text
-    urgent_topic_arn: Text
-    probe_queue_url: Text
+    case_table: NonEmptyText
+    urgent_topic_arn: NonEmptyText
+    probe_queue_url: NonEmptyText
     chat: tuple[Severity, ...] = ()
-    docs_url: Text | None = None
+    docs_url: NonEmptyText | None = None
 
 
 class StartNightlySettings(LambdaSettings, frozen=True):
     """Settings of start_nightly. The roots, the job's code and its packages are S3 URIs."""
 
-    application_id: Text
-    job_role_arn: Text
-    entry_point: Text
-    package: Text
-    compiled_packages: Text
-    trail_root: Text
-    case_root: Text
-    out_root: Text
-    log_root: Text
+    application_id: NonEmptyText
+    job_role_arn: NonEmptyText
+    entry_point: NonEmptyText
+    package: NonEmptyText
+    compiled_packages: NonEmptyText
+    trail_root: NonEmptyText
+    case_root: NonEmptyText
+    out_root: NonEmptyText
+    log_root: NonEmptyText
     maximum_executors: int
-    organization_root: Text | None = None
-    organization_accounts: tuple[Text, ...] = ()
-    scope: Text = ACCOUNT
+    organization_root: NonEmptyText | None = None
+    organization_accounts: tuple[NonEmptyText, ...] = ()
+    scope: NonEmptyText = ACCOUNT_SCOPE
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
@@ -204,9 +204,9 @@ class WatchNightlySettings(LambdaSettings, frozen=True):
     organization.
     """
 
-    application_id: Text
-    report_bucket: Text
-    organization_bucket: Text | None = None
+    application_id: NonEmptyText
+    report_bucket: NonEmptyText
+    organization_bucket: NonEmptyText | None = None
 
 
 class DeliverReportSettings(LambdaSettings, frozen=True):
@@ -216,25 +216,25 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
     delivers it only to the account's own recipients.
     """
 
-    report_bucket: Text
-    topic_arn: Text
+    report_bucket: NonEmptyText
+    topic_arn: NonEmptyText
     is_member: bool = False
-    sender: Text | None = None
-    recipients: tuple[Text, ...] = ()
+    sender: NonEmptyText | None = None
+    recipients: tuple[NonEmptyText, ...] = ()
     chat: tuple[Severity, ...] = ()
-    docs_url: Text | None = None
+    docs_url: NonEmptyText | None = None
 
 
 class TemplateHookSettings(LambdaSettings, frozen=True):
     """Settings of the template hook: if it stops deployments, and the symptoms that it ignores."""
 
     hook_fails: bool
-    hook_ignores: tuple[Text, ...] = ()
+    hook_ignores: tuple[NonEmptyText, ...] = ()
 
 
 def variable_of(field_name: str) -> str:
     """Return the environment variable of a field."""
-    return PREFIX + field_name.upper()
+    return VARIABLE_PREFIX + field_name.upper()
 
 
 class Worker(Struct, frozen=True):
@@ -255,12 +255,12 @@ class Worker(Struct, frozen=True):
         return -int(-self.heap_gb * (1 + self.overhead_factor) // 1)
 
 
-WORKER = Worker()
+DEFAULT_WORKER = Worker()
 
 
 def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
     """Return how many workers of size WORKER fit into these processors and this memory."""
-    return min(maximum_vcpu // WORKER.vcpu, maximum_memory_gb // WORKER.memory_gb)
+    return min(maximum_vcpu // DEFAULT_WORKER.vcpu, maximum_memory_gb // DEFAULT_WORKER.memory_gb)
 
 
 def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import ClassVar, Self
 
 from mendq.model.queue import (
-    FEWEST_RECEIVES,
-    MOST_RECEIVES,
-    MOST_SOURCES,
+    FEWEST_RECEIVES_BEFORE_DLQ,
+    MOST_NAMED_SOURCES,
+    MOST_RECEIVES_BEFORE_DLQ,
     arn_of,
     parse_redrive_allow_policy,
     parse_redrive_policy,
@@ -310,11 +310,10 @@ class AttachDlq(DlqStep):
             return f"{self.attribute} may go from nothing to a queue alone"
         if redrive.text != self.after:
             return f"{self.attribute} would say more than a queue and a count"
-        if not FEWEST_RECEIVES <= redrive.max_receive_count <= MOST_RECEIVES:
-            return (
-                f"maxReceiveCount must be {FEWEST_RECEIVES} to {MOST_RECEIVES}, "
-                f"not {redrive.max_receive_count}"
-            )
+        receives = redrive.max_receive_count
+        if not FEWEST_RECEIVES_BEFORE_DLQ <= receives <= MOST_RECEIVES_BEFORE_DLQ:
+            limits = f"{FEWEST_RECEIVES_BEFORE_DLQ} to {MOST_RECEIVES_BEFORE_DLQ}"
+            return f"maxReceiveCount must be {limits}, not {receives}"
         return None
 
 
@@ -342,14 +341,14 @@ class AllowRedriveFrom(DlqStep):
             return f"{self.attribute} may gain sources and lose none"
         if any(arn_of(source_arn) is None for source_arn in added):
             return f"{self.attribute} would name what is no queue"
-        if len(after.sources) > MOST_SOURCES:
-            return f"{self.attribute} takes at most {MOST_SOURCES} sources"
+        if len(after.sources) > MOST_NAMED_SOURCES:
+            return f"{self.attribute} takes at most {MOST_NAMED_SOURCES} sources"
         return None
 
 
-INTO_QUARANTINE = "sqs:SendMessage"
+SEND_TO_QUARANTINE_ACTION = "sqs:SendMessage"
 # The value of `Dlq` before a redrive, and after a redrive that sent only a part of the messages.
-HELD = "held"
+HELD_VALUE = "held"
 
 
 class RedriveMessages(TextStep):
@@ -362,20 +361,20 @@ class RedriveMessages(TextStep):
     attribute = "Dlq"
     iam_action = "sqs:SendMessage"
     owner = Owner.REDRIVE
-    absent_means = HELD
+    absent_means = HELD_VALUE
     is_permanent = True
     has_value_in_queue = False
     most_a_day = 1
 
     def out_of_bounds(self) -> str | None:
-        if self.before != HELD:
-            return f"{self.attribute} can only go back while they are {HELD}"
+        if self.before != HELD_VALUE:
+            return f"{self.attribute} can only go back while they are {HELD_VALUE}"
         if arn_of(self.after) is None:
             return f"{self.attribute} cannot go back to {self.after[:120]!r}: that is no queue"
         return None
 
 
-STEPS: tuple[type[AttributeStep], ...] = (
+STEP_CLASSES: tuple[type[AttributeStep], ...] = (
     SetVisibilityTimeout,
     SetKmsDataKeyReusePeriod,
     SetMaximumMessageSize,
@@ -397,7 +396,7 @@ def kind_of(attribute: str) -> type[AttributeStep] | None:
 
     A stored case may contain a step of an older version.
     """
-    return next((step for step in STEPS if step.attribute == attribute), None)
+    return next((step for step in STEP_CLASSES if step.attribute == attribute), None)
 
 
 def is_permanent(attribute: str) -> bool:

@@ -16,14 +16,14 @@ from mendq.model.mode import Mode
 
 # How far Mendq may go on the queue: a mode, or `OFF`.
 MODE_TAG = "mendq"
-OFF = "off"
+MODE_OFF = "off"
 # Names a team. The team's topic gets the queue's notifications too.
 TEAM_TAG = "mendq:notify"
 # Marks a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
 # queues.
 DRILL_TAG = "mendq:drill"
 # The default name of a drill's queue begins with this. It shows in logs, which contain no tags.
-DRILL_QUEUE = "mendq-drill-"
+DRILL_QUEUE_PREFIX = "mendq-drill-"
 
 
 class TagValues(StrEnum):
@@ -52,7 +52,7 @@ class QueueTag:
     words: tuple[str, ...] = ()
 
 
-ON = "on"
+REDRIVE_ON = "on"
 MAX_PROCESSING = QueueTag(
     key="mendq:max-processing-seconds",
     values=TagValues.SECONDS,
@@ -66,7 +66,7 @@ MAX_VISIBILITY = QueueTag(
 REDRIVE_PERMISSION = QueueTag(
     key="mendq:redrive",
     values=TagValues.WORD,
-    words=(ON, OFF),
+    words=(REDRIVE_ON, MODE_OFF),
     meaning="`off` on a queue or on its DLQ forbids moving messages out of it or into it, by Mendq "
     "or by `mendq redrive`. Any word other than `on` does the same.",
 )
@@ -75,7 +75,7 @@ TAGS_OF_EVERY_QUEUE = (
     QueueTag(
         key=MODE_TAG,
         values=TagValues.WORD,
-        words=(str(Mode.HEAL), str(Mode.PROPOSE), OFF, str(Mode.OBSERVE)),
+        words=(str(Mode.HEAL), str(Mode.PROPOSE), MODE_OFF, str(Mode.OBSERVE)),
         meaning="How far Mendq may go on this queue, as the table above says.",
     ),
     QueueTag(
@@ -120,7 +120,7 @@ _RESOURCE_TAG = "aws:cloudformation:logical-id"
 _MAXIMUM_VALUE_LENGTH = 255
 
 
-def cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
+def find_cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the CloudFormation stack that owns the queue, from the queue's tags.
 
     The keys are `stack` and, if known, `resource` (the logical id). Empty if no stack owns it.

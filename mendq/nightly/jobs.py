@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mendq.model.evidence import format_time
 from mendq.model.plan import Ignore, Refusal
-from mendq.model.settings import ACCOUNT, WORKER, StartNightlySettings
+from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_WORKER, StartNightlySettings
 from mendq.nightly.verdict import week_named
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Roots(Struct, frozen=True):
     account: str
     region: str
     time_zone: str = "UTC"
-    scope: str = ACCOUNT
+    scope: str = ACCOUNT_SCOPE
     organization: str = ""
     expected: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ def nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
     day = (scheduled_at - timedelta(days=1)).date()
     arguments = ["backfill", "--from", f"{day - timedelta(days=1)}", "--to", f"{day}"]
     arguments += _root_arguments(roots)
-    if roots.scope == ACCOUNT:
+    if roots.scope == ACCOUNT_SCOPE:
         arguments += ["--account", roots.account, "--region", roots.region]
     return Job("nightly", f"{day}", tuple(arguments))
 
@@ -159,15 +159,15 @@ def spark_parameters(settings: StartNightlySettings) -> str:
         "spark.submit.pyFiles": settings.package,
         "spark.archives": f"{settings.compiled_packages}#{FOLDER}",
         f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
-        f"{emr}.memoryOverheadFactor": f"{WORKER.overhead_factor}",
+        f"{emr}.memoryOverheadFactor": f"{DEFAULT_WORKER.overhead_factor}",
         # Spark begins with one executor and adds more if there are enough files.
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
     for role, environment in (("driver", f"{emr}.driverEnv"), ("executor", "spark.executorEnv")):
-        properties[f"spark.{role}.cores"] = f"{WORKER.vcpu}"
-        properties[f"spark.{role}.memory"] = f"{WORKER.heap_gb}g"
-        properties[f"{emr}.{role}.disk"] = f"{WORKER.disk_gb}g"
+        properties[f"spark.{role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
+        properties[f"spark.{role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
+        properties[f"{emr}.{role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
         properties[f"{environment}.PYSPARK_PYTHON"] = PYTHON
         properties[f"{environment}.PYTHONPATH"] = f"./{FOLDER}"
     return " ".join(f"--conf {name}={value}" for name, value in properties.items())

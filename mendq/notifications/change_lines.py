@@ -13,7 +13,7 @@ from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, parse_json_object
 from mendq.model.steps import CreateDlq, has_value_in_queue
-from mendq.model.tags import cloudformation_resource
+from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,
@@ -187,7 +187,7 @@ def template(case: Case, facts: Facts) -> tuple[Section, ...]:
     """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
-    deployer = cloudformation_resource(facts.tags)
+    deployer = find_cloudformation_resource(facts.tags)
     stack = deployer.get("stack")
     resource = deployer.get("resource")
     owner = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"

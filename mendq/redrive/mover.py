@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from mendq.aws.errors import PASSING, code_of, is_passing, translate_aws_errors
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.failed_call import canonical_code
-from mendq.model.queue import FIFO, on_fifo
+from mendq.model.queue import FIFO, is_fifo_arn
 from mendq.redrive.messages import (
     UNANSWERED_CODE,
     Message,
@@ -86,7 +86,7 @@ class Destination(Struct, frozen=True):
 
     @property
     def is_fifo(self) -> bool:
-        return on_fifo(self.queue_arn)
+        return is_fifo_arn(self.queue_arn)
 
     def can_mark(self, message: Message) -> bool:
         """Return True if the message has room for the mark."""

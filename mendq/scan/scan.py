@@ -73,7 +73,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Window
-from mendq.model.tags import MODE_TAG, OFF
+from mendq.model.tags import MODE_OFF, MODE_TAG
 from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREADS, ScanReader
 
@@ -174,7 +174,7 @@ def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
         return _QueueLook(ScanResult(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
-    if tags.get(MODE_TAG) == OFF:
+    if tags.get(MODE_TAG) == MODE_OFF:
         return _QueueLook(ScanResult())
     return _look_at(ManagedQueue(dlq_arn, tags), reader, symptoms)
 

@@ -12,7 +12,7 @@ from analytics.week import WeekInput, make_summary
 from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import to_json_bytes
 from mendq.model.case import State
-from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
+from mendq.model.failed_call import MAXIMUM_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.nightly.verdict import NightlyRead
 from mendq.report.html_page import page
 from mendq.report.summary import MOST_BYTES, Summary, read
@@ -41,12 +41,14 @@ def name(number: int, length: int) -> str:
 
 def _incident(number: int) -> Row:
     """Each of another code, queue, account and region; half of them healed."""
-    code = name(number, MAXIMUM_CODE)
-    principals = [name(each, MAXIMUM_PRINCIPAL) for each in range(10)]
+    code = name(number, MAXIMUM_CODE_LENGTH)
+    principals = [name(each, MAXIMUM_PRINCIPAL_LENGTH) for each in range(10)]
     return incident(
         number,
         symptom=f"unknown:{code}",
-        error_codes=[name(each, MAXIMUM_CODE) for each in range(200)] if number < 100 else [code],
+        error_codes=[name(each, MAXIMUM_CODE_LENGTH) for each in range(200)]
+        if number < 100
+        else [code],
         queue_arn=arn(f"{LONG_NAME}{number:05}"),
         account=f"{number:012}",
         region=name(number, 32),

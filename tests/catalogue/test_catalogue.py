@@ -24,7 +24,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.failed_call import FailedCall, read
 from mendq.model.plan import Escalate, Plan, owner_of_case
-from mendq.model.steps import STEPS, AttributeStep, Owner, SetMessageRetention
+from mendq.model.steps import STEP_CLASSES, AttributeStep, Owner, SetMessageRetention
 from mendq.scan.scan import OF_A_PLAN, OF_A_SUSPECT
 from tests.architecture.aws_commands import mistake_in
 from tests.catalogue.asking import (
@@ -106,7 +106,7 @@ def test_what_is_only_counted_comes_last() -> None:
 
 
 def test_every_step_has_an_entry() -> None:
-    assert {step for entry in CATALOGUE for step in entry.steps} == set(STEPS)
+    assert {step for entry in CATALOGUE for step in entry.steps} == set(STEP_CLASSES)
 
 
 @_examples(CallNearMiss, QueueNearMiss, RefusalExample)

@@ -35,7 +35,7 @@ from mendq.catalogue.examples import (
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import MOST_SOURCES, Redrive, RedriveAllow, parse_redrive_allow_policy
+from mendq.model.queue import MOST_NAMED_SOURCES, Redrive, RedriveAllow, parse_redrive_allow_policy
 from mendq.model.steps import Owner
 from tests.catalogue.asking import (
     answer_to,
@@ -147,7 +147,7 @@ def allowing(allowed: str, named_by: set[str]) -> Facts:
     return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*named_by))
 
 
-@given(st.sets(NAMES, max_size=MOST_SOURCES), st.sets(NAMES, max_size=15))
+@given(st.sets(NAMES, max_size=MOST_NAMED_SOURCES), st.sets(NAMES, max_size=15))
 def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     allowed: set[str], named_by: set[str]
 ) -> None:
@@ -155,7 +155,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     answer = answer_to(DLQ_SOURCE_NOT_ALLOWED, facts)
     if not isinstance(answer, Plan):
         assert answer.code == ("need_already_met" if named_by <= allowed else "too_many_sources")
-        assert named_by <= allowed or len(allowed) == MOST_SOURCES
+        assert named_by <= allowed or len(allowed) == MOST_NAMED_SOURCES
         return
     step = step_of(planned(DLQ_SOURCE_NOT_ALLOWED, facts))
     wanted = parse_redrive_allow_policy(str(step.after))
@@ -163,7 +163,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     assert wanted.permission == "byQueue"
     added = set(wanted.sources) - allowed
     assert allowed < set(wanted.sources) <= allowed | named_by
-    assert len(added) == min(len(named_by - allowed), MOST_SOURCES - len(allowed))
+    assert len(added) == min(len(named_by - allowed), MOST_NAMED_SOURCES - len(allowed))
     left = named_by - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
     after = vary(facts, RedriveAllowPolicy=step.after)

@@ -29,8 +29,8 @@ from mendq.model.metrics import Recent
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
-    MAX_RECEIVE_COUNT,
-    MOST_RECEIVES,
+    DEFAULT_MAX_RECEIVE_COUNT,
+    MOST_RECEIVES_BEFORE_DLQ,
     Redrive,
     arn_of_dlq,
     parse_redrive_policy,
@@ -154,7 +154,7 @@ def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() ->
     facts = counts(0, 720, 0, 1, backlog_before=1)
     assert found_in(DLQ_MISSING, facts) is not None
     plan = planned(DLQ_MISSING, facts)
-    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MOST_RECEIVES)
+    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MOST_RECEIVES_BEFORE_DLQ)
     assert "No message was finished in the last 6 h" in plan.reason
     assert "1 message waits now" in plan.reason
 
@@ -164,7 +164,7 @@ def test_attach_dlq_goes_by_what_a_quiet_queue_finished_earlier() -> None:
     facts = counts(51, 751, 50, 1, sent_since_delete=0, received_since_delete=700)
     plan = answer(facts)
     assert isinstance(plan, Plan)
-    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MAX_RECEIVE_COUNT)
+    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, DEFAULT_MAX_RECEIVE_COUNT)
 
 
 def test_three_bad_messages_get_dlq_and_no_page() -> None:
@@ -309,7 +309,7 @@ def test_limit_is_never_below_three_times_the_mean(
     assert all(step.out_of_bounds() is None for step in plan.steps)
     in_flight = counted["in_flight_now"]
     mean = (counted["received"] - in_flight) / counted["deleted"]
-    assert limit_of(plan) >= max(MAX_RECEIVE_COUNT, 3 * mean)
+    assert limit_of(plan) >= max(DEFAULT_MAX_RECEIVE_COUNT, 3 * mean)
     if mean > 1:
         assert plan.at_most is Mode.PROPOSE
 

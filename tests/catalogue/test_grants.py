@@ -17,7 +17,7 @@ from mendq.catalogue.examples import KEY_ARN, ROLE, STANDARD_ARN, policy, standa
 from mendq.catalogue.keys.kms_denied import KMS_DENIED
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
-from mendq.model.policy import statements_of
+from mendq.model.policy import parse_statements
 from mendq.notifications.text import MOST_COMMAND
 from tests.architecture.aws_commands import commands_in, mistake_in
 
@@ -178,7 +178,7 @@ def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: 
                 assert len(line) <= MOST_COMMAND + 80
         for document in documents(facts):
             text = json.dumps(document if "Statement" in document else {"Statement": document})
-            assert statements_of(text)
+            assert parse_statements(text)
 
 
 def test_no_key_s_name_runs_as_a_command() -> None:

@@ -26,7 +26,7 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
-from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused
 
@@ -141,12 +141,12 @@ def blocked_groups(draw: st.DrawFn) -> tuple[Facts, int]:
     The consumer receives a batch of the group, which fails; others are sent in between.
     """
     batch = draw(st.integers(1, 10))
-    tries = draw(st.lists(st.integers(0, 6), min_size=MAX_RECEIVE_COUNT, max_size=40))
+    tries = draw(st.lists(st.integers(0, 6), min_size=DEFAULT_MAX_RECEIVE_COUNT, max_size=40))
     receives = [0]
     for sent in tries:
         receives[:batch] = [count + 1 for count in receives[:batch]]
         receives += [0] * sent
-    dead = sum(count >= MAX_RECEIVE_COUNT for count in receives)
+    dead = sum(count >= DEFAULT_MAX_RECEIVE_COUNT for count in receives)
     knows_batch = draw(st.booleans())
     consumers = (replace(ONE_BY_ONE, batch_size=batch),) if knows_batch else ()
     return waiting(len(receives), lambda_consumers=consumers), dead - 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, standard
-from mendq.model.policy import public_statements
+from mendq.model.policy import list_public_statements
 from tests.catalogue.asking import found_in, golden
 from tests.catalogue.asking import policy_of as policy
 
@@ -26,7 +26,7 @@ TABLES = golden("conditions")
 
 
 def public(*statements: object) -> list[int]:
-    return [number for number, _ in public_statements(policy(*statements), STANDARD_ARN)]
+    return [number for number, _ in list_public_statements(policy(*statements), STANDARD_ARN)]
 
 
 @pytest.mark.parametrize(("operator", "key", "value"), TABLES["narrow"])
@@ -66,7 +66,7 @@ def test_what_is_about_another_queue_or_unreadable_says_nothing() -> None:
     assert public({**OPEN, "Resource": f"{STANDARD_ARN}-2"}) == []
     assert public({**OPEN, "Resource": "arn:aws:sqs:*:*:ord*"}) == [1]
     for text in ("", "no policy", policy(OPEN, {"Effect": "Maybe"})):
-        assert public_statements(text, STANDARD_ARN) == ()
+        assert list_public_statements(text, STANDARD_ARN) == ()
 
 
 def test_it_says_which_statement_lets_anybody_do_what() -> None:

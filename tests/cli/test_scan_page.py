@@ -8,7 +8,7 @@ from mendq.aws.consumers import FIGURES
 from mendq.cli.scan.dry_run import SCANS_PER_MONTH, estimate_monthly_dollars
 from mendq.model.limits import Limits
 from mendq.model.metrics import select_series
-from mendq.model.prices import METRIC_ASKED
+from mendq.model.prices import METRIC_READ
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
 STANDARD, FIFO = (len(select_series(["every queue", *more])) for more in ([], ["FIFO"]))
@@ -16,7 +16,7 @@ STANDARD, FIFO = (len(select_series(["every queue", *more])) for more in ([], ["
 
 def test_what_a_suspect_costs() -> None:
     row = f"| {STANDARD}; FIFO {FIFO}; {len(FIGURES)} more for each Lambda function behind it | "
-    assert f"{row}{METRIC_ASKED.cost(STANDARD):.5f} |" in PAGE
+    assert f"{row}{METRIC_READ.cost(STANDARD):.5f} |" in PAGE
 
 
 def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
@@ -24,5 +24,5 @@ def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
     dollars = f"{estimate_monthly_dollars(of_a_round):.2f}"
     assert f"| {of_a_round * SCANS_PER_MONTH:,} | {dollars} |" in PAGE
     a_day = Limits().scan_metrics_per_day
-    assert f"| {a_day * 30:,} | {METRIC_ASKED.cost(a_day * 30):.2f} |" in PAGE
+    assert f"| {a_day * 30:,} | {METRIC_READ.cost(a_day * 30):.2f} |" in PAGE
     assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE

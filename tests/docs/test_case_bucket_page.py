@@ -12,7 +12,7 @@ from mendq.cases.finding import Finding, ScanResult, add_managed_queues
 from mendq.catalogue import examples
 from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
-from mendq.model.tags import cloudformation_resource
+from mendq.model.tags import find_cloudformation_resource
 from tests.heal.situations import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
@@ -39,7 +39,7 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
             EVIDENCE,
             {
                 **Evidence((Sighting.of(REFUSED),)).document(),
-                **cloudformation_resource(OF_A_STACK),
+                **find_cloudformation_resource(OF_A_STACK),
                 **BESIDE,
             },
         ),

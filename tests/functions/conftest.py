@@ -15,7 +15,7 @@ from msgspec import structs
 from functions.entry import Entry, LambdaInvocation
 from mendq.aws.clients import Clients
 from mendq.model.limits import Limits
-from mendq.model.settings import FULL
+from mendq.model.settings import FULL_ALARMS
 from tests.heal.conftest import Account, account
 
 __all__ = ["account"]
@@ -40,7 +40,7 @@ CONTEXT: Any = Context()
 
 def call_with(metrics: Any) -> LambdaInvocation[Any]:
     """An invocation of which only what it counts is looked at."""
-    nothing: Any = SimpleNamespace(limits=Limits(), alarms=FULL)
+    nothing: Any = SimpleNamespace(limits=Limits(), alarms=FULL_ALARMS)
     return LambdaInvocation(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
 
 

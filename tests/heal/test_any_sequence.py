@@ -11,12 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
-from mendq.model.steps import STEPS
+from mendq.model.steps import STEP_CLASSES
 from tests.catalogue.asking import caught_by
 from tests.heal import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
-ATTRIBUTES = {step.attribute: step for step in STEPS}
+ATTRIBUTES = {step.attribute: step for step in STEP_CLASSES}
 FIX = tuple(entry for entry in CATALOGUE if entry.steps and caught_by(entry))
 # What a person may set, legal for SQS and awkward for us.
 PERSONS = {

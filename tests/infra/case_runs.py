@@ -19,7 +19,7 @@ from mendq.model.case import Case, State
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.settings import ProbeSettings
-from mendq.model.steps import STEPS
+from mendq.model.steps import STEP_CLASSES
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from mendq.probe.probe import QUEUE_NAME
 from mendq.probe.send import send_probe
@@ -158,7 +158,7 @@ def _of_every_owner() -> Iterator[Case]:
     with moto_account() as account:
         fail(account, account.queue(VisibilityTimeout="30"))
         case = case_of(account)
-    for kind in STEPS:
+    for kind in STEP_CLASSES:
         yield replace(case, steps=({"attribute": kind.attribute},))
 
 

@@ -9,7 +9,7 @@ import pytest
 from infra.nightly import RELEASE
 from infra.packaging import emr
 from infra.packaging.zips import LAMBDA
-from mendq.model.settings import WORKER, StartNightlySettings
+from mendq.model.settings import DEFAULT_WORKER, StartNightlySettings
 from tests.infra.synthesized import template_of, whole_assembly
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-versions.html
@@ -25,7 +25,7 @@ def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> Non
     most = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
     starting = template_of(name).only("AWS::Lambda::Function", "StartNightly")["Environment"]
     executors = StartNightlySettings.from_environment(starting["Variables"]).maximum_executors
-    taken = (WORKER.vcpu, WORKER.memory_gb, WORKER.disk_gb)
+    taken = (DEFAULT_WORKER.vcpu, DEFAULT_WORKER.memory_gb, DEFAULT_WORKER.disk_gb)
     for unit, each in zip(("Cpu", "Memory", "Disk"), taken, strict=True):
         room = int(most[unit].split()[0]) - (1 + executors) * each
         assert 0 <= room < (1 if unit == "Disk" else each * 3), unit

@@ -23,8 +23,8 @@ from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.consent import Consent
 from mendq.model.evidence import MESSAGE_ACTIONS
-from mendq.model.mode import MODES
-from mendq.model.steps import STEPS, write_actions
+from mendq.model.mode import MODE_BY_TEXT
+from mendq.model.steps import STEP_CLASSES, write_actions
 from mendq.model.tags import MODE_TAG
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
@@ -106,7 +106,7 @@ def test_a_role_may_what_the_table_says(row: list[str]) -> None:
 NAMED = ["orders", "billing-*"]
 # Each mode by each way, and either way alone; every pair would be as many stacks.
 PAIRS = [
-    *(("observe", each) for each in MODES),
+    *(("observe", each) for each in MODE_BY_TEXT),
     *(("propose", "observe"), ("heal", "propose"), ("propose", "heal")),
 ]
 SOME_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "orders-quarantine")
@@ -125,7 +125,7 @@ def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
     tags=st.fixed_dictionaries(
         {},
         optional={
-            MODE_TAG: st.sampled_from([*MODES, "off", "Heal", ""]),
+            MODE_TAG: st.sampled_from([*MODE_BY_TEXT, "off", "Heal", ""]),
             REDRIVE_TAG: st.sampled_from(["on", "ON", " on", "off", ""]),
             MAX_VISIBILITY_TAG: st.just("43200"),
             MAX_PROCESSING_TAG: st.just("43200"),
@@ -137,7 +137,7 @@ def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
     modes: tuple[str, str], name: str, tags: dict[str, str]
 ) -> None:
     mode, raised = modes
-    consent = Consent(MODES[mode], MODES[raised], tuple(NAMED))
+    consent = Consent(MODE_BY_TEXT[mode], MODE_BY_TEXT[raised], tuple(NAMED))
     is_written = consent.mode_of(name, tags) in WRITTEN_MODES
     assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
     may_move = is_written and not is_redrive_off(tags)
@@ -157,7 +157,7 @@ def test_our_own_queues_are_never_written(settings: str) -> None:
     assert any("Probe" in each for each in own)
     for role, queue, tags in product(WRITERS, own, ({}, {"mendq": "heal"})):
         taken = MESSAGE_ACTIONS if role == "Redrive" else ()
-        for action in (*write_actions(STEPS), *taken):
+        for action in (*write_actions(STEP_CLASSES), *taken):
             statements = template.statements(f"{role}Role")
             assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 

@@ -25,7 +25,7 @@ from mendq.model.lifecycle import (
     failures_count_from,
 )
 from mendq.model.limits import Timing
-from mendq.model.steps import HELD, RedriveMessages, SetKmsDataKeyReusePeriod
+from mendq.model.steps import HELD_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
 from tests.model.test_case import NOW, case
 
 TIMING = Timing()
@@ -237,7 +237,7 @@ def test_a_configuration_is_proven_by_standing_unfound(
 
 
 def redriving(state: State = State.APPLIED) -> Case:
-    step = RedriveMessages(HELD, "arn:aws:sqs:us-east-1:123456789012:orders")
+    step = RedriveMessages(HELD_VALUE, "arn:aws:sqs:us-east-1:123456789012:orders")
     return replace(case(state), steps=(step.document(),))
 
 

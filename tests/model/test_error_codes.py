@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import BY_NAME, examples, match
-from mendq.model.failed_call import CODES, KNOWN_CODES, canonical_code
+from mendq.model.failed_call import CODES_BY_SYMPTOM, KNOWN_CODES, canonical_code
 
 QUERY = "AWS.SimpleQueueService."
 # A code, a call that plausibly gets it, its label, and its names in the two protocols: botocore's
@@ -48,12 +48,12 @@ def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> Non
 
 def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry() -> None:
     assert {each[0] for each in DOCUMENTED} == KNOWN_CODES
-    assert len(KNOWN_CODES) == sum(map(len, CODES.values()))
+    assert len(KNOWN_CODES) == sum(map(len, CODES_BY_SYMPTOM.values()))
     model = botocore.session.get_session().get_service_model("sqs")
     modelled = {shape.name for shape in model.error_shapes}
     assert len(modelled) >= 28
     assert {each for each in modelled if canonical_code(each) not in KNOWN_CODES} == set()
-    for label, codes in CODES.items():
+    for label, codes in CODES_BY_SYMPTOM.items():
         assert {*codes} <= {way.error_code for way in BY_NAME[label].seen_as}
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.failed_call import (
-    MAXIMUM_BYTES,
-    MAXIMUM_USER_AGENT,
+    MAXIMUM_EVENT_BYTES,
+    MAXIMUM_USER_AGENT_LENGTH,
     FailedCall,
     Unreadable,
     read,
@@ -54,8 +54,8 @@ def test_junk_is_unreadable(junk: object) -> None:
 
 def test_what_is_nested_too_deep_or_more_than_an_event_may_be_is_unreadable() -> None:
     assert read("[" * 100_000 + "]" * 100_000) == Unreadable("malformed")
-    assert read(b" " * (MAXIMUM_BYTES + 1)) == Unreadable("too_large")
-    assert MAXIMUM_BYTES == 256 * 1_024
+    assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == Unreadable("too_large")
+    assert MAXIMUM_EVENT_BYTES == 256 * 1_024
 
 
 def test_a_bare_record_its_bytes_and_its_envelope_read_the_same() -> None:
@@ -184,7 +184,7 @@ def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
 
 @pytest.mark.parametrize(
     ("given", "read_as"),
-    [(None, ""), (7, ""), ("x" * 2_000, "x" * MAXIMUM_USER_AGENT), ("a\ud800", "a?")],
+    [(None, ""), (7, ""), ("x" * 2_000, "x" * MAXIMUM_USER_AGENT_LENGTH), ("a\ud800", "a?")],
 )
 def test_a_user_agent_is_the_callers_text_and_is_bounded(given: object, read_as: str) -> None:
     assert call(userAgent=given).user_agent == read_as

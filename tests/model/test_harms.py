@@ -31,7 +31,7 @@ from mendq.model.metrics import Recent
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import Redrive, RedriveAllow
 from mendq.model.steps import (
-    STEPS,
+    STEP_CLASSES,
     AllowRedriveFrom,
     AttachDlq,
     AttributeStep,
@@ -159,7 +159,9 @@ def document_of(kind: type[AttributeStep]) -> dict[str, str]:
     return EXAMPLES[kind].document()
 
 
-@pytest.mark.parametrize("kind", [*STEPS, LowerVisibilityTimeout], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*STEP_CLASSES, LowerVisibilityTimeout], ids=lambda kind: kind.__name__
+)
 def test_every_step_has_a_row_of_its_own(kind: type[AttributeStep]) -> None:
     assert kind in HARMS, f"say in mendq/model/harms.py what harm {kind.__name__} can do"
     assert find_harm(document_of(kind)) is HARMS[kind]

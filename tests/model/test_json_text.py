@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mendq.cli.output import Output
 from mendq.model.json_text import refuse_constant, to_json
-from mendq.model.policy import statements_of
+from mendq.model.policy import parse_statements
 from mendq.model.queue import parse_json_object
 
 VALUES = st.recursive(
@@ -49,7 +49,7 @@ def test_command_output_of_a_nan_is_still_one_json_document(
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-@pytest.mark.parametrize("read", [parse_json_object, statements_of])
+@pytest.mark.parametrize("read", [parse_json_object, parse_statements])
 def test_attribute_with_what_is_no_json_number_is_unreadable(
     read: Callable[[str], object], number: str
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
-from mendq.model.tags import TagUnreadable, cloudformation_resource, read_seconds_tag
+from mendq.model.tags import TagUnreadable, find_cloudformation_resource, read_seconds_tag
 from tests.model.tables import table
 
 OBSERVE = Mode.OBSERVE
@@ -42,7 +42,7 @@ def test_a_tag_lowers_freely_and_raises_as_far_as_it_may(
 def test_a_stack_is_named_by_cloudformations_own_tags(
     tags: dict[str, str], named: dict[str, str]
 ) -> None:
-    assert cloudformation_resource(tags) == named
+    assert find_cloudformation_resource(tags) == named
 
 
 @pytest.mark.parametrize(

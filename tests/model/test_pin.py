@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from mendq.cases.pins import read_pin
 from mendq.model.policy import (
     CLOCK_SKEW,
-    CLOUDTRAIL_TELLS_WITHIN,
-    HOLDS,
+    CLOUDTRAIL_RECORDS_WITHIN,
+    PIN_LIFETIME,
     Pin,
     QueueChange,
     check_pin,
     digest_of,
-    doubt_without_history,
+    find_doubt_without_history,
 )
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -57,20 +57,20 @@ def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() ->
 @pytest.mark.parametrize(
     ("pin", "queue_arn", "created_at", "now", "doubt"),
     [
-        (PIN, QUEUE, CREATED, PINNED + HOLDS - MOMENT, None),
+        (PIN, QUEUE, CREATED, PINNED + PIN_LIFETIME - MOMENT, None),
         (replace(PIN, policy="{}"), QUEUE, CREATED, NOW, "digest"),
         (replace(PIN, digest=""), QUEUE, CREATED, NOW, "digest"),
         (PIN, f"{QUEUE}2", CREATED, NOW, "another queue"),
         (PIN, QUEUE, CREATED + MOMENT, NOW, "another queue"),
         (PIN, QUEUE, None, NOW, "another queue"),
-        (PIN, QUEUE, CREATED, PINNED + HOLDS, "expired"),
+        (PIN, QUEUE, CREATED, PINNED + PIN_LIFETIME, "expired"),
         (PIN, QUEUE, CREATED, PINNED - timedelta(minutes=6), "future"),
     ],
 )
 def test_what_is_wrong_with_a_pin_itself(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime, doubt: str | None
 ) -> None:
-    found = doubt_without_history(pin, queue_arn, created_at, now)
+    found = find_doubt_without_history(pin, queue_arn, created_at, now)
     assert (doubt in str(found)) if doubt else (found is None)
 
 
@@ -118,7 +118,7 @@ def test_a_change_that_cloudtrail_has_not_said_of_yet_is_waited_for_and_never_ov
 
 
 def test_a_deployment_that_may_go_on_is_waited_for() -> None:
-    announced = CHANGED + CLOUDTRAIL_TELLS_WITHIN
+    announced = CHANGED + CLOUDTRAIL_RECORDS_WITHIN
     soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
     assert (soon.is_good, soon.passes) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.model.policy import EVERYBODY, Statement, statements_of
+from mendq.model.policy import ALL_PRINCIPALS, Statement, parse_statements
 from tests.model.tables import any_json, table
 
 WORKER = "arn:aws:iam::123456789012:role/orders-worker"
@@ -22,7 +22,7 @@ ALLOW = {
 
 
 def _only(**over: object) -> Statement:
-    (found,) = statements_of(json.dumps({"Statement": [{**ALLOW, **over}]})) or ()
+    (found,) = parse_statements(json.dumps({"Statement": [{**ALLOW, **over}]})) or ()
     return found
 
 
@@ -30,20 +30,20 @@ def test_one_value_and_a_list_of_one_are_the_same() -> None:
     listed = _only(Principal={"AWS": [WORKER]}, Action=["sqs:SendMessage"], Resource=[QUEUE])
     wanted = Statement(True, {"AWS": (WORKER,)}, ("sqs:SendMessage",), (QUEUE,))
     assert listed == _only() == wanted
-    assert statements_of(json.dumps({"Statement": ALLOW})) == (wanted,)
+    assert parse_statements(json.dumps({"Statement": ALLOW})) == (wanted,)
 
 
 @pytest.mark.parametrize("principal", ["*", {"AWS": "*"}, {"AWS": [WORKER, "*"]}])
 def test_everybody_is_spelled_in_two_ways(principal: object) -> None:
     assert _only(Principal=principal).is_for_everybody
-    assert EVERYBODY in _only(Principal=principal).principals["AWS"]
+    assert ALL_PRINCIPALS in _only(Principal=principal).principals["AWS"]
     assert not _only().is_for_everybody
 
 
 def test_what_is_given_by_what_it_is_not_is_said() -> None:
     but = {"NotPrincipal": {"AWS": WORKER}, "NotAction": "sqs:SendMessage", "NotResource": QUEUE}
     (statement,) = (
-        statements_of(json.dumps({"Statement": {"Sid": "Guard", "Effect": "Deny", **but}})) or ()
+        parse_statements(json.dumps({"Statement": {"Sid": "Guard", "Effect": "Deny", **but}})) or ()
     )
     assert statement.excepting == {"Principal", "Action", "Resource"}
     assert (statement.allows, statement.sid) == (False, "Guard")
@@ -56,10 +56,10 @@ def test_a_condition_s_value_means_its_text() -> None:
 
 @pytest.mark.parametrize("text", table("unreadable policies"))
 def test_what_is_no_policy_is_unreadable_as_a_whole(text: str) -> None:
-    assert statements_of(text) is None
-    assert statements_of("") == (), "no policy, no statement"
+    assert parse_statements(text) is None
+    assert parse_statements("") == (), "no policy, no statement"
     for endless in ("[" * 100_000, '{"Statement": []}' + " " * 30_000):
-        assert statements_of(endless) is None
+        assert parse_statements(endless) is None
 
 
 JSON = any_json("Statement", "Effect", "Allow", "Action", "Principal", "Condition", "*")
@@ -67,5 +67,5 @@ JSON = any_json("Statement", "Effect", "Allow", "Action", "Principal", "Conditio
 
 @given(st.text(max_size=200) | JSON.map(json.dumps))
 def test_no_text_raises(text: str) -> None:
-    found = statements_of(text)
+    found = parse_statements(text)
     assert found is None or all(isinstance(each, Statement) for each in found)

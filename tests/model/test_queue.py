@@ -18,7 +18,7 @@ from mendq.model.dlq import (
     why_unfit_as_quarantine,
 )
 from mendq.model.queue import (
-    DEFAULTS,
+    DEFAULT_ATTRIBUTES,
     Redrive,
     RedriveAllow,
     arn_of,
@@ -146,8 +146,8 @@ def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
 def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
     with moto_account() as account:
         made = account.attributes(account.queue("plain", tag=None))
-    announced = {name: int(made[name]) for name in DEFAULTS if name in made}
-    assert announced == {name: DEFAULTS[name] for name in announced}
+    announced = {name: int(made[name]) for name in DEFAULT_ATTRIBUTES if name in made}
+    assert announced == {name: DEFAULT_ATTRIBUTES[name] for name in announced}
     assert len(announced) >= 5
 
 

@@ -11,7 +11,7 @@ from mendq.model.consent import Consent
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.settings import (
-    WORKER,
+    DEFAULT_WORKER,
     DeliverReportSettings,
     LambdaSettings,
     OperatorSettings,
@@ -104,7 +104,9 @@ def test_what_ends_first_bounds_workers_of_one_of_emrs_sizes(
 ) -> None:
     assert workers_within(vcpu, memory_gb) == workers
     assert executors_within(vcpu, memory_gb) == workers - 1
-    assert WORKER.vcpu == 2
-    assert WORKER.memory_gb in MEMORY_OF_TWO_VCPU
-    assert WORKER.heap_gb * (1 + WORKER.overhead_factor) == pytest.approx(WORKER.memory_gb)
-    assert 20 <= WORKER.disk_gb <= 200
+    assert DEFAULT_WORKER.vcpu == 2
+    assert DEFAULT_WORKER.memory_gb in MEMORY_OF_TWO_VCPU
+    assert DEFAULT_WORKER.heap_gb * (1 + DEFAULT_WORKER.overhead_factor) == pytest.approx(
+        DEFAULT_WORKER.memory_gb
+    )
+    assert 20 <= DEFAULT_WORKER.disk_gb <= 200

@@ -8,8 +8,8 @@ import pytest
 
 from mendq.model.queue import Redrive, RedriveAllow
 from mendq.model.steps import (
-    HELD,
-    STEPS,
+    HELD_VALUE,
+    STEP_CLASSES,
     AllowRedriveFrom,
     AttachDlq,
     AttributeStep,
@@ -40,11 +40,11 @@ TEXTS: dict[type[AttributeStep], AttributeStep] = {
     AttachDlq: AttachDlq("", Redrive(DEAD, 100).text),
     AllowRedriveFrom: AllowRedriveFrom(by_queue(), by_queue(*SOURCES[:10])),
     RestorePolicy: RestorePolicy("", "{}"),
-    RedriveMessages: RedriveMessages(HELD, DEAD),
+    RedriveMessages: RedriveMessages(HELD_VALUE, DEAD),
 }
 
 
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("kind", STEP_CLASSES)
 def test_the_furthest_of_every_kind_is_within_its_bounds(
     kind: type[AttributeStep],
 ) -> None:
@@ -75,7 +75,7 @@ def test_restore_policy_is_within_bounds_whatever_text_it_replaces(before: str) 
     assert RestorePolicy(before, "{}").out_of_bounds() is None
 
 
-BY_NAME = {each.__name__: each for each in STEPS}
+BY_NAME = {each.__name__: each for each in STEP_CLASSES}
 
 
 @pytest.mark.parametrize(("kind", "before", "after"), table("out of bounds"))
@@ -96,7 +96,7 @@ def test_spelling_makes_no_difference_to_what_stands_there() -> None:
 
 
 def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_taken_back() -> None:
-    assert [each for each in STEPS if not each.has_value_in_queue] == [kind_of("Dlq")]
+    assert [each for each in STEP_CLASSES if not each.has_value_in_queue] == [kind_of("Dlq")]
     assert (
         is_permanent("Dlq"),
         has_value_in_queue("Dlq"),
@@ -107,7 +107,7 @@ def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_ta
         True,
     )
     for attributes in ({}, {"RedrivePolicy": "{}"}):
-        assert RedriveMessages.value_in(attributes) == HELD
+        assert RedriveMessages.value_in(attributes) == HELD_VALUE
 
 
 def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from mendq.model.case import Case, State
 from mendq.model.evidence import format_time
 from mendq.model.limits import Timing
-from mendq.model.timeline import MOST_POINTS, build_timeline
+from mendq.model.timeline import MAXIMUM_TIMELINE_POINTS, build_timeline
 from tests.model.test_case import NOW, case
 
 TIMING = Timing()
@@ -64,7 +64,7 @@ def test_a_long_life_keeps_its_beginning_and_its_end() -> None:
     states = (State.INEFFECTIVE, State.APPLIED) * 10
     lived = [*went(*((each, timedelta(days=n)) for n, each in enumerate(states, 1)))]
     points = build_timeline(lived, None)
-    assert len(points) == MOST_POINTS
+    assert len(points) == MAXIMUM_TIMELINE_POINTS
     assert [each.what for each in points[:4]] == [*BEFORE, "applied", "ineffective"]
     assert points[-1].at == lived[-1].at
     assert [it.at for it in build_timeline(lived, is_whole=True)[2:]] == [it.at for it in lived]

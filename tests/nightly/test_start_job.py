@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
-from mendq.model.settings import ORGANIZATION, StartNightlySettings
+from mendq.model.settings import ORGANIZATION_SCOPE, StartNightlySettings
 from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly_job, start_job, week_job
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
@@ -70,7 +70,7 @@ def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> No
         "1,2",
     )
     assert "--account" in nightly_job(AT, of_all).arguments
-    one_trail = replace(ROOTS, scope=ORGANIZATION)
+    one_trail = replace(ROOTS, scope=ORGANIZATION_SCOPE)
     assert "--account" not in nightly_job(AT, one_trail).arguments
 
 

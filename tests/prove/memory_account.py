@@ -21,7 +21,7 @@ from unittest.mock import patch
 import boto3
 
 from mendq.aws.clients import Clients, Pace
-from mendq.model.queue import DEFAULTS
+from mendq.model.queue import DEFAULT_ATTRIBUTES
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.prove.proof import BEGINS_AT
 from tests.prove.struck_calls import StruckCalls
@@ -155,7 +155,7 @@ class MemoryAccount:
         times = {"CreatedTimestamp": at, "LastModifiedTimestamp": at}
         counts = ("", "NotVisible", "Delayed")
         attributes = {
-            **{attribute: str(value) for attribute, value in DEFAULTS.items()},
+            **{attribute: str(value) for attribute, value in DEFAULT_ATTRIBUTES.items()},
             **dict.fromkeys((f"ApproximateNumberOfMessages{each}" for each in counts), "0"),
             **({"FifoQueue": "true"} if name.endswith(".fifo") else {}),
             "QueueArn": f"{ARNS}{name}",

@@ -17,7 +17,7 @@ from msgspec import structs
 from mendq.heal.outcome import Outcome
 from mendq.model.case import Case, State
 from mendq.model.queue import Redrive
-from mendq.model.steps import HELD, RedriveMessages
+from mendq.model.steps import HELD_VALUE, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive
@@ -224,7 +224,7 @@ class RedrivenWorld:
         self.names.add(message.body)
 
     def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
-        steps = (RedriveMessages(HELD, self.source.arn),) if redriven else ()
+        steps = (RedriveMessages(HELD_VALUE, self.source.arn),) if redriven else ()
         with self.cloud.calls.run():
             account = self.cloud.account
             return recorded(account, [state], steps, queue_arn=queue_arn, symptom=symptom)

@@ -22,7 +22,7 @@ from mendq.cli.cost.bill import DAYS_PER_MONTH, HOURS_PER_MONTH, BilledStack, Co
 from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
-from mendq.model.settings import WORKER, executors_within
+from mendq.model.settings import DEFAULT_WORKER, executors_within
 from mendq.nightly.jobs import TIMEOUT_MINUTES
 from mendq.scan.hourly import SECONDS_TO_MEASURE
 from mendq.scan.reader import SQS_CALLS_PER_SECOND
@@ -135,7 +135,7 @@ class Month(Struct, frozen=True):
 
     def measuring(self) -> float:
         a_day = min(24 * self.queues * units().metrics, Limits().scan_metrics_per_day)
-        return prices.METRIC_ASKED.cost(a_day * DAYS_PER_MONTH)
+        return prices.METRIC_READ.cost(a_day * DAYS_PER_MONTH)
 
     def logging(self) -> float:
         """CloudTrail's copy, and its files for three months."""
@@ -156,7 +156,9 @@ class Month(Struct, frozen=True):
         """The nightly job, beyond what it takes of an idle account."""
         number = executors(self.events)
         hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * DAYS_PER_MONTH
-        worker = prices.EMR_VCPU_HOUR.cost(WORKER.vcpu) + prices.EMR_GB_HOUR.cost(WORKER.memory_gb)
+        worker = prices.EMR_VCPU_HOUR.cost(DEFAULT_WORKER.vcpu) + prices.EMR_GB_HOUR.cost(
+            DEFAULT_WORKER.memory_gb
+        )
         return hours * worker if self.events else 0.0
 
     def parts(self) -> dict[str, float]:
@@ -252,7 +254,7 @@ def _arithmetic() -> Iterator[str]:
     )
     yield (
         f"it would measure by {wanted:,.0f} metrics a day and may by {most:,}, at "
-        f"{prices.METRIC_ASKED.words}: {format_dollars(every.measuring())}"
+        f"{prices.METRIC_READ.words}: {format_dollars(every.measuring())}"
     )
     yield (
         f"{every.events:,.0f} logged calls a day are {every.events * DAYS_PER_MONTH:,.0f} a month, "

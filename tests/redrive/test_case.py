@@ -16,7 +16,7 @@ from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
-from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
+from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine
 from tests.heal.conftest import ACCOUNT, REGION, Account
@@ -39,7 +39,10 @@ def seen(world: Redriving) -> Facts:
 
 def start(world: Redriving, *steps: AttributeStep, at: Facts | None = None) -> Refusal | None:
     write = RedriveStart(world.account.settings.consent).write
-    given = steps or (RedriveMessages(HELD, world.source), SetMessageRetention(DAYS_4, LONGEST))
+    given = steps or (
+        RedriveMessages(HELD_VALUE, world.source),
+        SetMessageRetention(DAYS_4, LONGEST),
+    )
     return write(world.account.clients, at or seen(world), given)
 
 

@@ -26,7 +26,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
-from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
+from mendq.model.steps import HELD_VALUE, AttributeStep, Owner, RedriveMessages, SetMessageRetention
 from mendq.redrive.messages import Message
 from mendq.redrive.mover import read_message
 from mendq.redrive.progress import RedriveProgress
@@ -73,7 +73,7 @@ class Redriving:
         return run_of(self.account, self.bounds, clients, remaining_seconds)
 
     def back(self) -> RedriveMessages:
-        return RedriveMessages(HELD, self.source)
+        return RedriveMessages(HELD_VALUE, self.source)
 
     def case(self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any) -> Case:
         """A case that went through these states, as the case store holds it."""

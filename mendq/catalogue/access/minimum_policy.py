@@ -14,7 +14,7 @@ from typing import Any
 from mendq.model.evidence import IDENTITY_ARN, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
-from mendq.model.policy import EVERYBODY, statements_of
+from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.queue import partition_of, parts_of
 from mendq.notifications.commands import aws_command, consumers_of
 from mendq.notifications.text import Section, command_line, exact_json, plain
@@ -81,7 +81,7 @@ def _list_others(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
 
 def _describe_policy(facts: Facts, callers: Sequence[str]) -> str:
     """Return words for the other callers that the queue's policy lets in."""
-    statements = statements_of(facts.attributes.get("Policy", ""))
+    statements = parse_statements(facts.attributes.get("Policy", ""))
     if statements is None:
         return "cannot be read"
     others = set[str]()
@@ -90,7 +90,7 @@ def _describe_policy(facts: Facts, callers: Sequence[str]) -> str:
             for principals in statement.principals.values():
                 others.update(principals)
     others.difference_update(callers)
-    if EVERYBODY in others:
+    if ALL_PRINCIPALS in others:
         return "lets in everybody"
     if others:
         return f"lets in {plain(name_first_few(sorted(others)), 400)}"
@@ -133,7 +133,7 @@ def _list_minimum_policy(
         yield command_line(exact_json(queue_statement | principal))
         if key_statement:
             yield "and in the key's policy:"
-            yield command_line(exact_json(key_statement | principal | {"Resource": EVERYBODY}))
+            yield command_line(exact_json(key_statement | principal | {"Resource": ALL_PRINCIPALS}))
 
 
 def _allow(actions: Sequence[str], resource: str, **more: Any) -> dict[str, Any]:

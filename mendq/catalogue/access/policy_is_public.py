@@ -23,7 +23,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.policy import public_statements
+from mendq.model.policy import list_public_statements
 from mendq.notifications.text import first_of, value
 
 # At most this many actions of the statement are named.
@@ -35,7 +35,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A policy that cannot be read proves nothing, so the result is None then.
     """
-    public = public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
+    public = list_public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
     if not public:
         return None
     number, statement = public[0]

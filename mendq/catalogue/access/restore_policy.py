@@ -31,14 +31,14 @@ from mendq.model.failed_call import RefusedBy
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import (
-    EVERYBODY,
+    ALL_PRINCIPALS,
     CheckedPin,
     Pin,
     Statement,
-    concerns,
-    conditions_of,
-    fits,
-    statements_of,
+    list_conditions,
+    matches_wildcards,
+    may_apply_to,
+    parse_statements,
 )
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
@@ -63,7 +63,7 @@ def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool
         action: The IAM action, such as `sqs:SendMessage`.
         queue_arn: The queue.
     """
-    statements = statements_of(policy)
+    statements = parse_statements(policy)
     if not statements or not IDENTITY_ARN.fullmatch(principal_arn):
         return False
     is_denied = any(
@@ -79,7 +79,7 @@ def is_open_to_everybody(policy: str) -> bool:
 
     A statement that denies is not considered.
     """
-    statements = statements_of(policy)
+    statements = parse_statements(policy)
     if statements is None:
         return True
     return any(statement.lets_everybody_in for statement in statements)
@@ -92,7 +92,7 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
         and not statement.conditions
         and not statement.excepting
         and principal_arn in statement.principals.get("AWS", ())
-        and concerns(statement, (action,), queue_arn)
+        and may_apply_to(statement, (action,), queue_arn)
         and any(_covers(pattern, queue_arn) for pattern in statement.resources)
     )
 
@@ -103,10 +103,10 @@ def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: 
     A deny under a condition counts, because the condition may hold. Only a deny of calls without
     TLS does not count.
     """
-    if statement.allows or conditions_of(statement) == _WITHOUT_TLS:
+    if statement.allows or list_conditions(statement) == _WITHOUT_TLS:
         return False
     may_mean_caller = "Principal" in statement.excepting or _may_name(statement, principal_arn)
-    return may_mean_caller and concerns(statement, (action,), queue_arn)
+    return may_mean_caller and may_apply_to(statement, (action,), queue_arn)
 
 
 def _may_name(statement: Statement, principal_arn: str) -> bool:
@@ -128,13 +128,13 @@ def _covers(pattern: str, queue_arn: str) -> bool:
     The ARNs are compared part by part. In IAM a `*` may match across a colon; here it may not, so
     that Mendq never sees more access than people meant.
     """
-    if pattern == EVERYBODY:
+    if pattern == ALL_PRINCIPALS:
         return True
     pattern_parts = pattern.split(":")
     queue_parts = queue_arn.split(":")
     if len(pattern_parts) != len(queue_parts):
         return False
-    return all(map(fits, pattern_parts, queue_parts))
+    return all(map(matches_wildcards, pattern_parts, queue_parts))
 
 
 _ASK = "Putting it back gives access that the policy standing there does not: a person decides"

@@ -23,7 +23,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts
-from mendq.model.policy import Statement, conditions_of, statements_of
+from mendq.model.policy import Statement, list_conditions, parse_statements
 
 _EVERY_ACTION = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
@@ -34,7 +34,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A policy that cannot be read may have such a statement, so the result is None then.
     """
-    statements = statements_of(facts.attributes.get("Policy", ""))
+    statements = parse_statements(facts.attributes.get("Policy", ""))
     if statements is None:
         return None
     if any(_refuses_calls_without_tls(statement, facts) for statement in statements):
@@ -52,7 +52,7 @@ def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
         and not statement.excepting
         and not _EVERY_ACTION.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
-        and conditions_of(statement)
+        and list_conditions(statement)
         in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
     )
 

@@ -39,7 +39,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import not_on_fifo, number_in
+from mendq.model.queue import is_standard_arn, number_in
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
 from mendq.notifications.text import format_count, span
@@ -125,7 +125,7 @@ EMPTY_RECEIVES = FixedSymptom(
     "vain.",
     habit="keeps being polled faster than its messages come",
     aws_page=f"{SQS_GUIDE}/sqs-short-and-long-polling.html",
-    seen_as=seen_as_labelled("empty_receives", not_on_fifo),
+    seen_as=seen_as_labelled("empty_receives", is_standard_arn),
     is_evidence=carries_messages,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetReceiveWaitTime,),

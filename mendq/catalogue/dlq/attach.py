@@ -31,8 +31,8 @@ from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
-    MAX_RECEIVE_COUNT,
-    MOST_RECEIVES,
+    DEFAULT_MAX_RECEIVE_COUNT,
+    MOST_RECEIVES_BEFORE_DLQ,
     Redrive,
     arn_of_dlq,
     is_quarantine,
@@ -150,7 +150,7 @@ FIXED_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
 POLICIES = ("Policy", AttachDlq.attribute)
 # The values of `maxReceiveCount` that Mendq sets. There are only a few, so that a plan stays the
 # same while its numbers change a little between the proposal and its approval.
-RECEIVE_LIMITS = (MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES)
+RECEIVE_LIMITS = (DEFAULT_MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES_BEFORE_DLQ)
 # `maxReceiveCount` is at least this many times the mean number of receives. A limit at the mean
 # would move every message that needs more than the mean.
 TIMES_THE_MEAN = 3
@@ -265,10 +265,14 @@ def _choose_receive_limit(facts: Facts) -> int | None:
     """
     measured = facts.measurement
     if measured is None or measured.fruitless_receives == 0:
-        return MAX_RECEIVE_COUNT
+        return DEFAULT_MAX_RECEIVE_COUNT
     mean = _choose_sums(facts, measured).receives_per_finished(is_fifo=facts.is_fifo)
     if mean is None:
-        return MAX_RECEIVE_COUNT if _group_is_blocked(facts, measured) else MOST_RECEIVES
+        return (
+            DEFAULT_MAX_RECEIVE_COUNT
+            if _group_is_blocked(facts, measured)
+            else MOST_RECEIVES_BEFORE_DLQ
+        )
     enough = (limit for limit in RECEIVE_LIMITS if limit >= TIMES_THE_MEAN * mean)
     return next(enough, None)
 
@@ -278,8 +282,9 @@ def _refuse_without_safe_limit(facts: Facts, because: str) -> Refusal:
     reason = (
         f"{because}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount keeps good "
         f"messages out of it: {_describe_mean(facts)}. Three times that is more than "
-        f"{MOST_RECEIVES}, the highest value that Mendq sets. Find in the consumer's log how often "
-        "it receives a message before it finishes it. Then attach a DLQ with a higher "
+        f"{MOST_RECEIVES_BEFORE_DLQ}, the highest value that Mendq sets. Find in the consumer's "
+        "log how often it receives a message before it finishes it. Then attach a DLQ with a "
+        "higher "
         "maxReceiveCount yourself; the runbook has the command"
     )
     return Refuse("no_safe_limit", reason, get_attributes(facts.queue_arn))
@@ -313,7 +318,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
             "whether all messages fail or only these. Look at the consumers' log before you "
             "approve, and decline if they finish nothing"
         )
-        if receives == MOST_RECEIVES:
+        if receives == MOST_RECEIVES_BEFORE_DLQ:
             sentences.append(
                 f"It is also unknown how often a good message is received, so maxReceiveCount is "
                 f"{receives}, the highest value that Mendq sets"

@@ -52,7 +52,7 @@ from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive, parts_of
-from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
+from mendq.model.steps import HELD_VALUE, RedriveMessages, SetMessageRetention
 from mendq.model.tags import REDRIVE_PERMISSION
 from mendq.notifications.text import format_count
 
@@ -86,7 +86,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return plan_redrive(facts, facts.found or "messages wait, and what killed them is fixed")
 
 
-_SEND_BACK = RedriveMessages(HELD, STANDARD_ARN)
+_SEND_BACK = RedriveMessages(HELD_VALUE, STANDARD_ARN)
 _TWO_SOURCES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
 _NEXT_DLQ = Redrive(f"{DLQ_ARN}-2", 5).text
 _TAG_OFF = {REDRIVE_TAG: "off"}

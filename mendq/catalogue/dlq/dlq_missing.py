@@ -56,7 +56,7 @@ from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, STRETCH_DURATION, Measurement
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DLQ_SUFFIX, FIFO, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, span
 
@@ -329,7 +329,7 @@ def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
     return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
 
 
-_ATTACH = _attach(MAX_RECEIVE_COUNT)
+_ATTACH = _attach(DEFAULT_MAX_RECEIVE_COUNT)
 _NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
 _READ = vary(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
 _COMES_BACK = vary(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)

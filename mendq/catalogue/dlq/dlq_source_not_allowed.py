@@ -31,7 +31,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import (
-    MOST_SOURCES,
+    MOST_NAMED_SOURCES,
     RedriveAllow,
     parse_redrive_allow_policy,
     why_unfit_as_dlq,
@@ -64,18 +64,20 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
     refused = _list_refused_sources(facts)
-    free_places = max(0, MOST_SOURCES - len(allowed.sources))
+    free_places = max(0, MOST_NAMED_SOURCES - len(allowed.sources))
     added = refused[:free_places]
     left_out = refused[free_places:]
     if not added:
-        reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
+        reason = f"{found.because}. SQS takes {MOST_NAMED_SOURCES} sources by name, and it has them"
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
         AllowRedriveFrom.value_in(facts.attributes), allowed.with_sources(*added).text
     )
     reason = f"{found.because}. Whoever named the others may have left it out on purpose"
     if left_out:
-        reason += f". SQS takes {MOST_SOURCES} by name: {name_first_few(left_out)} would stay out"
+        reason += (
+            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out)} would stay out"
+        )
     return Plan((step,), reason)
 
 
@@ -108,7 +110,7 @@ def _allow_policy(*source_arns: str) -> str:
 _ORDERS = STANDARD_ARN
 _PARCELS = _ORDERS.replace("orders", "parcels")
 _NOBODY = RedriveAllow("denyAll").text
-_TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
+_TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_NAMED_SOURCES))
 _ADDED = (AllowRedriveFrom(_allow_policy(_PARCELS), _allow_policy(_ORDERS, _PARCELS)),)
 
 DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(

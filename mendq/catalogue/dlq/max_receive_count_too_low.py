@@ -24,21 +24,21 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
-from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, FEWEST_RECEIVES_BEFORE_DLQ
 from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report a queue with a Lambda function and a `maxReceiveCount` of one or two."""
     receives = facts.max_receive_count
-    if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
+    if receives is None or receives >= FEWEST_RECEIVES_BEFORE_DLQ or not facts.lambda_consumers:
         return None
     return DetectedFault(
         f"after {format_count(receives, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
-        f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the function "
-        "gives messages back on purpose, set at least three times its mean number of receives: "
-        "NumberOfMessagesReceived divided by NumberOfMessagesDeleted"
+        f"{DEFAULT_MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the "
+        "function gives messages back on purpose, set at least three times its mean number of "
+        "receives: NumberOfMessagesReceived divided by NumberOfMessagesDeleted"
     )
 
 

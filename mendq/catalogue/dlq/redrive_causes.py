@@ -18,9 +18,15 @@ from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.mode import Mode
 from mendq.model.names import REDRIVE_PURPOSE, role_name
-from mendq.model.policy import Statement, concerns, conditions_of, fits, statements_of
+from mendq.model.policy import (
+    Statement,
+    list_conditions,
+    matches_wildcards,
+    may_apply_to,
+    parse_statements,
+)
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
-from mendq.model.tags import ON, REDRIVE_PERMISSION
+from mendq.model.tags import REDRIVE_ON, REDRIVE_PERMISSION
 from mendq.notifications.text import format_count
 
 # A case of one of these symptoms about the source explains why its messages reached the DLQ.
@@ -129,7 +135,7 @@ def is_redrive_off(tags: Mapping[str, str]) -> bool:
 
     The IAM policy of Mendq's redrive role has the same condition.
     """
-    return tags.get(REDRIVE_TAG, ON) != ON
+    return tags.get(REDRIVE_TAG, REDRIVE_ON) != REDRIVE_ON
 
 
 def find_move_objection(queue: Facts, consent: Consent) -> str | None:
@@ -223,7 +229,7 @@ def find_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> st
         queue_arn: The queue.
         actions: IAM actions that the role needs there.
     """
-    statements = statements_of(policy)
+    statements = parse_statements(policy)
     if statements is None:
         return "its policy cannot be read"
     for statement in statements:
@@ -238,12 +244,12 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
 
     False if the statement excepts Mendq's redrive role.
     """
-    if statement.allows or not concerns(statement, actions, queue_arn):
+    if statement.allows or not may_apply_to(statement, actions, queue_arn):
         return False
     # A prefix such as `ForAnyValue:` is about keys with several values, and does not matter here.
     conditions = [
         (operator.rpartition(":")[2], key, values)
-        for operator, key, values in conditions_of(statement)
+        for operator, key, values in list_conditions(statement)
     ]
     is_about_network = any(
         key in _NETWORK_KEYS and _holds_outside_network(operator, values)
@@ -274,4 +280,4 @@ def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue
     is_about_roles = (
         operator.removesuffix(_IF_EXISTS) in _NOT_OPERATORS and key == "aws:principalarn"
     )
-    return is_about_roles and any(fits(pattern, role_arn) for pattern in values)
+    return is_about_roles and any(matches_wildcards(pattern, role_arn) for pattern in values)

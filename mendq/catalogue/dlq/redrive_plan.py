@@ -48,7 +48,7 @@ from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_TIME
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
-from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
+from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.notifications.commands import redrive_preview
 from mendq.notifications.text import format_count, span
 
@@ -131,7 +131,7 @@ def plan_redrive(facts: Facts, because: str) -> Plan | Refusal:
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
         return refusal
-    steps: list[AttributeStep] = [RedriveMessages(HELD, queue.queue_arn)]
+    steps: list[AttributeStep] = [RedriveMessages(HELD_VALUE, queue.queue_arn)]
     retained = facts.retention_seconds
     longest = SetMessageRetention.maximum
     if can_expire_during(time_left(facts), forecast.duration) and retained < longest:

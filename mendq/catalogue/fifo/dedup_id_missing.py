@@ -31,7 +31,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
 from mendq.model.limits import Limits
 from mendq.model.plan import Ignore, Plan, Refusal
-from mendq.model.queue import may_be_fifo
+from mendq.model.queue import may_be_fifo_arn
 from mendq.model.steps import DeduplicateByContent
 
 _STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted)
@@ -61,7 +61,7 @@ DEDUP_ID_MISSING = FixedSymptom(
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
     habit="keeps being sent messages without a deduplication ID",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
-    seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo),),
+    seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn),),
     steps=(DeduplicateByContent,),
     plan=plan,
     examples=lambda: (

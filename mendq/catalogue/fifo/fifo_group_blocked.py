@@ -40,7 +40,7 @@ from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import messages_of
 from mendq.notifications.text import format_count, span
@@ -100,14 +100,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return ask_first(plan_new_dlq(facts, because))
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
-        f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
-        "group continues without it sooner, which is right only if order does not matter"
+        f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of "
+        f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
+        "if order does not matter"
     )
     return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
 
 
 _DLQ_ARN = arn_of_dlq(QUEUE_ARN)
-_REDRIVE = Redrive(_DLQ_ARN, MAX_RECEIVE_COUNT).text
+_REDRIVE = Redrive(_DLQ_ARN, DEFAULT_MAX_RECEIVE_COUNT).text
 _ATTACH = (CreateDlq("", _DLQ_ARN), AttachDlq("", _REDRIVE))
 
 

@@ -34,7 +34,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
-from mendq.model.queue import on_fifo
+from mendq.model.queue import is_fifo_arn
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
 from mendq.notifications.commands import quotas_command
 
@@ -87,7 +87,7 @@ FIFO_THROTTLED = FixedSymptom(
     "FifoThroughputLimit perMessageGroupId, in one call.",
     habit="keeps outrunning its FIFO quota",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
-    seen_as=seen_as_labelled("empty_receives", on_fifo),
+    seen_as=seen_as_labelled("empty_receives", is_fifo_arn),
     # High throughput does not help other calls.
     is_evidence=carries_messages,
     steps=HIGH_THROUGHPUT,

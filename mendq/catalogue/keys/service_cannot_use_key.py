@@ -29,7 +29,7 @@ from mendq.model.evidence import actions_allowing, name_first_few
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.policy import Statement, conditions_of, statements_of
+from mendq.model.policy import Statement, list_conditions, parse_statements
 from mendq.notifications.commands import get_attributes
 
 # Services that older policies let in without naming them: such a statement allows everybody, under
@@ -78,7 +78,7 @@ def _list_sending_services(facts: Facts) -> tuple[str, ...]:
     Empty if the policy cannot be read.
     """
     services = set[str]()
-    for statement in statements_of(facts.attributes.get("Policy", "")) or ():
+    for statement in parse_statements(facts.attributes.get("Policy", "")) or ():
         actions = {action.lower() for action in statement.actions}
         if statement.allows and "Action" not in statement.excepting and actions & _SENDING:
             services.update(_find_services(statement))
@@ -92,7 +92,7 @@ def _find_services(statement: Statement) -> Iterator[str]:
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
         return
-    for _, key, values in conditions_of(statement):
+    for _, key, values in list_conditions(statement):
         if key != "aws:sourcearn":
             continue
         for source_arn in values:

@@ -40,11 +40,11 @@ from mendq.catalogue.visibility.needed_timeout import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DEFAULTS
+from mendq.model.queue import DEFAULT_ATTRIBUTES
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
-DEFAULT_SECONDS = int(DEFAULTS[SetVisibilityTimeout.attribute])
+DEFAULT_SECONDS = int(DEFAULT_ATTRIBUTES[SetVisibilityTimeout.attribute])
 # Runs of more than this many seconds are too close to the default of 30 s.
 NEARLY_SECONDS = 20
 

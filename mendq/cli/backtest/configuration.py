@@ -18,7 +18,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.queue import DEFAULTS, number_in, parts_of, to_compact_json
+from mendq.model.queue import DEFAULT_ATTRIBUTES, number_in, parts_of, to_compact_json
 from mendq.notifications.configuration import select_configuration
 
 Tags = Mapping[str, str]
@@ -82,7 +82,11 @@ class _SnapshotQueue(Struct, frozen=True):
         parts_of(self.queue_arn)
         attribute_texts = self.attribute_texts
         # Raises ValueError if an attribute that must be a number is not one.
-        numbers = [number_in(attribute_texts, name) for name in DEFAULTS] if attribute_texts else []
+        numbers = (
+            [number_in(attribute_texts, name) for name in DEFAULT_ATTRIBUTES]
+            if attribute_texts
+            else []
+        )
         if sum(numbers) == 0:
             raise ValueError(f"{self.queue_arn} has no attributes")
 

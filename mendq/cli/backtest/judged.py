@@ -40,7 +40,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
-from mendq.model.tags import MODE_TAG, OFF
+from mendq.model.tags import MODE_OFF, MODE_TAG
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.report.words import WHY
 
@@ -143,9 +143,9 @@ class Backtest(Struct, frozen=True):
         """Return heal's decision on an incident in one mode of the account."""
         queue_mode = find_queue_mode(facts.queue_arn, facts.tags, account_mode)
         if queue_mode is None:
-            is_switched_off = facts.tags.get(MODE_TAG) == OFF
+            is_switched_off = facts.tags.get(MODE_TAG) == MODE_OFF
             return _make_no_action_answer(
-                f"its tag `{MODE_TAG}` is `{OFF}`" if is_switched_off else "a quarantine"
+                f"its tag `{MODE_TAG}` is `{MODE_OFF}`" if is_switched_off else "a quarantine"
             )
         if symptom.autonomy is not None:
             queue_mode = min(queue_mode, symptom.autonomy)

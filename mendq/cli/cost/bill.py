@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.prices import Price
-from mendq.model.settings import WORKER
+from mendq.model.settings import DEFAULT_WORKER
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import format_count
 
@@ -288,7 +288,7 @@ def _price_trail(stack: BilledStack) -> CostLine:
     probe_count = stack.count_runs("probe")
     reason = "the probe's own calls alone; your queues' calls come on top"
     if "Management" in str(stack.list_properties("AWS::CloudTrail::Trail")):
-        repeated_event_price = prices.MANAGEMENT_EVENT_AGAIN.words
+        repeated_event_price = prices.SECOND_COPY_OF_MANAGEMENT_EVENT.words
         reason += (
             f"; management events cost {repeated_event_price} where another trail logs them too"
         )
@@ -317,8 +317,8 @@ def _price_nightly_job(stack: BilledStack) -> CostLine:
     quantity = f"{run_count:.0f} runs of a driver and an executor, {SECONDS_PER_NIGHTLY_RUN} s each"
     reason = "of an idle account; the application stops between them and costs nothing"
     units_by_price = {
-        prices.EMR_VCPU_HOUR: worker_hours * WORKER.vcpu,
-        prices.EMR_GB_HOUR: worker_hours * WORKER.memory_gb,
+        prices.EMR_VCPU_HOUR: worker_hours * DEFAULT_WORKER.vcpu,
+        prices.EMR_GB_HOUR: worker_hours * DEFAULT_WORKER.memory_gb,
     }
     return CostLine("EMR Serverless", quantity, reason, units_by_price)
 
@@ -360,7 +360,7 @@ def _price_logs(stack: BilledStack) -> CostLine:
 
 
 def _price_schedules(stack: BilledStack) -> CostLine:
-    units_by_price = {prices.SCHEDULED: stack.count_runs()}
+    units_by_price = {prices.SCHEDULED_INVOCATION: stack.count_runs()}
     quantity = f"{stack.count_runs():,.0f} invocations"
     return CostLine("Scheduler", quantity, "follow_up's each minute above all", units_by_price)
 

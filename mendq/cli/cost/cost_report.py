@@ -19,7 +19,7 @@ from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
 from mendq.cli.cost.calls import CALLS_BY_METRIC, QueueCalls, count_calls
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.queues import managed_queues
-from mendq.model.prices import METRIC_ASKED
+from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name
 from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
 
@@ -64,7 +64,7 @@ class CostReport(Struct):
     @property
     def counting_dollars(self) -> float:
         """Dollars that one run of `mendq cost` spends on counting the calls."""
-        return METRIC_ASKED.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
+        return METRIC_READ.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
 
     def _price_stack(self) -> Iterator[Check]:
         """Price the deployed template. Yield a check if that is not possible."""

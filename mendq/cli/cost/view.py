@@ -13,7 +13,7 @@ from mendq.cli.cost.calls import (
 )
 from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
-from mendq.model.prices import DATA_EVENT, REGION
+from mendq.model.prices import DATA_EVENT, PRICE_REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, plain
 
@@ -122,7 +122,7 @@ def _print_notes(out: Output, report: CostReport) -> None:
         limit_text = f"the first {report.maximum_queues:,} were counted, see --most"
         out.say(f"there are more queues: {limit_text}", "yellow")
     out.say(DATA_EVENT.note, "dim")
-    if report.account.region != REGION:
+    if report.account.region != PRICE_REGION:
         out.say(f"prices of {report.account.region} are not known here", "yellow")
     out.say(f"to count them this time cost ${report.counting_dollars:.4f}", "dim")
 

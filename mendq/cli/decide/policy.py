@@ -25,12 +25,12 @@ from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
 from mendq.model.policy import (
-    CLOUDTRAIL_TELLS_WITHIN,
-    HOLDS,
+    CLOUDTRAIL_RECORDS_WITHIN,
+    PIN_LIFETIME,
     CheckedPin,
     Pin,
     digest_of,
-    statements_of,
+    parse_statements,
 )
 from mendq.notifications.configuration import differences
 
@@ -235,7 +235,7 @@ def _advise(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
     `is_in_place` is True if the pinned policy is the queue's current one.
     """
     if checked_pin.passes and facts.modified_at is not None:
-        announced_at = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
+        announced_at = facts.modified_at + CLOUDTRAIL_RECORDS_WITHIN
         time_advice = f"Ask again after {announced_at:%H:%M} UTC, and pin nothing before"
         wait_advice = "wait: CloudTrail tells late who changed a queue"
         return f"{wait_advice}. {time_advice}; until then Mendq puts nothing back"
@@ -293,7 +293,7 @@ def _print_policy(call: Invocation, pin: Pin) -> None:
     call.out.say_heading("Pin")
     call.out.say(f"sha256 {pin.digest}, generation {pin.generation}")
     call.out.say(f"pinned {pin.pinned_at:%Y-%m-%d %H:%M} UTC by {pin.pinned_by}")
-    call.out.say(f"holds {HOLDS.days} days, until {pin.expires_at:%Y-%m-%d %H:%M} UTC")
+    call.out.say(f"holds {PIN_LIFETIME.days} days, until {pin.expires_at:%Y-%m-%d %H:%M} UTC")
     for role in pin.automation:
         call.out.say(f"a change by {role} may be undone")
 
@@ -304,6 +304,6 @@ def _format_policy(policy: str) -> list[str]:
     A text that Mendq cannot read as a policy is returned as one JSON string, so that nothing of it
     is left out.
     """
-    if statements_of(policy) is None:
+    if parse_statements(policy) is None:
         return [json.dumps(policy)]
     return json.dumps(json.loads(policy), indent=2).splitlines()

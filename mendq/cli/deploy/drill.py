@@ -45,7 +45,7 @@ from mendq.heal.approve import TRANSITION_BY_DECISION
 from mendq.model.case import Case, State
 from mendq.model.mode import Mode
 from mendq.model.queue import arn_of_name
-from mendq.model.tags import DRILL_QUEUE, MODE_TAG
+from mendq.model.tags import DRILL_QUEUE_PREFIX, MODE_TAG
 
 POLL_PAUSE_SECONDS = 0.5
 DEFAULT_MINUTES = 20.0
@@ -223,7 +223,7 @@ def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes:
 
 def make_queue_name() -> str:
     """Return a new queue name. It has the prefix whose calls the trail of the stack logs."""
-    return f"{DRILL_QUEUE}{uuid.uuid4().hex[:8]}.fifo"
+    return f"{DRILL_QUEUE_PREFIX}{uuid.uuid4().hex[:8]}.fifo"
 
 
 def _find_expected_mode(call: Invocation, queue_name: str) -> Mode:

@@ -21,7 +21,7 @@ from mendq.heal.undo import list_writes
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
 from mendq.model.steps import CreateDlq, has_value_in_queue
-from mendq.model.tags import cloudformation_resource
+from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, differences
 
@@ -62,7 +62,7 @@ def patch(
         if written_values:
             if has_changed_queue:
                 overriding_values = _read_overriding_values(call, history, written_values)
-            owning_resource = cloudformation_resource(
+            owning_resource = find_cloudformation_resource(
                 tags_if_readable(call.account.clients, case.queue_arn)
             )
     kept_values = {

@@ -15,7 +15,7 @@ from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.cost.view import print_costs
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
-from mendq.model.prices import NOTED_ON, REGION
+from mendq.model.prices import PRICE_REGION, PRICES_NOTED_ON
 
 _ALL_HELP = "Every queue of the region, managed or not; no stack."
 _MOST_HELP = "How many queues to count: 4 metrics each, billed."
@@ -70,7 +70,7 @@ def _make_document(report: CostReport) -> dict[str, Any]:
             }
         )
     return {
-        "prices": {"region": REGION, "noted_on": NOTED_ON},
+        "prices": {"region": PRICE_REGION, "noted_on": PRICES_NOTED_ON},
         "stack": {
             "dollars_per_month": round_dollars(report.stack_dollars),
             "dollars_per_month_with_dashboard": round_dollars(dollars_with_dashboard),

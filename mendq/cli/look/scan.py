@@ -37,7 +37,7 @@ from mendq.cli.scan.region_scan import (
     rate_severity,
     sort_worst_first,
 )
-from mendq.model.prices import METRIC_ASKED
+from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications.text import format_count, plain
 
@@ -198,9 +198,9 @@ def _print_dry_run(
     )
     asked_metrics = dry_run.budget.spent
     out.say(
-        f"{asked_metrics:,} metrics asked for: ${METRIC_ASKED.cost(asked_metrics):,.4f}; the "
+        f"{asked_metrics:,} metrics asked for: ${METRIC_READ.cost(asked_metrics):,.4f}; the "
         f"scan and heal ask for at most {metrics_per_hour:,} each hour, "
-        f"${estimate_monthly_dollars(metrics_per_hour):,.2f} a month ({METRIC_ASKED.note})",
+        f"${estimate_monthly_dollars(metrics_per_hour):,.2f} a month ({METRIC_READ.note})",
         "dim",
     )
     for reason, queue_names in _group_by_reason(scan_result.failed).items():
@@ -244,7 +244,7 @@ def _print_region_scan(
         f"{format_count(scan_result.queues_scanned, 'queue')}, "
         f"{format_count(len(action_by_finding), 'finding')}, "
         f"{len(reason_by_target):,} not judged wholly; {asked_metrics:,} metrics asked "
-        f"for: ${METRIC_ASKED.cost(asked_metrics):,.4f}"
+        f"for: ${METRIC_READ.cost(asked_metrics):,.4f}"
     )
     out.say(
         f"Deployed, Mendq looks each hour (at most ${dollars:,.2f} a month for these queues), sees "

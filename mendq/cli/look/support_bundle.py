@@ -25,7 +25,7 @@ from mendq.model.case import Case
 from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
 from mendq.model.metrics import select_series
-from mendq.model.queue import on_fifo, parts_of
+from mendq.model.queue import is_fifo_arn, parts_of
 from mendq.notifications.text import format_count
 
 SCHEMA_VERSION = 1
@@ -122,7 +122,7 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     until = min(last_failure + METRICS_MARGIN, first_failure + LONGEST_METRICS_SPAN, now)
     period_seconds = _choose_period_seconds(now - since)
     metric_kinds = ["every queue", "receives"]
-    if on_fifo(case.queue_arn):
+    if is_fifo_arn(case.queue_arn):
         metric_kinds.append("FIFO")
     # Name of the metric and statistic, by the key of its query.
     metric_by_key = {

@@ -68,7 +68,7 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
 from mendq.model.plan import Refusal
-from mendq.model.prices import METRIC_ASKED
+from mendq.model.prices import METRIC_READ
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
 from mendq.notifications.own_change import describe_own_change
@@ -126,7 +126,7 @@ def estimate_monthly_dollars(metrics_per_scan: int) -> float:
 
     CloudWatch bills each metric that is asked for.
     """
-    return round(METRIC_ASKED.cost(metrics_per_scan) * SCANS_PER_MONTH, 2)
+    return round(METRIC_READ.cost(metrics_per_scan) * SCANS_PER_MONTH, 2)
 
 
 class MetricBudget(Struct):
@@ -444,7 +444,7 @@ class DryRun(Struct, frozen=True, dict=True):
                 {**finding.document(), **asdict(action_by_finding[finding])} for finding in findings
             ],
             "metrics_asked": self.budget.spent,
-            "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
+            "dollars": round(METRIC_READ.cost(self.budget.spent), 4),
             "metrics_an_hour": metrics_per_hour,
             "dollars_per_month": estimate_monthly_dollars(metrics_per_hour),
         }

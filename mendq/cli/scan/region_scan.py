@@ -38,7 +38,7 @@ from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
-from mendq.model.prices import METRIC_ASKED
+from mendq.model.prices import METRIC_READ
 from mendq.model.queue import is_quarantine, parts_of
 from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import commands
@@ -286,7 +286,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             "not_seen": self.explain_unchecked(scan_result),
             "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
             "metrics_asked": self.budget.spent,
-            "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
+            "dollars": round(METRIC_READ.cost(self.budget.spent), 4),
             "dollars_per_month": estimate_monthly_dollars(
                 self.count_metrics_per_hour(scan_result, action_by_finding)
             ),

@@ -19,7 +19,7 @@ from mendq.follow_up.follow_up import FollowUpResult
 from mendq.heal.batch import BatchResult
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
-from mendq.model.settings import FULL
+from mendq.model.settings import FULL_ALARMS
 from tests.functions.conftest import call_with
 from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
 
@@ -84,7 +84,7 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
 
 
 def _names_sent(
-    send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL
+    send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL_ALARMS
 ) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=NAMESPACE)
     call = call_with(metrics)

@@ -13,7 +13,7 @@ from cfnlint.api import ManualArgs, lint
 
 from infra.settings.reading import SettingsRefused
 from infra.stackset.one_template import PARAMETERS, bucket_of, settings_for_many
-from mendq.model.mode import MODES
+from mendq.model.mode import MODE_BY_TEXT
 from tests.infra.stackset.published import (
     BUCKET,
     Deployed,
@@ -90,7 +90,7 @@ def test_for_every_mode_it_is_the_stack_that_the_settings_give(tmp_path: Path) -
     settings = {"queues": ["orders-*", "pay"], "mode": "propose"}
     template = template_in(written(settings, tmp_path / "folder"))
     assert template["Parameters"]["Mode"]["Default"] == "propose"
-    for mode, raised in product(MODES, MODES):
+    for mode, raised in product(MODE_BY_TEXT, MODE_BY_TEXT):
         alone = template_with({**settings, "mode": mode, "tagMayRaiseTo": raised})
         deployed = Deployed(template, Mode=mode, TagMayRaiseTo=raised)
         assert _comparable(deployed.resources) == _of_one_account(alone)
