@@ -155,14 +155,14 @@ class Account(Struct, frozen=True, dict=True):
         return "NightlyApplication" not in self.outputs
 
     def open_store(self, store_class: type[Stored]) -> Stored:
-        """Return a part of the case store: an object of the class `kind`, which accesses it.
+        """Return a part of the case store: an object of the class `store_class`, which accesses it.
 
         Raises CommandError if there is no stack.
         """
         return store_class(self.clients.dynamodb, self.output("CaseTable"))
 
     def open_store_if_deployed(self, store_class: type[Stored]) -> Stored | None:
-        """Return `open_store(kind)`, or None if there is no stack: Mendq does not run then."""
+        """Return a part of the case store. None if there is no stack, so Mendq does not run."""
         try:
             return self.open_store(store_class)
         except CommandError as error:

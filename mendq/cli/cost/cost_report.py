@@ -41,14 +41,17 @@ class CostReport(Struct):
     free_reason_by_type: dict[str, str] = field(default_factory=dict)
     unpriced_types: list[str] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
-    # True if there are more queues than `most_queues`.
+    # True if there are more queues than `maximum_queues`.
     has_more_queues: bool = False
-    # Calls by queue ARN.
+    # Counted calls by queue ARN. Empty if they could not be counted.
     calls_by_queue: dict[str, QueueCalls] = field(default_factory=dict)
     unreadable_checks: list[Check] = field(default_factory=list)
 
     def read(self) -> None:
-        """Read everything. Raises CommandError if managed queues are asked for without a stack."""
+        """Price the stack, list the queues, and count their calls.
+
+        Raises CommandError if the managed queues are wanted and there is no stack.
+        """
         if not self.is_every_queue_counted:
             self.account.output("CaseTable")
         checks = list(run_checks("the stack", self._price_stack))
@@ -81,8 +84,8 @@ class CostReport(Struct):
     def _list_queues(self) -> None:
         """Set `queue_arns` and `has_more_queues`.
 
-        The queues to count are the managed ones, or with `every_queue` all of the region except
-        Mendq's own. `most_queues` is the limit. If it leaves out queues, `has_more_queues` is True.
+        The queues to count are the managed ones, or with `is_every_queue_counted` all of the region
+        except Mendq's own. At most `maximum_queues` are listed.
         """
         if self.is_every_queue_counted:
             queue_arns = self._list_every_queue()
