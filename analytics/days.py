@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from mendq.nightly.verdict import is_in_reach, week_named
+from mendq.nightly.verdict import is_in_reach, name_of_week
 
 DAY = timedelta(days=1)
 # The weekly summary is compared with this number of weeks before it.
@@ -93,7 +93,7 @@ def days_of(week: str) -> Days:
         ValueError: if `week` is not the name of a week, or its year is not `is_in_reach`.
     """
     monday = date.fromisoformat(week)
-    if week_named(monday) != week or not is_in_reach(int(week[:4])):
+    if name_of_week(monday) != week or not is_in_reach(int(week[:4])):
         raise ValueError(f"{week!r} is not a week like 2026-W46")
     return Days(monday, monday + 6 * DAY)
 
@@ -101,4 +101,4 @@ def days_of(week: str) -> Days:
 def list_weeks_before(week: str, count: int = PREVIOUS_WEEKS) -> list[str]:
     """Return the names of the `count` weeks before `week`, the oldest first."""
     monday = days_of(week).first
-    return [week_named(monday - 7 * back * DAY) for back in range(count, 0, -1)]
+    return [name_of_week(monday - 7 * back * DAY) for back in range(count, 0, -1)]

@@ -32,7 +32,7 @@ from analytics.weekly import (
     write_week,
 )
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.verdict import day_named, too_much_unreadable
+from mendq.nightly.verdict import is_too_much_unreadable, parse_day
 
 # A placeholder in --cases. It is replaced by the id of each account that has files in the trail.
 ACCOUNT_PLACEHOLDER = "{account}"
@@ -164,7 +164,7 @@ def _add_week_options(command: argparse.ArgumentParser) -> None:
 
 
 def _parse_day(option: str, text: str) -> date:
-    day = day_named(text)
+    day = parse_day(text)
     if day:
         return day
     raise BadArguments(f"{option} {text!r} is not a day of a trail: write it as 2026-11-16")
@@ -314,7 +314,7 @@ def _choose_exit_code(
         return NOTHING_READ
     unreadable = sum(nightly.bytes_unreadable for nightly in result.nightly_runs)
     listed = sum(nightly.bytes for nightly in result.nightly_runs)
-    if too_much_unreadable(unreadable, listed):
+    if is_too_much_unreadable(unreadable, listed):
         _say(f"{unreadable} of {listed} bytes were unreadable: the quality table names the files")
         return UNREADABLE
     return DONE

@@ -85,7 +85,7 @@ from analytics.trail import Reader, TrailReader, find_first_publish_day
 from analytics.week_parts import ByDay, Row
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
-from mendq.nightly.verdict import NightlyRead, day_named, nightly_key, read_nightly
+from mendq.nightly.verdict import NightlyRead, nightly_key, parse_day, read_nightly
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
@@ -316,7 +316,7 @@ class NightlyRun:
         for nightly in silent:
             if first_day <= nightly.day <= self.made_at.date():
                 earlier = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
-                if earlier is None or earlier.read_nothing:
+                if earlier is None or earlier.has_read_nothing:
                     yield nightly
 
 
@@ -463,7 +463,7 @@ def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
 
     The figures are whole numbers, such as the backlog. Only the last day that has scans is read.
     """
-    folders = [name for name in findings.folders("") if day_named(name.removeprefix("dt="))]
+    folders = [name for name in findings.folders("") if parse_day(name.removeprefix("dt="))]
     measurements: dict[str, dict[str, int]] = {}
     for scan in _read_last_day(findings, folders):
         measurements.update(_read_measurements(scan))

@@ -86,7 +86,7 @@ from analytics.trail_file import (
     make_call_row,
 )
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.verdict import FALLBACK, NATIVE, day_named
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, parse_day
 
 try:
     import pyarrow as pa
@@ -285,12 +285,12 @@ class Reader:
         process, so the choice holds for them too.
         """
         if WHY_NO_ARROW:
-            return cls(FALLBACK, WHY_NO_ARROW)
-        return cls(NATIVE)
+            return cls(FALLBACK_READER, WHY_NO_ARROW)
+        return cls(NATIVE_READER)
 
     def should_read_here(self, size: int) -> bool:
         """Return True if this process should read files with a total of `size` bytes (rule 6)."""
-        slowness = 1 if self.name == NATIVE else SLOWNESS
+        slowness = 1 if self.name == NATIVE_READER else SLOWNESS
         return size <= self.driver_bytes // slowness
 
     def read_here(
@@ -307,7 +307,7 @@ class Reader:
             meanwhile are left out. None if there are too many failed calls, or reading takes too
             long (rule 6).
         """
-        read = file_reader(native=self.name == NATIVE)
+        read = file_reader(native=self.name == NATIVE_READER)
         deadline = monotonic() + DRIVER_SECONDS
         number_of_calls = 0
         rows: list[dict[str, Any]] = []
@@ -335,7 +335,7 @@ class Reader:
         """
         small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
         spark = files.sparkSession
-        if self.name == NATIVE:
+        if self.name == NATIVE_READER:
             schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
             return small.mapInArrow(partial(_read_arrow_batches, root, schema), SPARK_READING)
         rows = small.rdd.mapPartitions(partial(_read_rows, root))
@@ -443,7 +443,7 @@ def _find_first_day(trail: Storage, folder: str) -> date | None:
     for year in trail.folders(folder):
         for month in trail.folders(f"{folder}/{year}"):
             for day in trail.folders(f"{folder}/{year}/{month}"):
-                publish_day = day_named(f"{year}-{month}-{day}")
+                publish_day = parse_day(f"{year}-{month}-{day}")
                 if publish_day:
                     return publish_day
     return None

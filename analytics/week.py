@@ -54,7 +54,7 @@ from analytics.week_parts import (
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import NotifiedSymptom
-from mendq.nightly.verdict import NightlyRead, judge, week_is_over
+from mendq.nightly.verdict import NightlyRead, is_week_over, judge
 
 SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
@@ -97,7 +97,7 @@ class WeekInput:
 
     def is_whole(self, day: date) -> bool:
         """Return True if a day has tables, and they were written after the day was over."""
-        return day in self.quality and (day not in self.nights or self.nights[day].is_whole)
+        return day in self.quality and (day not in self.nights or self.nights[day].was_day_over)
 
 
 def make_summary(
@@ -128,7 +128,7 @@ def make_summary(
     limited_by_day, symptoms_left_out = limit_symptoms(by_day)
     limited = list_rows(limited_by_day)
     last_may_come = scheduled_at is None and not week_input.is_whole(days.last)
-    is_over = week_is_over(days.last, scheduled_at or made_at, last_nightly_may_come=last_may_come)
+    is_over = is_week_over(days.last, scheduled_at or made_at, may_last_run_come=last_may_come)
     per_day: list[dict[str, Any]] = []
     for day, rows in limited_by_day.items():
         per_day.extend(make_day_rows(day, rows))

@@ -36,15 +36,15 @@ from analytics.week import WeekInput, make_summary
 from analytics.week_parts import ByDay, Row, list_rows, make_incident, remove_own_incidents
 from mendq.model.json_text import without_nan
 from mendq.nightly.verdict import (
-    ABOUT,
-    NIGHTLY_RUNS,
+    ACCOUNT_OBJECT_NAME,
+    NIGHTLY_FOLDER,
     NightlyRead,
-    day_named,
-    member_key,
+    member_prefix,
+    name_of_week,
     nightly_key,
+    parse_day,
     read_nightly,
-    shared_folder,
-    week_named,
+    shared_table_prefix,
 )
 from mendq.notifications.text import format_count
 
@@ -145,7 +145,7 @@ def write_backtest_incidents(
         result: The result of its nightly run, with evidence.
         made_at: The time now.
     """
-    weeks = sorted({week_named(day) for day in requested})
+    weeks = sorted({name_of_week(day) for day in requested})
     for week in weeks:
         write_week(None, tables, week, made_at)
     by_day = tables.read_rows("incidents", [nightly.day for nightly in result.nightly_runs])
@@ -179,8 +179,8 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
 def _find_first_day(out: Storage) -> date | None:
     """Return the first day for which a nightly run wrote tables or counts, or None."""
     days: list[date] = []
-    for folder in [*out.folders("quality"), *out.folders(NIGHTLY_RUNS)]:
-        day = day_named(folder.removeprefix("dt="))
+    for folder in [*out.folders("quality"), *out.folders(NIGHTLY_FOLDER)]:
+        day = parse_day(folder.removeprefix("dt="))
         if day:
             days.append(day)
     return min(days, default=None)
@@ -285,12 +285,12 @@ def _list_regions(central: Storage, week: str, folder: str) -> list[MemberTables
 
 def _find_tables(central: Storage, week: str, account: str, region: str) -> MemberTables:
     """Return the tables of this account and region for a week. There may be none."""
-    folder = shared_folder(account, region, "incidents", week)
+    folder = shared_table_prefix(account, region, "incidents", week)
     paths: dict[date, str] = {}
     unread: dict[str, str] = {}
     for path, size in central.files(folder).items():
         day = _day_in(path)
-        if day is None or week_named(day) != week or not path.endswith(".parquet"):
+        if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
             continue
         if size == 0:
             unread[path] = "empty"
@@ -306,7 +306,7 @@ def _find_tables(central: Storage, week: str, account: str, region: str) -> Memb
 
 def _day_in(path: str) -> date | None:
     """Return the day in a path such as `.../week=2026-W46/2026-11-16.parquet`, or None."""
-    return day_named(path.rpartition("/")[2].removesuffix(".parquet"))
+    return parse_day(path.rpartition("/")[2].removesuffix(".parquet"))
 
 
 def list_members_of_one_trail(week: str, quality: ByDay) -> list[MemberTables]:
@@ -465,8 +465,8 @@ def _make_queue_row(row: Row) -> dict[str, Any]:
 
 def _read_alias(root: Storage, account: str, region: str) -> str:
     """Return the account's alias from its own file, or an empty text if that is not a valid one."""
-    folder = member_key(account, region)
-    path = f"{folder}/{ABOUT}"
+    folder = member_prefix(account, region)
+    path = f"{folder}/{ACCOUNT_OBJECT_NAME}"
     size = root.files(folder).get(path, 0)
     if not 0 < size <= MAXIMUM_ABOUT_BYTES:
         return ""

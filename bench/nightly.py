@@ -35,11 +35,11 @@ from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
 from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, take_measure
 from bench.trail import TRAIL_DAY, MadeUpTrail, make_trail
-from mendq.nightly.verdict import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 
 # The last files of a day are published on the next.
 PUBLISHED_DAYS = Days(TRAIL_DAY.date(), TRAIL_DAY.date() + timedelta(days=1))
-READER_BY_NAME = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
+READER_BY_NAME = {"native": Reader(NATIVE_READER), "standard library": Reader(FALLBACK_READER)}
 # The made-up failed calls: each of KEYS queues has bursts of BURST_CALLS calls that are
 # APART_SECONDS apart, with SILENCE_SECONDS between bursts.
 QUEUE_COUNT = 2_000

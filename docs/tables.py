@@ -17,7 +17,7 @@ from typer.main import get_command
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
-from mendq.aws.consumers import FIGURES
+from mendq.aws.consumers import FUNCTION_METRICS
 from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.cli import permissions
@@ -38,11 +38,11 @@ from mendq.model.facts import Need, scan_read_actions
 from mendq.model.lifecycle import MANUAL_TRANSITIONS, TransitionActor
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import select_series
-from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
+from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, CommandSource
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
 from mendq.redrive.progress import FINAL_STAGES, Stage
-from mendq.scan.scan import OF_A_SUSPECT
+from mendq.scan.scan import NEEDS_READ_FOR_SUSPECTS
 
 ROOT = Path(__file__).resolve().parents[1]
 # The page about a command, if it is not `docs/COMMAND.md`.
@@ -159,13 +159,13 @@ def _describe_scan_costs(detection: Detection) -> str:
     Metrics are read only of queues that the calls make suspect.
     """
     is_measured = Need.MEASUREMENTS in detection.needs
-    needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
+    needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if is_measured else {Need.QUEUE})
     calls_text = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
     metric_series = select_series(detection.reads or ["every queue"])
     metric_count = len(metric_series) * is_measured + (Need.SOLE_SOURCE in needs)
     if not metric_count:
         return f"{calls_text}, no metric"
-    return f"{calls_text}, {metric_count} metrics and {len(FIGURES)} a function"
+    return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRICS)} a function"
 
 
 def runbooks() -> str:
@@ -177,17 +177,17 @@ def runbooks() -> str:
 
 def next_steps() -> str:
     """Return a list of what a person does next, for each code of a refusal and each case state."""
-    steps = sorted(BY_CODE.items())
+    steps = sorted(NEXT_STEP_BY_CODE.items())
     for state in State:
-        if BY_STATE[state][0]:
-            steps.append((str(state), BY_STATE[state]))
+        if NEXT_STEP_BY_STATE[state][0]:
+            steps.append((str(state), NEXT_STEP_BY_STATE[state]))
     lines: list[str] = []
     for name, (sentence, command) in steps:
         lines.append(f"- `{name}`: {sentence} {_command_text(command)}".rstrip())
     return "\n".join(lines)
 
 
-def _command_text(command: Command) -> str:
+def _command_text(command: CommandSource) -> str:
     """Return a next step's command as code, for the queue `orders`. Empty if there is none."""
     if not isinstance(command, str):
         return code([command(EXAMPLE_QUEUE_ARNS[0])])

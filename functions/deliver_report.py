@@ -8,7 +8,7 @@ from functools import partial
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
-from mendq.nightly.deliver import ReportBucket, account_alias, send_report
+from mendq.nightly.deliver import ReportBucket, read_account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.notifications.notification import Redelivery
 from mendq.report.html_page import page
@@ -55,8 +55,8 @@ def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) 
     clients = invocation.clients
     summary_key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
-    summary = read_under(summary_key, bucket.summary(summary_key, MOST_BYTES + 1))
-    account_name = account_alias(clients)
+    summary = read_under(summary_key, bucket.read_summary(summary_key, MOST_BYTES + 1))
+    account_name = read_account_alias(clients)
     reported_account = ReportedAccount(
         clients.region, settings.account, account_name, settings.docs_url or ""
     )

@@ -21,7 +21,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import blame
+from mendq.aws.errors import summarize_cause
 from mendq.model.case import State
 from mendq.model.json_text import to_json
 from mendq.model.names import NAMESPACE, OwnMetric
@@ -169,7 +169,7 @@ class Entry(Generic[Settings]):
                 event, LambdaInvocation(settings, clients, context, self.logger, self.metrics, now)
             )
         except Exception as error:
-            self.logger.exception("it failed", blame=blame(error))
+            self.logger.exception("it failed", blame=summarize_cause(error))
             raise
         finally:
             if self.metrics.metric_set:

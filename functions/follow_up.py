@@ -54,10 +54,10 @@ def send_metrics(
     The number of fixes is sent as zero, because heal counts them and its alarm needs a value at all
     times.
     """
-    value_by_gauge = result.gauges(now, invocation.settings.limits)
+    value_by_gauge = result.gauge_values(now, invocation.settings.limits)
     invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL_ALARMS)
-    invocation.count({ALWAYS_SENT_COUNTER: 0, **result.counts()})
-    for metric_name, seconds in result.seconds(now):
+    invocation.count({ALWAYS_SENT_COUNTER: 0, **result.counter_values()})
+    for metric_name, seconds in result.duration_values(now):
         invocation.measure(metric_name, seconds, "Seconds")
 
 

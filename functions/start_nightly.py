@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
-from mendq.nightly.jobs import Roots, nightly_job, start_job, week_job
+from mendq.nightly.jobs import Roots, make_nightly_job, make_week_job, start_job
 
-MAKE_JOB_BY_NAME = {"nightly": nightly_job, "week": week_job}
+MAKE_JOB_BY_NAME = {"nightly": make_nightly_job, "week": make_week_job}
 
 
 @entry(StartNightlySettings)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
-from mendq.nightly.outcome import WeekEnded
-from mendq.nightly.watch import share_tables, watch
+from mendq.nightly.outcome import WeeklyRunOutcome
+from mendq.nightly.watch import share_tables, watch_run
 
 
 @entry(WatchNightlySettings)
@@ -27,7 +27,7 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
 
     Raises what AWS raises. Then Lambda tries the event again, and in the end sends it to a DLQ.
     """
-    watched_run = watch(invocation.clients, invocation.settings, event)
+    watched_run = watch_run(invocation.clients, invocation.settings, event)
     if isinstance(watched_run, Refusal):
         invocation.log.info("not watched", code=watched_run.code, reason=watched_run.reason)
         return {"ignored": watched_run.reason}
@@ -35,13 +35,13 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
     for metric_name, value in watched_run.metrics().items():
         invocation.measure(metric_name, value, "Count")
     run = watched_run.run
-    if isinstance(watched_run, WeekEnded):
+    if isinstance(watched_run, WeeklyRunOutcome):
         write_log = invocation.log.warning if watched_run.has_failed else invocation.log.info
         write_log(
             "a week ended",
             week=watched_run.week,
             run=run.id,
-            why=watched_run.why,
+            why=watched_run.explanation,
             details=run.details,
         )
         return {
@@ -55,12 +55,14 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
         run=run.id,
         state=run.state,
         verdict=watched_run.verdict,
-        usual_records=watched_run.judged.usual_records,
-        why=watched_run.why,
+        usual_records=watched_run.judgement.usual_records,
+        why=watched_run.explanation,
         nightly=watched_run.nightly.document() if watched_run.nightly else None,
     )
     if invocation.settings.organization_bucket is not None:
-        shared_objects = share_tables(invocation.clients, invocation.settings, watched_run.written)
+        shared_objects = share_tables(
+            invocation.clients, invocation.settings, watched_run.written_days
+        )
         invocation.log.info(
             "shared with the organization", day=str(watched_run.day), objects=shared_objects
         )

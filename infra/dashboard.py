@@ -20,7 +20,7 @@ from mendq.model import names
 from mendq.model.limits import Limits
 from mendq.model.names import HEARTBEAT_METRIC, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
-from mendq.notifications.commands import DOCTOR
+from mendq.notifications.commands import DOCTOR_COMMAND
 
 # Sizes of widgets in units of CloudWatch's grid, which is 24 units wide.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
@@ -62,7 +62,7 @@ def add_dashboard(
     )
     about_queues, about_mendq = alarms.split_by_name(OF_QUEUES)
     waiting = _own_metrics(WAITING, "Maximum")
-    is_well = _question("Is the healer well?", add_region(DOCTOR, region), "asks for more.")
+    is_well = _question("Is the healer well?", add_region(DOCTOR_COMMAND, region), "asks for more.")
     is_broken = _question(
         "What is broken now?", add_region(OPEN_CASES, region), "names the queues."
     )

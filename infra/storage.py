@@ -15,12 +15,12 @@ from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import open_case_index
 from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION_SCOPE
-from mendq.nightly.verdict import NIGHTLY_RUNS
+from mendq.nightly.verdict import NIGHTLY_FOLDER
 
 ORGANIZATION_RETAINED_DAYS = 400
 # Key prefixes in the report bucket, one for each table that the nightly job writes. The report's
 # page is made from the last one.
-TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_RUNS, "summary")
+TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_FOLDER, "summary")
 LOGS = "logs"
 LOGS_RETAINED_DAYS = 90
 

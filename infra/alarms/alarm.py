@@ -10,7 +10,7 @@ from msgspec import Struct
 from mendq.model.case import Severity
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
-from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, format_alarm_description
+from mendq.notifications.commands import ALARM_PREFIX, DOCTOR_COMMAND, format_alarm_description
 from mendq.notifications.text import link_runbooks
 
 OPEN_CASES = "mendq cases --open"
@@ -52,7 +52,7 @@ class AlarmDescription(Struct, frozen=True):
     name: str
     when: str
     impact: str
-    command: str = DOCTOR
+    command: str = DOCTOR_COMMAND
     runbook: str = ""
     severity: Severity | None = None
     part: str = ""

@@ -34,7 +34,7 @@ from infra.settings.deployment import DeploymentSettings
 from mendq.model.case import Severity
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
 from mendq.model.steps import Owner
-from mendq.nightly.outcome import REPORT_WITHIN, NightlyMetric
+from mendq.nightly.outcome import LONGEST_TIME_BETWEEN_REPORTS, NightlyMetric
 from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
 
 SILENT_MINUTES = 10
@@ -249,7 +249,10 @@ WEEK_FAILED = AlarmDescription(
 )
 REPORT_MISSING = AlarmDescription(
     name="report_missing",
-    when=f"no week was summed up for {REPORT_WITHIN.days} days; checked after each nightly run",
+    when=(
+        f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
+        "checked after each nightly run"
+    ),
     impact=_NO_REPORT,
     runbook="nightly_and_report",
     severity=Severity.INFO,

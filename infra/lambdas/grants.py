@@ -29,7 +29,7 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction
 from mendq.model.steps import RedriveMessages
-from mendq.nightly.verdict import NIGHTLY_RUNS, SHARED_TABLES, member_key
+from mendq.nightly.verdict import NIGHTLY_FOLDER, SHARED_TABLES, member_prefix
 
 
 class Work(Struct, frozen=True):
@@ -162,8 +162,8 @@ def allow_job_checks(work: Work) -> Statements:
     """Allow to list and read records of nightly runs, ask EMR about them, and list summaries."""
     runs = f"{work.job.application.attr_arn}/jobruns/*"
     yield allow(["emr-serverless:GetJobRun"], runs)
-    yield allow(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
-    listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}
+    yield allow(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_FOLDER}/*"))
+    listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_FOLDER}/*", "summary/*"]}}
     yield allow(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
 
 
@@ -178,7 +178,7 @@ def allow_sharing(work: Work) -> Statements:
         return
     tables = [work.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES]
     yield allow(["s3:GetObject"], *tables)
-    own_prefix = member_key(work.stack.account, work.stack.region)
+    own_prefix = member_prefix(work.stack.account, work.stack.region)
     yield allow(["s3:PutObject"], organization_bucket.arn_for_objects(f"{own_prefix}/*"))
     yield allow(["iam:ListAccountAliases"], "*")
 

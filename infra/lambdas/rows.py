@@ -59,7 +59,7 @@ from infra.template_hook import add_template_hook
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import LambdaSettings
 from mendq.model.steps import PROBE_ACTION, Owner
-from mendq.nightly.outcome import DETAIL_TYPE, ENDED, SOURCE
+from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, ENDED_STATES
 from mendq.probe.probe import QUEUE_NAME
 
 SUMMARIES = "summary/week=*/summary.json"
@@ -122,11 +122,11 @@ def _invoke_after_run(work: Work, started: ParkingLambda) -> None:
         "A job run of Mendq's application ended",
         Duration.hours(6),
         events.EventPattern(
-            source=[SOURCE],
-            detail_type=[DETAIL_TYPE],
+            source=[EMR_EVENT_SOURCE],
+            detail_type=[EMR_DETAIL_TYPE],
             detail={
                 "applicationId": [work.job.application.attr_application_id],
-                "state": list(ENDED),
+                "state": list(ENDED_STATES),
             },
         ),
     )

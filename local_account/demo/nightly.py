@@ -19,8 +19,8 @@ from rich.text import Text
 from local_account.demo import picture
 from local_account.demo.stage import ScriptFailed, Stage, wait_until
 from mendq.model.case import Severity
-from mendq.nightly.jobs import ACTIVE
-from mendq.nightly.outcome import ENDED
+from mendq.nightly.jobs import ACTIVE_STATES
+from mendq.nightly.outcome import ENDED_STATES
 
 PATIENCE_SECONDS = 420.0
 # The account writes its log files every two seconds.
@@ -97,13 +97,13 @@ class NightlyRuns:
         """
         started_at = time.monotonic()
         self._wait_until(
-            lambda: not self._list_run_ids(ACTIVE), "the end of a run that was there before"
+            lambda: not self._list_run_ids(ACTIVE_STATES), "the end of a run that was there before"
         )
         runs_before = self._list_run_ids()
         self.stage.account.fire(self._find_schedule(job), scheduled_at)
         awaited_event = f"the run of the {job} to start"
         (run_id,) = self._wait_until(lambda: self._list_run_ids() - runs_before, awaited_event)
-        self._wait_until(lambda: run_id in self._list_run_ids(ENDED), f"the {job} on Spark")
+        self._wait_until(lambda: run_id in self._list_run_ids(ENDED_STATES), f"the {job} on Spark")
         run = self.emr.get_job_run(applicationId=self.application_id, jobRunId=run_id)["jobRun"]
         if run["state"] != "SUCCESS":
             raise ScriptFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")

@@ -21,7 +21,7 @@ from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Observation, Watch
 from mendq.cli.look.case_view import STYLE_BY_STATE
 from mendq.model.case import Severity, State
-from mendq.notifications.change_lines import DELETES, RETENTION
+from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
 from mendq.notifications.commands import set_command
 
 if TYPE_CHECKING:
@@ -244,7 +244,10 @@ def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
         )
         yield Text.assemble(("      undo ", "dim"), command_text, no_wrap=True)
         yield _make_field(
-            "", f"{DELETES} {UNDO_NOTE}" if RETENTION in value_before_by_attribute else UNDO_NOTE
+            "",
+            f"{DELETION_WARNING} {UNDO_NOTE}"
+            if RETENTION_ATTRIBUTE in value_before_by_attribute
+            else UNDO_NOTE,
         )
 
 

@@ -38,20 +38,24 @@ if TYPE_CHECKING:
 
 
 # These are short, so that a call without an answer leaves the Lambda time to record the outcome.
-_TRIES, _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 3, 1, 3
+_MOST_TRIES = 3
+_CONNECT_TIMEOUT_SECONDS = 1
+_READ_TIMEOUT_SECONDS = 3
 # The longest wait before the n-th retry is 2^(n-1) seconds. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
-_SECONDS_BETWEEN_TRIES = 2 ** (_TRIES - 1) - 1
-SECONDS_OF_A_HUNG_CALL = _TRIES * (_SECONDS_TO_CONNECT + _SECONDS_TO_READ) + _SECONDS_BETWEEN_TRIES
+_RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_TRIES - 1) - 1
+HUNG_CALL_SECONDS = (
+    _MOST_TRIES * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS) + _RETRY_PAUSES_TOTAL_SECONDS
+)
 
-_PATIENCE = {
-    "connect_timeout": _SECONDS_TO_CONNECT,
-    "read_timeout": _SECONDS_TO_READ,
-    "retries": {"mode": "standard", "total_max_attempts": _TRIES},
+_DEFAULT_CLIENT_CONFIG = {
+    "connect_timeout": _CONNECT_TIMEOUT_SECONDS,
+    "read_timeout": _READ_TIMEOUT_SECONDS,
+    "retries": {"mode": "standard", "total_max_attempts": _MOST_TRIES},
 }
 
-_ONCE = {"mode": "standard", "total_max_attempts": 1}
-_PATIENT_ONCE = {"connect_timeout": 2, "read_timeout": 20, "retries": _ONCE}
+_NO_RETRIES = {"mode": "standard", "total_max_attempts": 1}
+_SLOW_CALL_CONFIG = {"connect_timeout": 2, "read_timeout": 20, "retries": _NO_RETRIES}
 
 
 @dataclass
@@ -70,16 +74,16 @@ class Pace:
     _free_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def wait(self, number: int = 1) -> bool:
+    def wait(self, call_count: int = 1) -> bool:
         """Wait until `number` calls may be made. Return False if the wait was interrupted."""
         with self._lock:
             now = self.clock()
-            turn = max(now, self._free_at)
-            self._free_at = turn + (number / self.per_second if self.per_second else 0)
-        return not self.sleep(turn - now)
+            turn_at = max(now, self._free_at)
+            self._free_at = turn_at + (call_count / self.per_second if self.per_second else 0)
+        return not self.sleep(turn_at - now)
 
 
-def _models() -> Any:
+def _make_model_loader() -> Any:
     """Return a loader for botocore's service models that is faster than botocore's own.
 
     To create the first client, botocore's loader needs half of the time to decode JSON, and a sixth
@@ -88,21 +92,23 @@ def _models() -> Any:
     """
     from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
-    class JSON(JSONFileLoader):
+    class FastJSONLoader(JSONFileLoader):
         def load_file(self, file_path: str) -> Any:
             """Return the decoded file, or None if it does not exist."""
-            for suffix, inflate in ((".json", bytes), (".json.gz", decompress)):
+            for suffix, decompress_content in ((".json", bytes), (".json.gz", decompress)):
                 with suppress(FileNotFoundError):
-                    return msgspec.json.decode(inflate(Path(file_path + suffix).read_bytes()))
+                    return msgspec.json.decode(
+                        decompress_content(Path(file_path + suffix).read_bytes())
+                    )
             return None
 
-    class Models(Loader):
-        FILE_LOADER_CLASS = JSON
+    class FastModelLoader(Loader):
+        FILE_LOADER_CLASS = FastJSONLoader
 
         def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002
             return os.listdir(self.BUILTIN_DATA_PATH)  # noqa: PTH208 - names are all it takes
 
-    return Models()
+    return FastModelLoader()
 
 
 class LambdaSession(Struct, frozen=True):
@@ -123,19 +129,20 @@ class LambdaSession(Struct, frozen=True):
         return str(self.session.get_config_variable("region"))
 
 
-def _client(service_name: str, **over: Any) -> Any:
+def _make_client_property(service_name: str, **overrides: Any) -> Any:
     """Return a property that creates an AWS client on first use.
 
-    The client has Mendq's timeouts and retries, or those in `over`.
+    The client has Mendq's timeouts and retries. `overrides` are arguments of botocore's `Config`
+    that replace some of them.
     """
 
-    def create(clients: Clients) -> Any:
+    def create_client(clients: Clients) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - a command's help does without
 
-        config = Config(**(_PATIENCE | over))  # type: ignore[arg-type]
+        config = Config(**(_DEFAULT_CLIENT_CONFIG | overrides))  # type: ignore[arg-type]
         return clients.session.client(service_name, config=config)
 
-    return cached_property(create)
+    return cached_property(create_client)
 
 
 class Clients(Struct, frozen=True, dict=True):
@@ -143,45 +150,50 @@ class Clients(Struct, frozen=True, dict=True):
 
     session: boto3.Session | LambdaSession
 
-    sqs = cast("cached_property[SQSClient]", _client("sqs"))
+    sqs = cast("cached_property[SQSClient]", _make_client_property("sqs"))
     # No retries: an automatic retry could overwrite a person's change that was made in between.
-    sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", retries=_ONCE))
-    dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
-    functions = cast("cached_property[LambdaClient]", _client("lambda"))
+    sqs_for_writing = cast(
+        "cached_property[SQSClient]", _make_client_property("sqs", retries=_NO_RETRIES)
+    )
+    dynamodb = cast("cached_property[DynamoDBClient]", _make_client_property("dynamodb"))
+    functions = cast("cached_property[LambdaClient]", _make_client_property("lambda"))
     # Waits as long as a Lambda that applies a fix may run. No retries, because that Lambda would do
     # its work a second time.
     functions_that_answer = cast(
-        "cached_property[LambdaClient]", _client("lambda", read_timeout=65, retries=_ONCE)
+        "cached_property[LambdaClient]",
+        _make_client_property("lambda", read_timeout=65, retries=_NO_RETRIES),
     )
-    cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
+    cloudwatch = cast("cached_property[CloudWatchClient]", _make_client_property("cloudwatch"))
     # Reads who changed a queue, for a sentence in a notification. It must not delay that.
     cloudtrail = cast(
-        "cached_property[CloudTrailClient]", _client("cloudtrail", read_timeout=2, retries=_ONCE)
+        "cached_property[CloudTrailClient]",
+        _make_client_property("cloudtrail", read_timeout=2, retries=_NO_RETRIES),
     )
     # Reads who changed a queue, if Mendq's decision depends on it.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
-        _client("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
+        _make_client_property("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
     )
-    iam = cast("cached_property[Any]", _client("iam", retries=_ONCE))
-    access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
-    s3 = cast("cached_property[S3Client]", _client("s3"))
+    iam = cast("cached_property[Any]", _make_client_property("iam", retries=_NO_RETRIES))
+    access_analyzer = cast("cached_property[Any]", _make_client_property("accessanalyzer"))
+    s3 = cast("cached_property[S3Client]", _make_client_property("s3"))
     # A copy between regions answers only when it is complete.
-    s3_copying = cast("cached_property[S3Client]", _client("s3", read_timeout=20))
-    events = cast("cached_property[EventBridgeClient]", _client("events"))
-    ssm = cast("cached_property[SSMClient]", _client("ssm"))
-    emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))
-    sns = cast("cached_property[SNSClient]", _client("sns"))
+    s3_copying = cast("cached_property[S3Client]", _make_client_property("s3", read_timeout=20))
+    events = cast("cached_property[EventBridgeClient]", _make_client_property("events"))
+    ssm = cast("cached_property[SSMClient]", _make_client_property("ssm"))
+    emr = cast("cached_property[EMRServerlessClient]", _make_client_property("emr-serverless"))
+    sns = cast("cached_property[SNSClient]", _make_client_property("sns"))
     # No retries: SNS may have accepted the message, so the caller decides about sending again. The
     # same holds for SES, where a mail with pictures takes some time.
-    sns_once = cast("cached_property[SNSClient]", _client("sns", **_PATIENT_ONCE))
-    mail = cast("cached_property[Any]", _client("sesv2", **_PATIENT_ONCE))
+    sns_once = cast("cached_property[SNSClient]", _make_client_property("sns", **_SLOW_CALL_CONFIG))
+    mail = cast("cached_property[Any]", _make_client_property("sesv2", **_SLOW_CALL_CONFIG))
     tagging = cast(
-        "cached_property[ResourceGroupsTaggingAPIClient]", _client("resourcegroupstaggingapi")
+        "cached_property[ResourceGroupsTaggingAPIClient]",
+        _make_client_property("resourcegroupstaggingapi"),
     )
 
     @cached_property
-    def look_ups(self) -> Pace:
+    def event_history_pace(self) -> Pace:
         """The rate limit for CloudTrail's event history (LookupEvents).
 
         AWS allows an account two calls per second, for all callers together.
@@ -194,7 +206,7 @@ class Clients(Struct, frozen=True, dict=True):
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
         session = get_session()
-        session.register_component("data_loader", _models())
+        session.register_component("data_loader", _make_model_loader())
         return cls(LambdaSession(session))
 
     @property
@@ -204,41 +216,43 @@ class Clients(Struct, frozen=True, dict=True):
 
 
 def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> None:
-    """Put one of Mendq's events on the account's default event bus. Raise ClientError or
-    BotoCoreError if that fails.
+    """Put one of Mendq's events on the account's default event bus.
+
+    Raise ClientError or BotoCoreError if that fails.
     """
     text = json.dumps(detail, sort_keys=True)
-    answer = clients.events.put_events(
+    response = clients.events.put_events(
         Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": text}]
     )
-    for entry in answer["Entries"]:
+    for entry in response["Entries"]:
         if code := entry.get("ErrorCode"):
-            error = {"Code": code, "Message": entry.get("ErrorMessage", "")}
-            raise ClientError({"Error": error}, "PutEvents")  # type: ignore[typeddict-item]
+            error_details = {"Code": code, "Message": entry.get("ErrorMessage", "")}
+            raise ClientError({"Error": error_details}, "PutEvents")  # type: ignore[typeddict-item]
 
 
-def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
-    """Return the reason if a change calendar forbids changes now; None if none does.
+def explain_closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
+    """Return why changes are forbidden now: a change calendar is closed or cannot be read.
 
-    A calendar that cannot be read forbids changes too. Without calendars nothing is read.
+    Return None if all calendars allow changes, or if there are no calendars.
     """
     if not calendars:
         return None
     try:
-        closed = is_closed(clients, calendars)
+        is_any_closed = is_any_calendar_closed(clients, calendars)
     except (ClientError, BotoCoreError) as error:
         return f"the change calendar cannot be read ({type(error).__name__})"
-    return "the change calendar is closed" if closed else None
+    return "the change calendar is closed" if is_any_closed else None
 
 
-def is_closed(clients: Clients, calendars: Sequence[str]) -> bool:
-    """Return True if one of the calendars is closed. Raise ClientError or BotoCoreError if one
-    cannot be read.
+def is_any_calendar_closed(clients: Clients, calendars: Sequence[str]) -> bool:
+    """Return True if at least one of the change calendars is closed.
+
+    Raise ClientError or BotoCoreError if a calendar cannot be read.
     """
     return clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"] != "OPEN"
 
 
-_HEADER = "x-amz-bucket-region"
+_BUCKET_REGION_HEADER = "x-amz-bucket-region"
 
 
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
@@ -249,8 +263,8 @@ def region_of_bucket(client: S3Client, bucket: str) -> str | None:
     """
     try:
         headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
-    except ClientError as refused:
-        headers = refused.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-        if not headers.get(_HEADER):
+    except ClientError as error:
+        headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        if not headers.get(_BUCKET_REGION_HEADER):
             raise
-    return headers.get(_HEADER)
+    return headers.get(_BUCKET_REGION_HEADER)

@@ -35,15 +35,19 @@ if TYPE_CHECKING:
 
 # CloudWatch returns at most 100,800 datapoints per call. Mendq asks for a third of that, so that
 # the answer arrives before the client's timeout.
-MOST_DATAPOINTS = 33_600
-_MOST_SERIES = len(select_series(("every queue", "FIFO", "receives")))
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST_WINDOW // DATAPOINT_PERIOD * _MOST_SERIES)
-_WHOLE = "Complete"
-_MORE_FOLLOWS = "PartialData"
+MOST_DATAPOINTS_PER_CALL = 33_600
+_MOST_SERIES_PER_QUEUE = len(select_series(("every queue", "FIFO", "receives")))
+QUEUES_PER_CALL = MOST_DATAPOINTS_PER_CALL // (
+    LONGEST_WINDOW // DATAPOINT_PERIOD * _MOST_SERIES_PER_QUEUE
+)
+_COMPLETE_STATUS = "Complete"
+_PARTIAL_STATUS = "PartialData"
 
 
-def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measurement | None]:
-    """Measure up to QUEUES_A_CALL queues with one query of CloudWatch.
+def measure_queues(
+    clients: Clients, windows: Mapping[str, Window]
+) -> dict[str, Measurement | None]:
+    """Measure up to QUEUES_PER_CALL queues with one query of CloudWatch.
 
     Args:
         clients: The AWS clients.
@@ -58,24 +62,37 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
     """
     queries = [
         build_query(
-            f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, statistic, seconds
+            f"{key}{index}",
+            (namespace, "QueueName", parts_of(arn).name),
+            metric,
+            statistic,
+            period_seconds,
         )
-        for n, (arn, window) in enumerate(windows.items())
-        for key, (name, statistic, namespace, seconds) in window.series.items()
+        for index, (arn, window) in enumerate(windows.items())
+        for key, (metric, statistic, namespace, period_seconds) in window.series.items()
     ]
     since = min(window.since for window in windows.values())
     until = max(window.until for window in windows.values())
-    answered = read_series(clients, queries, since, until, of=", ".join(windows))
-    found = dict[str, Measurement | None]()
-    for n, (arn, window) in enumerate(windows.items()):
-        known = {key: answered[f"{key}{n}"] for key in window.series if f"{key}{n}" in answered}
+    points_by_query_id = read_series(clients, queries, since, until, subject=", ".join(windows))
+    measurement_by_arn = dict[str, Measurement | None]()
+    for index, (arn, window) in enumerate(windows.items()):
+        points_by_series = {
+            key: points_by_query_id[f"{key}{index}"]
+            for key in window.series
+            if f"{key}{index}" in points_by_query_id
+        }
         # An incomplete answer proves nothing: without the number of sends, deletes would look like
         # a race.
-        found[arn] = summarize_series(known, window) if len(known) == len(window.series) else None
-    return found
+        is_complete = len(points_by_series) == len(window.series)
+        measurement_by_arn[arn] = (
+            summarize_series(points_by_series, window) if is_complete else None
+        )
+    return measurement_by_arn
 
 
-def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
+def count_deleted_messages(
+    clients: Clients, queue_arn: str, since: datetime, until: datetime
+) -> int:
     """Return the number of messages that were deleted in a queue between two times.
 
     `since` must not be more than 15 days ago: CloudWatch keeps datapoints of a minute for this
@@ -83,9 +100,9 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
     """
     if until <= since:
         return 0
-    asked = build_query("deleted", queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
-    series = read_series(clients, [asked], since, until, of=queue_arn)
-    return int(sum(value for _, value in finite_points(series.get("deleted", ()))))
+    query = build_query("deleted", queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
+    series = read_series(clients, [query], since, until, subject=queue_arn)
+    return int(sum(value for _, value in select_finite_points(series.get("deleted", ()))))
 
 
 # Two weeks have 4,032 datapoints per metric at this period.
@@ -93,7 +110,7 @@ ALARM_PERIOD = timedelta(minutes=5)
 FORTNIGHT = timedelta(days=14)
 
 
-def read_two_weeks(
+def read_two_weeks_of_metrics(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
 ) -> Mapping[str, Datapoints]:
     """Return the datapoints of the last two weeks by metric, in order of time.
@@ -102,44 +119,50 @@ def read_two_weeks(
     """
     if not metrics:
         return {}
-    about = queue_dimension(queue_arn)
-    seconds = int(ALARM_PERIOD.total_seconds())
+    dimension = queue_dimension(queue_arn)
+    period_seconds = int(ALARM_PERIOD.total_seconds())
     queries = [
-        build_query(f"m{n}", about, metric, "Maximum", seconds) for n, metric in enumerate(metrics)
+        build_query(f"m{index}", dimension, metric, "Maximum", period_seconds)
+        for index, metric in enumerate(metrics)
     ]
-    series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
+    series = read_series(clients, queries, now - FORTNIGHT, now, subject=queue_arn)
     return {
-        metric: sorted(finite_points(series.get(f"m{n}", ()))) for n, metric in enumerate(metrics)
+        metric: sorted(select_finite_points(series.get(f"m{index}", ())))
+        for index, metric in enumerate(metrics)
     }
 
 
-def finite_points(points: Datapoints) -> Datapoints:
+def select_finite_points(points: Datapoints) -> Datapoints:
     """Return the points without NaN and Infinity; AWS's own metrics have neither."""
     return [point for point in points if isfinite(point[1])]
 
 
 def queue_dimension(queue_arn: str) -> tuple[str, str, str]:
-    """Return the argument `of` of `build_query` for SQS's own metrics of this queue."""
+    """Return the argument `dimension` of `build_query` for SQS's own metrics of this queue."""
     return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
 
 def build_query(
-    asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
+    query_id: str, dimension: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
 ) -> MetricDataQueryTypeDef:
     """Return one query for GetMetricData.
 
     Args:
-        asked_id: The id under which CloudWatch returns the series.
-        of: The metric's namespace, the name of its dimension, and the value of the dimension.
+        query_id: The id under which CloudWatch returns the series.
+        dimension: The metric's namespace, the name of its dimension, and the dimension's value.
         metric: The metric's name.
         statistic: The statistic, such as `Sum`.
         period_seconds: The time that a datapoint stands for, in seconds.
     """
-    namespace, name, value = of
+    namespace, name, value = dimension
     dimensions = [{"Name": name, "Value": value}]
-    asked: Any = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
-    stat: Any = {"Metric": asked, "Period": period_seconds, "Stat": statistic}
-    return {"Id": asked_id, "MetricStat": stat}
+    metric_description: Any = {
+        "Namespace": namespace,
+        "MetricName": metric,
+        "Dimensions": dimensions,
+    }
+    stat: Any = {"Metric": metric_description, "Period": period_seconds, "Stat": statistic}
+    return {"Id": query_id, "MetricStat": stat}
 
 
 def read_series(
@@ -148,101 +171,103 @@ def read_series(
     since: datetime,
     until: datetime,
     *,
-    of: str,
+    subject: str,
 ) -> dict[str, Datapoints]:
     """Return the datapoints by query id, oldest first. Incomplete series are left out.
 
     Args:
         clients: The AWS clients.
         queries: The queries.
-        since: Begin of the time.
-        until: End of the time.
-        of: The name of the queues or functions, for the error message.
+        since: The begin of the time to read.
+        until: The end of the time to read.
+        subject: The name of the queues or functions, for the error message.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
     """
-    with translate_aws_errors(f"metrics of {of}"):
+    with translate_aws_errors(f"metrics of {subject}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=since, EndTime=until, MetricDataQueries=queries, ScanBy="TimestampAscending"
         )
-        return _whole_series(series for page in pages for series in page["MetricDataResults"])
+        return _select_complete_series(
+            series for page in pages for series in page["MetricDataResults"]
+        )
 
 
-def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Datapoints]:
+def _select_complete_series(results: Iterable[MetricDataResultTypeDef]) -> dict[str, Datapoints]:
     """Return the datapoints by query id, of complete series only.
 
     A series may be spread over several pages. Its status is PartialData on the first pages and
     Complete on its last one. A series with an error on any page has a gap, so it is left out.
     """
-    points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    codes_by_id: dict[str, list[str]] = defaultdict(list)
-    for answer in answers:
-        codes_by_id[answer["Id"]].append(answer.get("StatusCode", _WHOLE))
-        pairs = zip(answer.get("Timestamps", []), answer.get("Values", []), strict=False)
-        points[answer["Id"]].extend(pairs)
+    points_by_id: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    statuses_by_id: dict[str, list[str]] = defaultdict(list)
+    for result in results:
+        statuses_by_id[result["Id"]].append(result.get("StatusCode", _COMPLETE_STATUS))
+        new_points = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
+        points_by_id[result["Id"]].extend(new_points)
     return {
-        asked_id: points[asked_id]
-        for asked_id, codes in codes_by_id.items()
-        if codes[-1] == _WHOLE and set(codes) <= {_WHOLE, _MORE_FOLLOWS}
+        query_id: points_by_id[query_id]
+        for query_id, statuses in statuses_by_id.items()
+        if statuses[-1] == _COMPLETE_STATUS and set(statuses) <= {_COMPLETE_STATUS, _PARTIAL_STATUS}
     }
 
 
 # The most metrics of one name that are listed. CloudWatch lists 500 per call: a hundred calls.
-MOST_LISTED = 50_000
+MOST_LISTED_METRICS = 50_000
 
 
-def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
+def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
     """Return the kinds of metrics that only some queues have (LISTED_KINDS), by queue name.
 
     CloudWatch does not bill listing. If CloudWatch refuses, the kinds found so far are returned,
     and the other metrics can still be measured. Anyone may publish any number of metrics, so at
-    most MOST_LISTED of each kind are read.
+    most MOST_LISTED_METRICS of each kind are read.
 
     Args:
         clients: The AWS clients.
         queue_name: The queue. Empty: all queues.
     """
-    found = defaultdict[str, list[str]](list)
+    kinds_by_queue_name = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
     with suppress(ClientError, BotoCoreError):
         for kind in LISTED_KINDS:
-            first = next(iter(METRICS_BY_KIND[kind].values()))
+            sample_metric = next(iter(METRICS_BY_KIND[kind].values()))
             pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
-                Namespace=first.namespace,
-                MetricName=first.metric,
+                Namespace=sample_metric.namespace,
+                MetricName=sample_metric.metric,
                 Dimensions=[dimension],
-                PaginationConfig={"MaxItems": MOST_LISTED},
+                PaginationConfig={"MaxItems": MOST_LISTED_METRICS},
             )
             for page in pages:
                 for metric in page["Metrics"]:
                     dimensions = metric.get("Dimensions", [])
                     if len(dimensions) == 1:
-                        found[dimensions[0].get("Value", "")].append(kind)
-    return found
+                        kinds_by_queue_name[dimensions[0].get("Value", "")].append(kind)
+    return kinds_by_queue_name
 
 
 _Queue = TypeVar("_Queue", bound=QueueFacts)
 # The metrics that at least one alarm watches, by queue name.
-Alarms = Mapping[str, frozenset[str]]
+AlarmedMetrics = Mapping[str, frozenset[str]]
 # The queue name of an alarm on a Metrics Insights query, which may watch any queue.
-ANY = "*"
-_METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
+ANY_QUEUE = "*"
+_SQS_METRIC_NAME = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
 
 
-def _alarms(clients: Clients, **asked: Any) -> Iterator[Mapping[str, Any]]:
+def _iterate_alarms(clients: Clients, **selection: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the metric alarms of the account and region. Raise FactsUnavailable.
 
     Args:
         clients: The AWS clients.
-        asked: Further arguments of DescribeAlarms, to select alarms.
+        selection: Further arguments of DescribeAlarms, to select alarms.
     """
     with translate_aws_errors("the account's alarms"):
-        for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**asked):
+        for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**selection):
             yield from page["MetricAlarms"]
 
 
-def queue_alarms(clients: Clients) -> Alarms:
+def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
     """Return the metrics that at least one alarm watches, by queue name.
 
     Composite alarms need not be read, because they consist of these alarms. Raises
@@ -250,16 +275,18 @@ def queue_alarms(clients: Clients) -> Alarms:
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
     """
-    found = defaultdict[str, frozenset[str]](frozenset)
-    for alarm in _alarms(clients, AlarmTypes=["MetricAlarm"]):
+    metrics_by_queue_name = defaultdict[str, frozenset[str]](frozenset)
+    for alarm in _iterate_alarms(clients, AlarmTypes=["MetricAlarm"]):
         for queue_name, metric in _list_watched_metrics(alarm):
-            found[queue_name] |= {metric}
-    return found
+            metrics_by_queue_name[queue_name] |= {metric}
+    return metrics_by_queue_name
 
 
-def alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
+def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
     """Return the names of all alarms that begin with the prefix. Raise FactsUnavailable."""
-    return frozenset(alarm["AlarmName"] for alarm in _alarms(clients, AlarmNamePrefix=prefix))
+    return frozenset(
+        alarm["AlarmName"] for alarm in _iterate_alarms(clients, AlarmNamePrefix=prefix)
+    )
 
 
 def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -277,23 +304,24 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     for query in queries:
         expression = query.get("Expression", "")
         if "AWS/SQS" in expression:
-            for metric_name in _METRIC_OF_SQS.findall(expression):
-                yield ANY, metric_name
+            for metric_name in _SQS_METRIC_NAME.findall(expression):
+                yield ANY_QUEUE, metric_name
 
 
-def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
-    """Return the facts with `alarmed`, the metrics that alarms watch: for the queue, and for its
-    DLQ if that exists.
+def with_alarms(facts: Facts, alarms: AlarmedMetrics) -> Facts:
+    """Return the facts with the metrics that alarms watch, in the field `alarmed`.
+
+    The field is set for the queue, and for its DLQ if the DLQ exists.
     """
-    dlq = (
-        facts.dlq
-        if facts.dlq is None or not facts.dlq.exists
-        else _add_alarmed_metrics(facts.dlq, alarms)
-    )
+    dlq = facts.dlq
+    if dlq is not None and dlq.exists:
+        dlq = _add_alarmed_metrics(dlq, alarms)
     return replace(_add_alarmed_metrics(facts, alarms), dlq=dlq)
 
 
-def _add_alarmed_metrics(queue: _Queue, alarms: Alarms) -> _Queue:
+def _add_alarmed_metrics(queue: _Queue, alarms: AlarmedMetrics) -> _Queue:
     """Return the queue with `alarmed`, its metrics that at least one alarm watches."""
-    none = frozenset[str]()
-    return replace(queue, alarmed=alarms.get(queue.name, none) | alarms.get(ANY, none))
+    no_metrics = frozenset[str]()
+    return replace(
+        queue, alarmed=alarms.get(queue.name, no_metrics) | alarms.get(ANY_QUEUE, no_metrics)
+    )

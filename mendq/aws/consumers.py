@@ -1,6 +1,6 @@
-"""Read the Lambda functions that consume queues: event source mappings, timeouts and figures.
+"""Read the Lambda functions that consume queues: event source mappings, timeouts and metrics.
 
-Figures are a function's metrics of the last hour, such as durations and errors.
+A function's metrics are those of the last hour, such as durations and errors.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, finite_points, read_series
+from mendq.aws.cloudwatch import build_query, read_series, select_finite_points
 from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import DEFAULT_BATCH_SIZE, LambdaConsumer
 
@@ -21,71 +21,73 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
     from mypy_boto3_lambda.type_defs import ListEventSourceMappingsResponseTypeDef as Page
 
-FIGURES_WINDOW = timedelta(hours=1)
-FIGURES_PERIOD_SECONDS = 3600
-FIGURES = {
+FUNCTION_METRICS_WINDOW = timedelta(hours=1)
+FUNCTION_METRICS_PERIOD_SECONDS = 3600
+FUNCTION_METRICS = {
     "duration_p99": ("Duration", "p99"),
     "duration_p50": ("Duration", "p50"),
     "errors_sum": ("Errors", "Sum"),
     "invocations_sum": ("Invocations", "Sum"),
     "throttles_sum": ("Throttles", "Sum"),
 }
-_CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
-_STOPPED = frozenset({"Disabled", "Disabling"})
+_CONSUMING_STATES = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
+_STOPPED_STATES = frozenset({"Disabled", "Disabling"})
 
 
 def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
-    """Return the event source mappings of one queue; without `queue_arn`, all of the account and
-    region.
+    """Return the event source mappings of one queue.
 
-    Raise FactsUnavailable.
+    Without `queue_arn`, return those of all queues and streams of the account and region. Raise
+    FactsUnavailable.
     """
-    of = f"of {queue_arn}" if queue_arn else "of the account"
-    with translate_aws_errors(f"Lambda consumers {of}"):
+    scope_text = f"of {queue_arn}" if queue_arn else "of the account"
+    with translate_aws_errors(f"Lambda consumers {scope_text}"):
         mappings: list[Mapping_] = []
-        for page in _pages(clients, queue_arn):
+        for page in _iterate_pages(clients, queue_arn):
             mappings += page["EventSourceMappings"]
         return mappings
 
 
-def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
-    """Yield the pages of mappings.
+def _iterate_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
+    """Yield the pages of Lambda's answer about event source mappings.
 
     botocore's own paginator is not used: it first lists all services, which adds 6 ms to a cold
     start.
     """
-    asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
+    arguments: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     while True:
-        yield (page := clients.functions.list_event_source_mappings(**asked))
-        if not (marker := page.get("NextMarker")):
+        page = clients.functions.list_event_source_mappings(**arguments)
+        yield page
+        marker = page.get("NextMarker")
+        if not marker:
             return
-        asked["Marker"] = marker
+        arguments["Marker"] = marker
 
 
-def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
+def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
     """Return the function's timeout in seconds; None if the function was deleted.
 
     Raise FactsUnavailable.
     """
     with translate_aws_errors(f"the timeout of {function_arn}"):
         try:
-            found = clients.functions.get_function_configuration(FunctionName=function_arn)
+            configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
         except clients.functions.exceptions.ResourceNotFoundException:
             return None
-        return found["Timeout"]
+        return configuration["Timeout"]
 
 
-def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
+def read_reserved_concurrency(clients: Clients, function_name: str) -> int | None:
     """Return the function's reserved concurrency; None if it has none. Raise FactsUnavailable."""
     with translate_aws_errors(f"the reserved concurrency of {function_name}"):
-        found = clients.functions.get_function_concurrency(FunctionName=function_name)
-        return found.get("ReservedConcurrentExecutions")
+        concurrency = clients.functions.get_function_concurrency(FunctionName=function_name)
+        return concurrency.get("ReservedConcurrentExecutions")
 
 
-def consumers_behind(
+def list_consumers(
     mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
-    """Return the queue's Lambda consumers, without figures, and the stopped ones.
+    """Return the queue's Lambda consumers, without metrics, and the stopped ones.
 
     Args:
         mappings: The queue's event source mappings.
@@ -96,21 +98,21 @@ def consumers_behind(
         The functions with an enabled mapping, and the ARNs of functions with a disabled one.
         Deleted functions are left out of the first.
     """
-    enabled: list[LambdaConsumer] = []
-    stopped: list[str] = []
+    consumers: list[LambdaConsumer] = []
+    stopped_arns: list[str] = []
     for mapping in mappings:
-        arn = mapping.get("FunctionArn", "")
+        function_arn = mapping.get("FunctionArn", "")
         state = mapping.get("State")
-        timeout_seconds = timeouts_seconds.get(arn)
-        if state in _STOPPED:
-            stopped.append(arn)
-        elif state in _CONSUMING and timeout_seconds is not None:
-            enabled.append(_consumer(mapping, timeout_seconds))
-    return tuple(enabled), tuple(stopped)
+        timeout_seconds = timeouts_seconds.get(function_arn)
+        if state in _STOPPED_STATES:
+            stopped_arns.append(function_arn)
+        elif state in _CONSUMING_STATES and timeout_seconds is not None:
+            consumers.append(_make_consumer(mapping, timeout_seconds))
+    return tuple(consumers), tuple(stopped_arns)
 
 
-def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
-    """Return the Lambda consumer of one event source mapping, without figures."""
+def _make_consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
+    """Return the Lambda consumer of one event source mapping, without metrics."""
     return LambdaConsumer(
         mapping["FunctionArn"],
         timeout_seconds,
@@ -123,51 +125,67 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
     )
 
 
-def active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
+def list_active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
     """Return the ARN of the function of each enabled mapping."""
-    return [mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING]
+    return [
+        mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING_STATES
+    ]
 
 
-# One function's figures of the last hour, by the fields of LambdaConsumer. They are None, or 0 for
+# One function's metrics of the last hour, by the fields of LambdaConsumer. They are None, or 0 for
 # counts, if the function did not run.
-Figures = Mapping[str, Any]
+FunctionMetrics = Mapping[str, Any]
 
 
-def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
-    """Return the figures of the last hour by function name, for at most 100 functions. Raise
-    FactsUnavailable.
+def read_function_metrics(
+    clients: Clients, function_names: Sequence[str], now: datetime
+) -> dict[str, FunctionMetrics]:
+    """Return metrics of the last hour by function name, for at most 100 functions.
+
+    Raise FactsUnavailable.
     """
     queries = [
         build_query(
-            f"{key}_{n}", ("AWS/Lambda", "FunctionName", name), *asked, FIGURES_PERIOD_SECONDS
+            f"{key}_{index}",
+            ("AWS/Lambda", "FunctionName", name),
+            *metric_and_statistic,
+            FUNCTION_METRICS_PERIOD_SECONDS,
         )
-        for n, name in enumerate(names)
-        for key, asked in FIGURES.items()
+        for index, name in enumerate(function_names)
+        for key, metric_and_statistic in FUNCTION_METRICS.items()
     ]
-    series = read_series(clients, queries, now - FIGURES_WINDOW, now, of="Lambda functions")
-    values = {key: [value for _, value in finite_points(points)] for key, points in series.items()}
+    series = read_series(
+        clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
+    )
+    values_by_query_id = {
+        key: [value for _, value in select_finite_points(points)] for key, points in series.items()
+    }
     return {
-        name: _figures(*(values.get(f"{key}_{n}", []) for key in FIGURES))
-        for n, name in enumerate(names)
+        name: _summarize_function_metrics(
+            *(values_by_query_id.get(f"{key}_{index}", []) for key in FUNCTION_METRICS)
+        )
+        for index, name in enumerate(function_names)
     }
 
 
-def _figures(*found: Sequence[float]) -> Figures:
-    """Return the figures of one function, by the field names of LambdaConsumer.
+def _summarize_function_metrics(*metric_values: Sequence[float]) -> FunctionMetrics:
+    """Return the metrics of one function, by the field names of LambdaConsumer.
 
     Lambda does not count a throttled request as an invocation.
 
     Args:
-        found: The values of each metric of FIGURES, in that order.
+        metric_values: The values of each metric of FUNCTION_METRICS, in that order.
     """
-    durations_ms, medians_ms, errors, invocations, throttles = found
-    ran, throttled = sum(invocations), sum(throttles)
+    p99_durations_ms, median_durations_ms, errors, invocations, throttles = metric_values
+    invocation_count = sum(invocations)
+    throttle_count = sum(throttles)
+    request_count = invocation_count + throttle_count
     return {
-        "duration_p99_seconds": max(durations_ms) / 1000 if durations_ms else None,
-        "error_share": sum(errors) / ran if errors and ran else None,
-        "throttled_share": throttled / (ran + throttled) if ran + throttled else None,
+        "duration_p99_seconds": max(p99_durations_ms) / 1000 if p99_durations_ms else None,
+        "error_share": sum(errors) / invocation_count if errors and invocation_count else None,
+        "throttled_share": throttle_count / request_count if request_count else None,
         # The last 60 minutes may touch two hours of CloudWatch. The lower median is used, so that
-        # the figure is not exaggerated.
-        "duration_p50_seconds": min(medians_ms) / 1000 if medians_ms else None,
-        "invocations": int(ran),
+        # the duration is not exaggerated.
+        "duration_p50_seconds": min(median_durations_ms) / 1000 if median_durations_ms else None,
+        "invocations": int(invocation_count),
     }

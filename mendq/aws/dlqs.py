@@ -36,26 +36,26 @@ if TYPE_CHECKING:
 MOST_SOURCES = 1_000
 # SQS ends a task that has run for this time.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
-LONGEST_MOVE = timedelta(hours=36)
+LONGEST_MOVE_TASK = timedelta(hours=36)
 # The destination of a task that names none: SQS moves messages to the queues they came from.
-SOURCES = "sources"
+SOURCES_DESTINATION = "sources"
 # A task with an unknown status counts as running: Mendq then leaves the queue alone.
-OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
+ENDED_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 # SQS's error codes for a queue that was never a DLQ or does not exist.
-NO_TASKS = frozenset(
+NO_TASKS_CODES = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
 
-def dlq_arn_here(facts: Facts) -> str | None:
+def local_dlq_arn(facts: Facts) -> str | None:
     """Return the ARN of the queue's DLQ if that is in the same account and region, else None.
 
     The RedrivePolicy may contain any text, because a person may have written it.
     """
-    named = arn_of(facts.dlq_arn)
-    here = named is not None and parts_of(named)[:3] == parts_of(facts.queue_arn)[:3]
-    return named if here else None
+    dlq_arn = arn_of(facts.dlq_arn)
+    is_local = dlq_arn is not None and parts_of(dlq_arn)[:3] == parts_of(facts.queue_arn)[:3]
+    return dlq_arn if is_local else None
 
 
 def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
@@ -72,10 +72,10 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
             QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
         )
         urls = (url for page in pages for url in page.get("queueUrls", []))
-        found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES + 1)]
-    if len(found) > MOST_SOURCES:
+        source_arns = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES + 1)]
+    if len(source_arns) > MOST_SOURCES:
         raise FactsUnavailable(f"more than {MOST_SOURCES:,} queues name {queue_arn} as their DLQ")
-    return tuple(sorted({arn for arn in found if arn is not None}))
+    return tuple(sorted({arn for arn in source_arns if arn is not None}))
 
 
 def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
@@ -83,13 +83,13 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 
     Raises the errors of `list_source_arns`.
     """
-    named_by = list_source_arns(clients, dlq.queue_arn)
-    tags_of = partial(tags_if_readable, clients)
-    return select_confirmed_sources(named_by, dlq, consent, tags_of)
+    naming_arns = list_source_arns(clients, dlq.queue_arn)
+    read_tags = partial(tags_if_readable, clients)
+    return select_confirmed_sources(naming_arns, dlq, consent, read_tags)
 
 
 def list_move_tasks(
-    clients: Clients, dlq_arn: str, none_where: Collection[str] = NO_TASKS
+    clients: Clients, dlq_arn: str, codes_without_tasks: Collection[str] = NO_TASKS_CODES
 ) -> list[MoveTask]:
     """Return the ten newest message movement tasks (SQS's own redrives) of a DLQ.
 
@@ -98,98 +98,103 @@ def list_move_tasks(
     Args:
         clients: The AWS clients.
         dlq_arn: The DLQ.
-        none_where: SQS's error codes that count as "no tasks".
+        codes_without_tasks: SQS's error codes that count as "no tasks".
     """
     with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
-            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
+            response = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
-            if canonical_code(code_of(error)) not in none_where:
+            if canonical_code(code_of(error)) not in codes_without_tasks:
                 raise
             return []
-    return answer.get("Results", [])
+    return response.get("Results", [])
 
 
-def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
+def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
     """Return the ARNs of the queues to which SQS moves messages of a DLQ, or moved them recently.
 
-    SOURCES stands for the queues from which the messages came. A move is recent if it may have
-    ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE). SQS does not report
-    when a task ended, so each task counts as if it had run for LONGEST_MOVE. Raises
+    SOURCES_DESTINATION stands for the queues from which the messages came. A move is recent if it
+    may have ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE). SQS does not
+    report when a task ended, so each task counts as if it had run for LONGEST_MOVE_TASK. Raises
     FactsUnavailable or QueueRefusesUs.
     """
     # In milliseconds, as SQS spells a task's start.
-    long_ago = (now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE).timestamp() * 1_000
+    oldest_start_ms = (now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE_TASK).timestamp() * 1_000
     destinations: set[str] = set()
     for task in list_move_tasks(clients, dlq_arn):
-        is_running = task.get("Status") not in OVER
-        if is_running or task.get("StartedTimestamp", long_ago) >= long_ago:
-            destinations.add(task.get("DestinationArn") or SOURCES)
+        is_running = task.get("Status") not in ENDED_TASK_STATUSES
+        if is_running or task.get("StartedTimestamp", oldest_start_ms) >= oldest_start_ms:
+            destinations.add(task.get("DestinationArn") or SOURCES_DESTINATION)
     return frozenset(destinations)
 
 
 # The most DLQs that may follow one another, each the DLQ of the one before. More are a fault.
-LONGEST_CHAIN = 5
+LONGEST_DLQ_CHAIN = 5
 
 
-def refuse_misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+def refuse_unfit_dlq(
+    clients: Clients, queue: Facts, steps: Sequence[AttributeStep]
+) -> Refusal | None:
     """Return a refusal if a DLQ step does not fit the queue's present state; None if all fit.
 
     Raise FactsUnavailable.
     """
     for step in steps:
-        if fault := _fault(clients, now, step, steps):
+        if fault := _find_fault(clients, queue, step, steps):
             return Refuse("dlq_unfit", f"{step.attribute} is not written: {fault}")
     return None
 
 
-def _fault(
-    clients: Clients, now: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
+def _find_fault(
+    clients: Clients, queue: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
 ) -> str | None:
-    """Return why one step does not fit; None if it fits."""
+    """Return why one step does not fit the queue; None if it fits.
+
+    `steps` are all steps of the plan: a DLQ may be created by one step and attached by another.
+    """
     if isinstance(step, AllowRedriveFrom):
-        return _not_its_sources(clients, now.queue_arn, step)
+        return _find_wrong_source(clients, queue.queue_arn, step)
     if isinstance(step, AttachDlq):
-        ends = (now.queue_arn, _target(step))
-        return why_unfit_as_dlq(*ends) or _leads_back(clients, *ends)
+        source_and_dlq = (queue.queue_arn, _find_attached_dlq(step))
+        return why_unfit_as_dlq(*source_and_dlq) or _describe_dlq_loop(clients, *source_and_dlq)
     if isinstance(step, CreateDlq):
-        attached = next((other for other in steps if isinstance(other, AttachDlq)), None)
-        if (_target(attached) if attached else now.dlq_arn) != step.after:
+        attach_step = next((other for other in steps if isinstance(other, AttachDlq)), None)
+        if (_find_attached_dlq(attach_step) if attach_step else queue.dlq_arn) != step.after:
             return f"the queue does not name {step.after[:120]} as its DLQ"
-        return why_unfit_as_dlq(now.queue_arn, step.after)
+        return why_unfit_as_dlq(queue.queue_arn, step.after)
     return "this Lambda does not own it"
 
 
-def _target(step: AttachDlq) -> str:
+def _find_attached_dlq(step: AttachDlq) -> str:
     """Return the ARN of the DLQ that the step attaches; empty if its policy is not readable."""
-    redrive = parse_redrive_policy(step.after)
-    return redrive.dlq_arn if redrive else ""
+    redrive_policy = parse_redrive_policy(step.after)
+    return redrive_policy.dlq_arn if redrive_policy else ""
 
 
-def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
+def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
     """Return a sentence if the chain of DLQs leads back to the source or is too long.
 
-    Too long means more than LONGEST_CHAIN DLQs. None if the chain ends before: at a queue without a
-    DLQ, or with a DLQ that SQS does not accept for it.
+    Too long means more than LONGEST_DLQ_CHAIN DLQs. None if the chain ends before: at a queue
+    without a DLQ, or with a DLQ that SQS does not accept for it.
     """
-    behind = dlq_arn
-    for _ in range(LONGEST_CHAIN):
-        attributes = attributes_if_there(clients, behind)
-        following = arn_of(Facts(behind, attributes, {}).dlq_arn)
-        if following is None or why_unfit_as_dlq(behind, following):
+    last_dlq_arn = dlq_arn
+    for _ in range(LONGEST_DLQ_CHAIN):
+        attributes = attributes_if_there(clients, last_dlq_arn)
+        next_dlq_arn = arn_of(Facts(last_dlq_arn, attributes, {}).dlq_arn)
+        if next_dlq_arn is None or why_unfit_as_dlq(last_dlq_arn, next_dlq_arn):
             return None
-        if following == source_arn:
-            return f"its messages would come back from {behind}"
-        behind = following
-    return f"more than {LONGEST_CHAIN} DLQs stand behind one another"
+        if next_dlq_arn == source_arn:
+            return f"its messages would come back from {last_dlq_arn}"
+        last_dlq_arn = next_dlq_arn
+    return f"more than {LONGEST_DLQ_CHAIN} DLQs stand behind one another"
 
 
-def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
+def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
     """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
     before = parse_redrive_allow_policy(step.before)
     after = parse_redrive_allow_policy(step.after)
-    added = set(after.sources if after else ()) - set(before.sources if before else ())
-    for source_arn in sorted(added):
+    added_arns = set(after.sources if after else ()) - set(before.sources if before else ())
+    for source_arn in sorted(added_arns):
         fault = why_unfit_as_dlq(source_arn, queue_arn)
         if fault:
             return f"{source_arn[:120]} cannot be a source: {fault}"

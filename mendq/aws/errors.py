@@ -1,5 +1,6 @@
-"""Mendq's errors by cause: a read failed, AWS refused, or a request is wrong. Any other error is a
-bug in Mendq.
+"""Mendq's errors by cause: a read failed, AWS refused, or a request is wrong.
+
+Any other error is a bug in Mendq.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.model.failed_call import RefusedBy, canonical_code, refusing_policy
 
 # With these codes a retry may help; with all others it will not.
-PASSING = frozenset(
+PASSING_ERROR_CODES = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
         *("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"),
@@ -33,8 +34,9 @@ class QueueGone(FactsUnavailable):
 
 
 class StepFailed(Exception):
-    """A write to a queue failed, and may succeed later. It is possible that AWS carried it out and
-    only the answer was lost.
+    """A write to a queue failed, and may succeed later.
+
+    It is possible that AWS carried the write out and only the answer was lost.
     """
 
 
@@ -74,44 +76,47 @@ class ComeAgain(Exception):
 
 
 class OwnerUnavailable(Exception):
-    """The Lambda that must make a change could not be called. The case waits, and the Lambda is
-    called again later.
+    """The Lambda that must make a change could not be called.
+
+    The case waits, and the Lambda is called again later.
     """
 
 
 class CaseUnreadable(Exception):
-    """A request to a Lambda is malformed, or names a queue of another account or region. The sender
-    must correct it.
+    """A request to a Lambda is malformed, or names a queue of another account or region.
+
+    The sender must correct the request.
     """
 
 
 class EventUnreadable(Exception):
-    """The event cannot be read, and will not be readable if it is delivered again. It must be put
-    aside for a person.
+    """The event cannot be read, and will not be readable if it is delivered again.
+
+    The event must be put aside for a person.
     """
 
 
 @contextmanager
-def translate_aws_errors(at: str) -> Iterator[None]:
+def translate_aws_errors(subject: str) -> Iterator[None]:
     """Turn AWS's errors of the `with` block into QueueRefusesUs or FactsUnavailable.
 
-    The message of the new error begins with `at`, which names the thing that was read.
+    The message of the new error begins with `subject`, which names the thing that was read.
     """
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        if isinstance(error, ClientError) and _refused_by_queue_policy(error):
-            raise QueueRefusesUs(f"{at}: {error}") from error
-        raise FactsUnavailable(f"{at}: {error}") from error
+        if isinstance(error, ClientError) and _is_refused_by_queue_policy(error):
+            raise QueueRefusesUs(f"{subject}: {error}") from error
+        raise FactsUnavailable(f"{subject}: {error}") from error
 
 
 @contextmanager
-def translate_queue_errors(what: str, queue_arn: str) -> Iterator[None]:
+def translate_queue_errors(subject: str, queue_arn: str) -> Iterator[None]:
     """Turn AWS's errors into Mendq's as `translate_aws_errors` does.
 
-    Raise QueueGone if the queue does not exist. `what` names the thing that was read.
+    Raise QueueGone if the queue does not exist. `subject` names the thing that was read.
     """
-    with translate_aws_errors(f"{what} {queue_arn}"):
+    with translate_aws_errors(f"{subject} {queue_arn}"):
         try:
             yield
         except ClientError as error:
@@ -126,8 +131,9 @@ def code_of(error: ClientError) -> str:
 
 
 def is_denied(error: Exception) -> bool:
-    """Return True if AWS refused a call because a permission is missing. All codes for this contain
-    "Denied".
+    """Return True if AWS refused a call because a permission is missing.
+
+    AWS's error codes for this contain "Denied".
     """
     return isinstance(error, ClientError) and "Denied" in code_of(error)
 
@@ -140,10 +146,10 @@ def is_passing(error: Exception) -> bool:
     if not isinstance(error, ClientError):
         return True
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or status in (408, 429) or code_of(error) in PASSING
+    return status >= 500 or status in (408, 429) or code_of(error) in PASSING_ERROR_CODES
 
 
-def _refused_by_queue_policy(error: ClientError) -> bool:
+def _is_refused_by_queue_policy(error: ClientError) -> bool:
     """Return True if the error says that the queue's own policy denies Mendq access."""
     message = str(error.response.get("Error", {}).get("Message", ""))
     return (
@@ -151,7 +157,7 @@ def _refused_by_queue_policy(error: ClientError) -> bool:
     )
 
 
-def blame(error: Exception) -> str:
+def summarize_cause(error: Exception) -> str:
     """Return the cause of an error in a few words, for logs."""
     if isinstance(error, FactsUnavailable | CaseStoreUnavailable):
         return "could not look"

@@ -17,22 +17,22 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import (
-    listed_kinds,
-    measure,
-    messages_deleted,
-    queue_alarms,
+    count_deleted_messages,
+    list_metric_kinds,
+    measure_queues,
+    read_alarmed_metrics,
     with_alarms,
 )
 from mendq.aws.consumers import (
-    Figures,
-    active_function_arns,
-    consumers_behind,
-    figures_of,
+    FunctionMetrics,
+    list_active_function_arns,
+    list_consumers,
     list_mappings,
-    reserved_concurrency_of,
-    timeout_seconds_of,
+    read_function_metrics,
+    read_reserved_concurrency,
+    read_timeout_seconds,
 )
-from mendq.aws.dlqs import dlq_arn_here, list_source_arns, recent_move_destinations
+from mendq.aws.dlqs import list_source_arns, local_dlq_arn, read_recent_move_destinations
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.model.case import Case
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
 
 
-AN_HOUR = timedelta(hours=1)
+ONE_HOUR = timedelta(hours=1)
 Answer = TypeVar("Answer")
 
 
-def has_made_none(_source_arn: str, _dlq_arn: str) -> bool:
+def has_made_no_dlq(_source_arn: str, _dlq_arn: str) -> bool:
     """Return False: without a case store, Mendq does not know which DLQs it made."""
     return False
 
@@ -66,21 +66,21 @@ class FactsReader(Struct, frozen=True):
         now: The present time.
         timing: The account's waiting times.
         list_open_symptoms: Returns the symptoms with an open case on one of the queues.
-        noted_moves: Returns the ARNs of queues that a scan saw as the named destination of a
+        read_noted_moves: Returns the ARNs of queues that a scan saw as the named destination of a
             redrive.
         list_newest_cases: Returns the newest case of each symptom on the queues, open or ended.
         consent: The settings that say which queues Mendq manages.
-        has_made: Returns True if Mendq made the DLQ for the source.
+        has_made_dlq: Returns True if Mendq made the DLQ for the source.
     """
 
     clients: Clients
     now: datetime
     timing: Timing
     list_open_symptoms: Callable[[Iterable[str]], frozenset[str]]
-    noted_moves: Callable[[], frozenset[str]]
+    read_noted_moves: Callable[[], frozenset[str]]
     list_newest_cases: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
-    has_made: Callable[[str, str], bool] = has_made_none
+    has_made_dlq: Callable[[str, str], bool] = has_made_no_dlq
 
     def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Read the queue's attributes. Return them with the given tags.
@@ -97,57 +97,62 @@ class FactsReader(Struct, frozen=True):
         return Facts(queue_arn, attributes, tags)
 
     def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """Return the facts with what `needs` lists. Needs that `_ADDED` lacks are not read here."""
-        for need, add in _ADDED.items():
+        """Return the facts with what `needs` lists, as far as `_ADD_BY_NEED` can read it."""
+        for need, add in _ADD_BY_NEED.items():
             if need in needs:
                 facts = add(self, facts)
         return facts
 
-    def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """Return the result of `read`, a function of `mendq.aws`, for the arguments `about`."""
-        return read(self.clients, *about)
+    def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
+        """Call `read_function`, a function of `mendq.aws`, and return its result.
 
-    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        The clients come first, then `arguments`. `ScanReader` overrides this method to cache
+        results.
+        """
+        return read_function(self.clients, *arguments)
+
+    def read_mappings(self, queue_arn: str) -> Sequence[Mapping_]:
         """Return the event source mappings of a queue."""
         return self.ask(list_mappings, queue_arn)
 
-    def listed_kinds(self, queue_name: str) -> Sequence[str]:
+    def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the kinds of metrics that CloudWatch has only for some queues, for this queue."""
-        return self.ask(listed_kinds, queue_name).get(queue_name, ())
+        return self.ask(list_metric_kinds, queue_name).get(queue_name, ())
 
-    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
-        """Return figures of the last hour, such as durations and errors, by function name."""
-        return figures_of(self.clients, names, self.now)
+    def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
+        """Return metrics of the last hour, such as durations and errors, by function name."""
+        return read_function_metrics(self.clients, function_names, self.now)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Return measurements by queue ARN."""
-        return measure(self.clients, windows)
+        return measure_queues(self.clients, windows)
 
-    def moves_by_name(self) -> frozenset[str]:
+    def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that are the named destination of a redrive.
 
         These messages need not have come from the queue, in contrast to a redrive to the sources.
         """
-        return self.noted_moves()
+        return self.read_noted_moves()
 
     def with_consumers(self, facts: Facts) -> Facts:
-        """Return the facts with the queue's consumers, without figures, because AWS bills these."""
-        mappings = self.mappings(facts.queue_arn)
+        """Return the facts with the queue's consumers, without metrics, because AWS bills these."""
+        mappings = self.read_mappings(facts.queue_arn)
         if not mappings:
             return facts
         timeouts_seconds = {
-            arn: self.ask(timeout_seconds_of, arn) for arn in active_function_arns(mappings)
+            arn: self.ask(read_timeout_seconds, arn) for arn in list_active_function_arns(mappings)
         }
-        enabled, stopped = consumers_behind(mappings, timeouts_seconds)
-        return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)
+        consumers, stopped_arns = list_consumers(mappings, timeouts_seconds)
+        return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_arns)
 
-    def with_figures(self, facts: Facts) -> Facts:
-        """Return the facts with the consumers' figures of the last hour."""
+    def with_function_metrics(self, facts: Facts) -> Facts:
+        """Return the facts with the consumers' metrics of the last hour."""
         if not facts.lambda_consumers:
             return facts
-        figures = self.figures(function_names(facts))
+        metrics_by_name = self.read_function_metrics(function_names(facts))
         consumers = [
-            replace(consumer, **figures[consumer.name]) for consumer in facts.lambda_consumers
+            replace(consumer, **metrics_by_name[consumer.name])
+            for consumer in facts.lambda_consumers
         ]
         return replace(facts, lambda_consumers=tuple(consumers))
 
@@ -159,32 +164,32 @@ class FactsReader(Struct, frozen=True):
         consumers = []
         for consumer in facts.lambda_consumers:
             if consumer.maximum_concurrency is not None:
-                reserved = self.ask(reserved_concurrency_of, consumer.name)
-                consumer = replace(consumer, reserved_concurrency=reserved)  # noqa: PLW2901
+                reserved_concurrency = self.ask(read_reserved_concurrency, consumer.name)
+                consumer = replace(consumer, reserved_concurrency=reserved_concurrency)  # noqa: PLW2901
             consumers.append(consumer)
         return replace(facts, lambda_consumers=tuple(consumers))
 
-    def window(self, facts: Facts) -> Window | None:
+    def choose_window(self, facts: Facts) -> Window | None:
         """Return the window to measure: the last hours in which the queue did not change.
 
         None if this time is too short to measure.
         """
-        shortest = timedelta(minutes=self.timing.measuring_minutes)
+        shortest_time = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
-        window = Window.choose(self.now, settled_at, shortest, is_new=is_new)
-        return window and replace(window, kinds=self._kinds(facts))
+        window = Window.choose(self.now, settled_at, shortest_time, is_new=is_new)
+        return window and replace(window, kinds=self._list_metric_kinds(facts))
 
-    def _kinds(self, facts: Facts) -> tuple[str, ...]:
+    def _list_metric_kinds(self, facts: Facts) -> tuple[str, ...]:
         """Return the kinds of metrics (METRICS_BY_KIND) that must be read for this queue."""
-        kinds = ["every queue"]
+        metric_kinds = ["every queue"]
         if facts.is_fifo:
-            kinds.append("FIFO")
+            metric_kinds.append("FIFO")
         if facts.can_outlast_deduplication:
-            kinds.append("repeated sends")
+            metric_kinds.append("repeated sends")
         if facts.is_short_polled:
-            kinds.append("receives")
-        return (*kinds, *self.listed_kinds(facts.name))
+            metric_kinds.append("receives")
+        return (*metric_kinds, *self.read_metric_kinds(facts.name))
 
     def with_dlq(self, facts: Facts) -> Facts:
         """Return the facts with the DLQ that the RedrivePolicy names.
@@ -193,17 +198,17 @@ class FactsReader(Struct, frozen=True):
         """
         if facts.dlq_arn is None:
             return facts
-        here = dlq_arn_here(facts)
+        dlq_arn = local_dlq_arn(facts)
         return replace(
-            facts, dlq=self._read_named_queue(here) if here else QueueFacts(facts.dlq_arn, {})
+            facts, dlq=self._read_named_queue(dlq_arn) if dlq_arn else QueueFacts(facts.dlq_arn, {})
         )
 
-    def made_dlq(self, facts: Facts) -> str:
+    def find_made_dlq(self, facts: Facts) -> str:
         """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text."""
-        dlq_arn = dlq_arn_here(facts)
+        dlq_arn = local_dlq_arn(facts)
         if dlq_arn is None or (facts.dlq is not None and not facts.dlq.exists):
             return ""
-        return dlq_arn if self.has_made(facts.queue_arn, dlq_arn) else ""
+        return dlq_arn if self.has_made_dlq(facts.queue_arn, dlq_arn) else ""
 
     def with_dlq_namesake(self, facts: Facts) -> Facts:
         """Return the facts with the queue that has the name which Mendq gives to a new DLQ.
@@ -223,33 +228,34 @@ class FactsReader(Struct, frozen=True):
 
         A confirmed source that was deleted or refuses Mendq is left out.
         """
-        named_by, confirmed = self._list_sources(facts)
+        naming_arns, confirmed_arns = self._list_sources(facts)
         sources = list[QueueFacts]()
-        for arn in confirmed:
+        for arn in confirmed_arns:
             with suppress(QueueGone, QueueRefusesUs):
                 sources.append(QueueFacts(arn, self.ask(attributes_of, arn)))
-        others = tuple(arn for arn in named_by if arn not in confirmed)
-        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=others)
+        unconfirmed_arns = tuple(arn for arn in naming_arns if arn not in confirmed_arns)
+        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=unconfirmed_arns)
 
     def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return two tuples of ARNs: the queues that name this queue as their DLQ, and those of
-        them that are confirmed (`select_confirmed_sources`).
+        """Return the ARNs of the queues that name this queue as their DLQ, in two tuples.
+
+        The first has all such queues, the second the confirmed ones (`select_confirmed_sources`).
         """
-        named_by = self.ask(list_source_arns, facts.queue_arn)
-        tags = partial(self.ask, tags_if_readable)
-        return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
+        naming_arns = self.ask(list_source_arns, facts.queue_arn)
+        read_tags = partial(self.ask, tags_if_readable)
+        return naming_arns, select_confirmed_sources(naming_arns, facts, self.consent, read_tags)
 
     def with_move_tasks(self, facts: Facts) -> Facts:
         """Return the facts with `move_task_running`.
 
         It is True if a redrive moves messages out of the queue, out of its DLQ, or into the queue,
-        or may have done so recently (`recent_move_destinations`).
+        or may have done so recently (`read_recent_move_destinations`).
         """
-        is_moving = bool(self.ask(recent_move_destinations, facts.queue_arn, self.now))
-        dlq_arn = dlq_arn_here(facts)
+        is_moving = bool(self.ask(read_recent_move_destinations, facts.queue_arn, self.now))
+        dlq_arn = local_dlq_arn(facts)
         if not is_moving and dlq_arn:
-            is_moving = bool(self.ask(recent_move_destinations, dlq_arn, self.now))
-        is_moving = is_moving or facts.queue_arn in self.moves_by_name()
+            is_moving = bool(self.ask(read_recent_move_destinations, dlq_arn, self.now))
+        is_moving = is_moving or facts.queue_arn in self.read_named_move_destinations()
         return replace(facts, move_task_running=is_moving)
 
     def with_open_cases(self, facts: Facts) -> Facts:
@@ -267,21 +273,21 @@ class FactsReader(Struct, frozen=True):
 
         A source that refuses Mendq counts too, because messages in the DLQ may come from it.
         """
-        _, sources = self._list_sources(facts)
-        if len(sources) != 1:
+        _, source_arns = self._list_sources(facts)
+        if len(source_arns) != 1:
             return facts
-        (arn,) = sources
-        tags = self.ask(tags_if_readable, arn)
+        (source_arn,) = source_arns
+        tags = self.ask(tags_if_readable, source_arn)
         until = self.now - CLOUDWATCH_LAG
-        deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
-        mode = self.consent.mode_of(parts_of(arn).name, tags)
-        per_second = deleted / AN_HOUR.total_seconds()
-        source = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
+        deleted_messages = count_deleted_messages(self.clients, source_arn, until - ONE_HOUR, until)
+        mode = self.consent.mode_of(parts_of(source_arn).name, tags)
+        deletes_per_second = deleted_messages / ONE_HOUR.total_seconds()
+        source = SoleSource(source_arn, tags, mode, deletes_per_second, self.timing.soak_factor)
         return replace(facts, sole_source=source)
 
     def with_measurements(self, facts: Facts) -> Facts:
         """Return the facts with the queue's measurement; without one if the window is too short."""
-        window = self.window(facts)
+        window = self.choose_window(facts)
         if window is None:
             return facts
         return replace(facts, measurement=self.measure({facts.queue_arn: window})[facts.queue_arn])
@@ -294,11 +300,13 @@ def function_names(facts: Facts) -> list[str]:
 
 # How each need is read. The order matters: alarms are also read for the DLQ, and open cases also
 # for the sources, so the DLQ and the sources come first.
-_ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
-    Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.with_consumers(facts)),
+_ADD_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
+    Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_function_metrics(
+        reader.with_consumers(facts)
+    ),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.DLQ: FactsReader.with_dlq,
-    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.ask(queue_alarms)),
+    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.ask(read_alarmed_metrics)),
     Need.DLQ_NAMESAKE: FactsReader.with_dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.with_dlq_sources,
     Need.MOVE_TASKS: FactsReader.with_move_tasks,

@@ -40,14 +40,18 @@ def operator_session(
     from botocore.session import get_session  # noqa: PLC0415
 
     class OperatorSession(boto3.Session):
-        def client(self, *arguments: Any, **named: Any) -> Any:
+        def client(self, *arguments: Any, **keywords: Any) -> Any:
             try:
-                return super().client(*arguments, **named)
+                return super().client(*arguments, **keywords)
             except ValueError as error:
                 raise endpoint_error(error) from error
 
-    core = get_session()
+    botocore_session = get_session()
     # The nightly job recognizes an operator's calls by this user agent.
-    core.user_agent_name, core.user_agent_version = OPERATOR_AGENT.split("/")
-    core.set_default_client_config(Config(**defaults))
-    return OperatorSession(botocore_session=core, profile_name=profile, region_name=region)
+    name, version = OPERATOR_AGENT.split("/")
+    botocore_session.user_agent_name = name
+    botocore_session.user_agent_version = version
+    botocore_session.set_default_client_config(Config(**defaults))
+    return OperatorSession(
+        botocore_session=botocore_session, profile_name=profile, region_name=region
+    )

@@ -94,30 +94,31 @@ class ManagedQueue:
 
 
 @lru_cache(maxsize=1)
-def cached_managed_arns(
-    clients: Clients, account: str, consent: Consent, _turn: object
+def list_managed_arns_cached(
+    clients: Clients, account: str, consent: Consent, _cache_period: object
 ) -> frozenset[str]:
     """Return the ARNs of the managed queues from a cache.
 
-    The queues are listed again only if an argument changes. The caller changes `_turn` from time to
-    time. So a warm Lambda lists the queues rarely, even during a flood of events.
+    The queues are listed again only if an argument changes. The caller changes `_cache_period` from
+    time to time. So a warm Lambda lists the queues rarely, even during a flood of events.
     """
     queues = list_managed_queues(clients, account, consent)
     return frozenset(queue.queue_arn for queue in queues)
 
 
-class Listing(Struct, frozen=True):
+class QueueListing(Struct, frozen=True):
     """The managed queues, as far as they could be listed.
 
     Attributes:
         queues: The managed queues, in order of their names.
-        failed: The error for each name or prefix of the settings whose queues could not be listed.
-        off: The ARNs of listed queues whose `mendq` tag is `off`.
+        error_by_pattern: The error for each name or prefix of the settings whose queues could not
+            be listed.
+        off_arns: The ARNs of listed queues whose `mendq` tag is `off`.
     """
 
     queues: tuple[ManagedQueue, ...]
-    failed: Mapping[str, FactsUnavailable]
-    off: tuple[str, ...] = ()
+    error_by_pattern: Mapping[str, FactsUnavailable]
+    off_arns: tuple[str, ...] = ()
 
 
 def list_managed_queues(
@@ -128,36 +129,42 @@ def list_managed_queues(
     Raise FactsUnavailable if some queues cannot be listed.
     """
     listing = list_readable_queues(clients, account, consent)
-    for error in listing.failed.values():
+    for error in listing.error_by_pattern.values():
         raise error
     return listing.queues
 
 
-def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Listing:
+def list_readable_queues(clients: Clients, account: str, consent: Consent) -> QueueListing:
     """Return the managed queues that can be listed, and the errors of the others.
 
     Raises FactsUnavailable if the tagged queues cannot be listed, or if a name or prefix cannot be
     listed and no managed queue is found.
     """
     with translate_aws_errors("the managed queues"):
-        tags = _list_tagged_queues(clients, consent)
+        tags_by_tagged_arn = _list_tagged_queues(clients, consent)
     names = set[str]()
-    failed = dict[str, FactsUnavailable]()
+    error_by_pattern = dict[str, FactsUnavailable]()
     for pattern in consent.queues:
         try:
             with translate_aws_errors(f"the queues named {pattern}"):
                 names.update(list_queue_names(clients, pattern))
         except FactsUnavailable as error:
-            failed[pattern] = error
-    named = (arn_of_name(name, clients.region, account) for name in names)
-    every = {**{arn: {} for arn in named if arn is not None}, **tags}
-    modes = {arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in every.items()}
-    managed = sorted((arn, mode) for arn, mode in modes.items() if mode is not None)
-    queues = tuple(ManagedQueue(arn, every[arn], mode) for arn, mode in managed)
-    if failed and not queues:
-        raise next(iter(failed.values()))
-    off = sorted(arn for arn, tags in every.items() if tags.get(MODE_TAG) == MODE_OFF)
-    return Listing(queues, failed, tuple(off))
+            error_by_pattern[pattern] = error
+    named_arns = (arn_of_name(name, clients.region, account) for name in names)
+    tags_by_arn = {**{arn: {} for arn in named_arns if arn is not None}, **tags_by_tagged_arn}
+    mode_by_arn = {
+        arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in tags_by_arn.items()
+    }
+    managed_arns_and_modes = sorted(
+        (arn, mode) for arn, mode in mode_by_arn.items() if mode is not None
+    )
+    queues = tuple(
+        ManagedQueue(arn, tags_by_arn[arn], mode) for arn, mode in managed_arns_and_modes
+    )
+    if error_by_pattern and not queues:
+        raise next(iter(error_by_pattern.values()))
+    off_arns = sorted(arn for arn, tags in tags_by_arn.items() if tags.get(MODE_TAG) == MODE_OFF)
+    return QueueListing(queues, error_by_pattern, tuple(off_arns))
 
 
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
@@ -166,9 +173,9 @@ def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[st
     If settings name queues, return the tags of all tagged queues, because a named queue may have
     only other tags.
     """
-    only: Any = [] if consent.queues else [{"Key": MODE_TAG}]
+    tag_filters: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
-        ResourceTypeFilters=["sqs"], TagFilters=only
+        ResourceTypeFilters=["sqs"], TagFilters=tag_filters
     )
     return {
         arn: {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
@@ -184,17 +191,19 @@ def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
     Raise ClientError or BotoCoreError.
     """
     prefix = pattern.removesuffix("*")
-    only: Any = {"QueueNamePrefix": prefix} if prefix else {}
+    prefix_argument: Any = {"QueueNamePrefix": prefix} if prefix else {}
     # Without a page size, SQS lists no more than a thousand queues.
-    sized: Any = {"PaginationConfig": {"PageSize": 1000}}
-    pages = clients.sqs.get_paginator("list_queues").paginate(**only, **sized)
+    pagination_argument: Any = {"PaginationConfig": {"PageSize": 1000}}
+    pages = clients.sqs.get_paginator("list_queues").paginate(
+        **prefix_argument, **pagination_argument
+    )
     names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
     return (name for name in names if name == pattern or pattern.endswith("*"))
 
 
 # "You must wait at least one second after the queue is created to be able to use the queue."
 SECONDS_UNTIL_USABLE = 1
-READS_OF_A_NEW_QUEUE = 3
+NEW_QUEUE_READ_ATTEMPTS = 3
 
 
 def make_queue(
@@ -212,25 +221,26 @@ def make_queue(
         ClientError, BotoCoreError: The queue could not be created. A retry may help.
         FactsUnavailable: The new queue could not be read.
     """
-    name, given = parts_of(queue_arn).name, cast("Any", attributes)
+    name = parts_of(queue_arn).name
+    attribute_argument = cast("Any", attributes)
     try:
-        clients.sqs_for_writing.create_queue(QueueName=name, Attributes=given)
+        clients.sqs_for_writing.create_queue(QueueName=name, Attributes=attribute_argument)
     except (ClientError, BotoCoreError) as error:
         return _explain_failed_creation(queue_arn, error)
-    for read in range(READS_OF_A_NEW_QUEUE):
-        if read:
+    for attempt in range(NEW_QUEUE_READ_ATTEMPTS):
+        if attempt:
             time.sleep(SECONDS_UNTIL_USABLE)
         with suppress(QueueGone):
             return attributes_of(clients, queue_arn)
     return Retry("not_usable_yet", f"{queue_arn} was made and cannot be used yet")
 
 
-def refuse_taken_name(queue_arn: str, because: str) -> Refusal:
+def refuse_taken_name(queue_arn: str, reason: str) -> Refusal:
     """Return the refusal to use a name that another, unfit queue has already.
 
-    `because` is the reason why that queue is unfit.
+    `reason` says why that queue is unfit.
     """
-    return Escalate("name_taken", f"there is another queue {queue_arn} already: {because}")
+    return Escalate("name_taken", f"there is another queue {queue_arn} already: {reason}")
 
 
 def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:

@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudtrail import CloudTrailClient
 
 # The most pages per kind of call: few for a notification, many if every change counts.
-MOST_PAGES_OF_EACH = 2
-MOST_PAGES = 10
-MOST_EARLIER = 3
+MOST_PAGES_FOR_NOTIFICATION = 2
+MOST_PAGES_FOR_DECISION = 10
+MOST_EARLIER_CHANGES = 3
 EVENTS_PER_PAGE = 50
-SQS = "sqs.amazonaws.com"
-CLOUDFORMATION = "cloudformation.amazonaws.com"
+SQS_EVENT_SOURCE = "sqs.amazonaws.com"
+CLOUDFORMATION_SERVICE = "cloudformation.amazonaws.com"
 
-_CHANGES_OF_A_QUEUE_THAT_IS_THERE = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
-CHANGES = frozenset({"CreateQueue", "DeleteQueue"}) | _CHANGES_OF_A_QUEUE_THAT_IS_THERE
+_CALLS_ON_EXISTING_QUEUES = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
+CHANGE_CALLS = frozenset({"CreateQueue", "DeleteQueue"}) | _CALLS_ON_EXISTING_QUEUES
 Event = Mapping[str, Any]
 # A change, None if its call failed; and the ARNs of the queues that the call names.
-_Changed = tuple[QueueChange | None, set[str]]
+_ChangeAndQueueArns = tuple[QueueChange | None, set[str]]
 
 
-class _NotRecorded(Exception):
-    """The event history is incomplete."""
+class _IncompleteHistory(Exception):
+    """CloudTrail's answer has no events, or an event that Mendq cannot read."""
 
 
-class _MoreFollow(_NotRecorded):
+class _TooManyEvents(_IncompleteHistory):
     """There are more events than Mendq reads."""
 
 
@@ -58,51 +58,55 @@ class RecentChanges(Struct, frozen=True, dict=True):
 
     clients: Clients
 
-    def last_of(self, queue_arn: str) -> QueueChange | str | None:
+    def find_last_change(self, queue_arn: str) -> QueueChange | str | None:
         """Return the newest successful change of the queue's configuration, with some earlier ones.
 
         None if CloudTrail's history contains none. If the newest change is not known, return the
         reason as a text. Raises nothing, so that a notification is sent in any case.
         """
-        if isinstance(self._read, str):
-            return self._read
-        changes, cut_at = self._read
-        ours = [change for change, named in changes if change and queue_arn in named]
-        ours.sort(key=lambda change: change.at, reverse=True)
-        newest = ours[0] if ours else None
+        if isinstance(self._history, str):
+            return self._history
+        changes, complete_since_by_call = self._history
+        queue_changes = [change for change, named in changes if change and queue_arn in named]
+        queue_changes.sort(key=lambda change: change.at, reverse=True)
+        newest_change = queue_changes[0] if queue_changes else None
         # A queue that was changed was created before. Anyone can create and delete queues by the
         # hundred. Such calls count as other queues', so that they hide no change of this queue.
-        hiding = _CHANGES_OF_A_QUEUE_THAT_IS_THERE if newest else CHANGES
-        may_hide = [at for name, at in cut_at.items() if name in hiding]
-        if may_hide and (newest is None or newest.at < max(may_hide)):
+        hiding_calls = _CALLS_ON_EXISTING_QUEUES if newest_change else CHANGE_CALLS
+        gap_ends = [at for name, at in complete_since_by_call.items() if name in hiding_calls]
+        if gap_ends and (newest_change is None or newest_change.at < max(gap_ends)):
             return f"not among the newest {len(changes)} changes of this account's queues"
-        return newest and replace(newest, earlier=tuple(ours[1 : 1 + MOST_EARLIER]))
+        return newest_change and replace(
+            newest_change, earlier=tuple(queue_changes[1 : 1 + MOST_EARLIER_CHANGES])
+        )
 
     @cached_property
-    def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:
+    def _history(self) -> tuple[list[_ChangeAndQueueArns], dict[str, datetime]] | str:
         """The changes that were read, and the time since which they are complete, by API call.
 
         The second value contains only calls with more events than Mendq reads. If the history
         cannot be read, the reason as a text.
         """
-        changes = list[_Changed]()
-        cut_at = dict[str, datetime]()
+        changes = list[_ChangeAndQueueArns]()
+        complete_since_by_call = dict[str, datetime]()
         clients = self.clients
         try:
-            for name in sorted(CHANGES):
-                at = datetime.max.replace(tzinfo=UTC)
+            for call_name in sorted(CHANGE_CALLS):
+                oldest_read_at = datetime.max.replace(tzinfo=UTC)
                 try:
-                    for event in _events(clients, clients.cloudtrail, name, MOST_PAGES_OF_EACH):
-                        with suppress(_NotRecorded):
+                    for event in _iterate_events(
+                        clients, clients.cloudtrail, call_name, MOST_PAGES_FOR_NOTIFICATION
+                    ):
+                        with suppress(_IncompleteHistory):
                             changes.append(_read_change(event))
-                            at = event["EventTime"]
-                except _MoreFollow:
-                    cut_at[name] = at
-        except _NotRecorded:
+                            oldest_read_at = event["EventTime"]
+                except _TooManyEvents:
+                    complete_since_by_call[call_name] = oldest_read_at
+        except _IncompleteHistory:
             return "CloudTrail did not say (no events in its answer)"
         except (ClientError, BotoCoreError) as error:
             return f"CloudTrail did not say ({type(error).__name__})"
-        return changes, cut_at
+        return changes, complete_since_by_call
 
 
 def list_changes_since(
@@ -114,78 +118,91 @@ def list_changes_since(
     as a change of this queue.
     """
     try:
-        every = [
+        changes_and_arns = [
             (change, named)
-            for event_name in sorted(CHANGES)
-            for event in _events(
-                clients, clients.cloudtrail_in_full, event_name, MOST_PAGES, StartTime=since
+            for call_name in sorted(CHANGE_CALLS)
+            for event in _iterate_events(
+                clients,
+                clients.cloudtrail_in_full,
+                call_name,
+                MOST_PAGES_FOR_DECISION,
+                StartTime=since,
             )
             for change, named in [_read_change(event)]
-            if change and change.event_name == event_name
+            if change and change.event_name == call_name
         ]
-    except _NotRecorded as error:
+    except _IncompleteHistory as error:
         return str(error)
     except (ClientError, BotoCoreError) as error:
         return f"CloudTrail did not answer ({type(error).__name__})"
-    return tuple(change for change, named in every if not named or queue_arn in named)
+    return tuple(change for change, named in changes_and_arns if not named or queue_arn in named)
 
 
-def _events(
-    clients: Clients, client: CloudTrailClient, name: str, most: int, **asked: Any
+def _iterate_events(
+    clients: Clients, client: CloudTrailClient, call_name: str, most_pages: int, **arguments: Any
 ) -> Iterator[Event]:
-    """Yield CloudTrail's events of the API call `name`, the newest first, of at most `most` pages.
+    """Yield CloudTrail's events of the API call `call_name`, the newest first.
 
-    Raise _MoreFollow if there are more pages, and _NotRecorded if a page has no list of events.
+    At most `most_pages` pages are read, of EVENTS_PER_PAGE events each.
+
+    Raise _TooManyEvents if there are more pages, and _IncompleteHistory if a page has no list of
+    events.
     """
     pages = client.get_paginator("lookup_events").paginate(
-        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": name}],
+        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": call_name}],
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
-        **asked,
+        **arguments,
     )
-    clients.look_ups.wait()
-    for page in islice(pages, most):
+    clients.event_history_pace.wait()
+    for page in islice(pages, most_pages):
         events: Any = page.get("Events")
         if not isinstance(events, list):
-            raise _NotRecorded(f"CloudTrail's answer about {name} holds no events")
+            raise _IncompleteHistory(f"CloudTrail's answer about {call_name} holds no events")
         yield from events
         if not page.get("NextToken"):
             return
-        clients.look_ups.wait()
-    raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {name} since")
+        clients.event_history_pace.wait()
+    raise _TooManyEvents(f"more than {most_pages * EVENTS_PER_PAGE} calls of {call_name} since")
 
 
-def _read_change(event: Event) -> _Changed:
+def _read_change(event: Event) -> _ChangeAndQueueArns:
     """Return the change that an event records, and the ARNs of the queues that the call names.
 
-    None and an empty set if the call failed or is no change of a queue. Raise _NotRecorded if the
-    event is unreadable.
+    None and an empty set if the call failed or is no change of a queue. Raise
+    _IncompleteHistory if the event is unreadable.
     """
     try:
         record = json.loads(event["CloudTrailEvent"])
     except (KeyError, TypeError, ValueError, RecursionError):
         record = None
-    at = event.get("EventTime")
-    if not isinstance(record, dict) or not record or not isinstance(at, datetime):
-        raise _NotRecorded(f"an event of {event.get('EventName', 'no name')} is not readable")
-    is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
-    if not is_one or record.get("errorCode"):
+    event_time = event.get("EventTime")
+    if not isinstance(record, dict) or not record or not isinstance(event_time, datetime):
+        raise _IncompleteHistory(f"an event of {event.get('EventName', 'no name')} is not readable")
+    is_queue_change = (
+        record.get("eventName") in CHANGE_CALLS
+        and record.get("eventSource", SQS_EVENT_SOURCE) == SQS_EVENT_SOURCE
+    )
+    if not is_queue_change or record.get("errorCode"):
         return None, set()
-    asked = read_mapping(record.get("requestParameters"))
+    request = read_mapping(record.get("requestParameters"))
     identity = read_mapping(record.get("userIdentity"))
-    called = (asked, read_mapping(record.get("responseElements")))
+    request_and_response = (request, read_mapping(record.get("responseElements")))
     region = str(record.get("awsRegion"))
-    urls = [part.get("queueUrl") for part in called]
-    given = asked.get("attributes")
-    attributes = tuple(sorted(map(str, read_mapping(given))))
-    known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
+    queue_urls = [part.get("queueUrl") for part in request_and_response]
+    attributes_argument = request.get("attributes")
+    attributes = tuple(sorted(map(str, read_mapping(attributes_argument))))
+    are_attributes_known = (
+        isinstance(attributes_argument, dict) and record["eventName"] == "SetQueueAttributes"
+    )
     change = QueueChange(
-        at=at,
+        at=event_time,
         event_name=record["eventName"],
         # The role behind a session, as in all of Mendq's records.
         principal_arn=principal_of(identity, str(identity.get("arn", ""))) or "unknown",
         attributes=attributes,
-        of_policy=not known or "policy" in {attribute.lower() for attribute in attributes},
-        by_cloudformation=CLOUDFORMATION
+        of_policy=not are_attributes_known
+        or "policy" in {attribute.lower() for attribute in attributes},
+        by_cloudformation=CLOUDFORMATION_SERVICE
         in (identity.get("invokedBy"), record.get("sourceIPAddress")),
     )
-    return change, {arn for url in urls if (arn := arn_of_url(url, region)) is not None}
+    return change, {arn for url in queue_urls if (arn := arn_of_url(url, region)) is not None}

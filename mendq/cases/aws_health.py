@@ -22,7 +22,7 @@ from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts
 from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE
-from mendq.notifications.text import moment, plain
+from mendq.notifications.text import format_utc_time, plain
 
 # An event that AWS has not updated for this long counts as over.
 FORGOTTEN = timedelta(days=7)
@@ -160,6 +160,6 @@ def health_lines(events: Sequence[HealthEvent], facts: Facts | None = None) -> l
         code = plain(event.event_type_code, 80)
         lines.append(
             f"AWS Health: {event.service} has an open event in this region since "
-            f"{moment(event.started_at)}: {code}, {plain(event.event_arn, 300)}"
+            f"{format_utc_time(event.started_at)}: {code}, {plain(event.event_arn, 300)}"
         )
     return [*lines, f"Look there before anything else: {_PAGE}"]

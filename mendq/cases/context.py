@@ -13,7 +13,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from mendq.aws.clients import Clients, closed_calendars
+from mendq.aws.clients import Clients, explain_closed_calendars
 from mendq.aws.queue import list_managed_queues
 from mendq.aws.recent_changes import RecentChanges
 from mendq.cases.baselines import Baselines
@@ -161,7 +161,7 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     @cached_property
     def closed_calendars(self) -> str | None:
         """The reason if a change calendar freezes changes, else None. Read once per invocation."""
-        return closed_calendars(self.clients, self.settings.freeze_calendars)
+        return explain_closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
     def managed_modes(self) -> Mapping[str, Mode]:

@@ -26,7 +26,7 @@ from mendq.notifications.announcements import (
     Announcements,
     HourlyBudget,
 )
-from mendq.notifications.sent import NotificationRecord, NotificationText, for_sns
+from mendq.notifications.sent import NotificationRecord, NotificationText, make_publish_arguments
 from mendq.notifications.text import link_runbooks, plain
 
 
@@ -285,7 +285,7 @@ class Notifier(Table, frozen=True):
 
     def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
         """Publish the text of a notification's event to one topic."""
-        message = for_sns(event, chat=severity in self.chat)
+        message = make_publish_arguments(event, is_for_chat=severity in self.chat)
         self.clients.sns.publish(TopicArn=topic_arn, **message)
 
     def _end(

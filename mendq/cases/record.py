@@ -32,10 +32,10 @@ from mendq.notifications.announcements import (
     news_of_wait,
     pause_between_sums,
 )
-from mendq.notifications.next_steps import next_step
+from mendq.notifications.next_steps import choose_next_step
 from mendq.notifications.notification import CaseDetails, describe_case, describe_held_back
 from mendq.notifications.sent import NotificationRecord
-from mendq.notifications.text import moment
+from mendq.notifications.text import format_utc_time
 
 if TYPE_CHECKING:
     from mendq.cases.context import CaseContext
@@ -97,7 +97,7 @@ def record_transition(
         CaseStoreUnavailable: The case store does not answer.
         NotificationNotSent: The transition was recorded, but SNS did not take the notification.
     """
-    case = replace(case, next_step=next_step(case, notification.next_command))
+    case = replace(case, next_step=choose_next_step(case, notification.next_command))
     stored = _notification_to_store(case, seen, notification, context)
     announced = replace(
         case, notified=stored is not None, urgent=stored is not None and stored.urgent
@@ -166,7 +166,7 @@ def report_wait(
         is not Announcement.ANNOUNCE_NOW
     ):
         return
-    why = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
+    why = f"it waits since {format_utc_time(seen.hold_up.since)}: {seen.hold_up.reason}"
     waiting = replace(case, reason=f"{case.reason}; {why}")
     record = _notification_about(waiting, seen, notification, news, context)
     key = notification_key(case.queue_arn, case.symptom)
@@ -218,15 +218,15 @@ def _notification_about(
     details = CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
-        last_change=context.recent_changes.last_of(case.queue_arn),
+        last_change=context.recent_changes.find_last_change(case.queue_arn),
         baselines=context.baselines.of(case.queue_arn),
-        next_command=notification.next_command,
-        first=notification.first,
-        beyond=notification.beyond,
-        shown=symptom.shown_attributes,
-        beside=symptom.extra_sections(facts),
-        so_far=build_timeline(last_two, context.settings.timing),
-        spans=list_need_spans(last_two),
+        refusal_command=notification.next_command,
+        first_advice=notification.first,
+        later_advice=notification.beyond,
+        always_shown_attributes=symptom.shown_attributes,
+        symptom_sections=symptom.extra_sections(facts),
+        timeline=build_timeline(last_two, context.settings.timing),
+        named_spans=list_need_spans(last_two),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
     record = NotificationRecord.create(

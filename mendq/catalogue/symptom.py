@@ -27,8 +27,8 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 from mendq.model.tags import QueueTag
-from mendq.notifications.commands import quota
-from mendq.notifications.next_steps import runbook_of
+from mendq.notifications.commands import describe_quota
+from mendq.notifications.next_steps import runbook_path
 from mendq.notifications.text import Section
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
@@ -67,7 +67,7 @@ class QuotaSection:
 
     def __call__(self, facts: Facts) -> tuple[Section, ...]:
         """Return the section for the queue of `facts`."""
-        section = quota(
+        section = describe_quota(
             facts.queue_arn, self.name, self.default, self.service_code, self.quota_code
         )
         return (section,)
@@ -308,7 +308,7 @@ class Symptom:
     @property
     def runbook(self) -> str:
         """Address of the symptom's runbook."""
-        return runbook_of(self.name)
+        return runbook_path(self.name)
 
     @property
     def ships_as(self) -> str:

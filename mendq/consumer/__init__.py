@@ -19,7 +19,7 @@ from threading import Event, Lock, RLock, Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
-from .writes import LOST, Hold, split_into_batches, write
+from .writes import LOST_MESSAGE_CODES, Hold, change_messages, split_into_batches
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -29,17 +29,17 @@ __all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
 LONGEST_POLL_SECONDS = 20
 # Beats within one visibility timeout. Each beat extends the messages whose time is half over.
-_BEATS = 8
+_BEATS_PER_TIMEOUT = 8
 # Attempts to delete a message.
-_DELETES = 2
-_METRIC = "ProcessingSeconds"
-_DIMENSION = "QueueName"
+_DELETE_ATTEMPTS = 2
+_METRIC_NAME = "ProcessingSeconds"
+_DIMENSION_NAME = "QueueName"
 # The most values that CloudWatch accepts in one line in the embedded metric format.
-MOST_VALUES = 100
-_SERIES = {
+MOST_VALUES_PER_LINE = 100
+_METRIC_DEFINITION = {
     "Namespace": "Mendq/Consumer",
-    "Dimensions": [[_DIMENSION]],
-    "Metrics": [{"Name": _METRIC, "Unit": "Seconds"}],
+    "Dimensions": [[_DIMENSION_NAME]],
+    "Metrics": [{"Name": _METRIC_NAME, "Unit": "Seconds"}],
 }
 
 
@@ -94,12 +94,15 @@ class VisibilityHeartbeat:
             if self._blocks == 1:
                 self._over = Event()
                 self._heart = Thread(
-                    target=self._beat, args=(self._over,), name="visibility", daemon=True
+                    target=self._extend_until_over,
+                    args=(self._over,),
+                    name="visibility",
+                    daemon=True,
                 )
                 self._heart.start()
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *exception_details: object) -> None:
         with self._entering:
             self._blocks -= 1
             if self._blocks == 0 and self._heart is not None:
@@ -119,35 +122,35 @@ class VisibilityHeartbeat:
         more.
         """
         with self._writing:
-            self._drop_expired(self._clock())
+            self._forget_expired_messages(self._clock())
             return frozenset(self._lost)
 
     @property
     def held(self) -> frozenset[str]:
         """Ids of the messages that this consumer holds now."""
         with self._writing:
-            return frozenset(self._drop_expired(self._clock()))
+            return frozenset(self._forget_expired_messages(self._clock()))
 
-    def receive(self, **asked: Any) -> list[MessageTypeDef]:
+    def receive(self, **arguments: Any) -> list[MessageTypeDef]:
         """Receive messages with one call of ReceiveMessage, hold them and return them.
 
         Args:
-            asked: Arguments of boto3's `receive_message`, except QueueUrl and VisibilityTimeout.
-                WaitTimeSeconds is required.
+            arguments: Arguments of boto3's `receive_message`, except QueueUrl and
+                VisibilityTimeout. WaitTimeSeconds is required.
 
         Raises:
             ValueError: WaitTimeSeconds is missing, or not less than the visibility timeout.
             ClientError, BotoCoreError: The call failed.
         """
-        if asked.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
+        if arguments.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
             rule = "WaitTimeSeconds must be given, and be less than the visibility timeout"
             raise ValueError(f"{rule} of {self._seconds} s")
-        before = self._clock()
-        answer = self._sqs.receive_message(
-            QueueUrl=self._queue_url, VisibilityTimeout=self._seconds, **asked
+        started_at = self._clock()
+        response = self._sqs.receive_message(
+            QueueUrl=self._queue_url, VisibilityTimeout=self._seconds, **arguments
         )
-        self.add(*answer.get("Messages", []), received_at=before)
-        return answer.get("Messages", [])
+        self.add(*response.get("Messages", []), received_at=started_at)
+        return response.get("Messages", [])
 
     def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
         """Hold messages that were received by other code.
@@ -158,12 +161,12 @@ class VisibilityHeartbeat:
             messages: The messages, as boto3 returned them.
             received_at: What the heartbeat's clock returned just before the receive.
         """
-        until = received_at + self._seconds
+        hidden_until = received_at + self._seconds
         with self._writing:
             for message in messages:
                 message_id = str(message["MessageId"])
                 handle = str(message["ReceiptHandle"])
-                self._holds[message_id] = Hold(message_id, handle, received_at, until)
+                self._holds[message_id] = Hold(message_id, handle, received_at, hidden_until)
                 self._lost.discard(message_id)
 
     def keep(self) -> None:
@@ -172,25 +175,27 @@ class VisibilityHeartbeat:
         No message is held for longer than 12 hours after its receive, SQS's limit. Errors of SQS
         are not raised: the next call tries again, until the timeout ends and the message is lost.
         """
-        self._keep(Event())
+        self._extend_due_messages(Event())
 
-    def _keep(self, is_over: Event) -> None:
+    def _extend_due_messages(self, is_over: Event) -> None:
         """Extend the messages whose visibility timeout is half over. Stop if `is_over` is set."""
         with self._writing:
             now = self._clock()
-            held = self._drop_expired(now).values()
-            due = [hold for hold in held if hold.is_due(now, self._seconds)]
-        for batch in split_into_batches(due):
+            current_holds = self._forget_expired_messages(now).values()
+            due_holds = [hold for hold in current_holds if hold.is_due(now, self._seconds)]
+        for batch in split_into_batches(due_holds):
             if is_over.is_set():
                 return
             # Free the lock after each batch, so that a delete or release never waits for thousands
             # of extensions.
             with self._writing:
                 now = self._clock()
-                holds = self._drop_expired(now)
+                holds_by_id = self._forget_expired_messages(now)
                 # Meanwhile a message may have been deleted, released or received again.
-                still_held = [hold for hold in batch if holds.get(hold.message_id) is hold]
-                self._extend(still_held, now)
+                remaining_holds = [
+                    hold for hold in batch if holds_by_id.get(hold.message_id) is hold
+                ]
+                self._extend(remaining_holds, now)
 
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
@@ -198,15 +203,15 @@ class VisibilityHeartbeat:
         The heartbeat does not extend a released message again.
         """
         with self._writing:
-            released = self._find_held(message_ids)
-            self._drop(released)
-            for batch in split_into_batches(released):
+            released_holds = self._find_held_messages(message_ids)
+            self._forget_messages(released_holds)
+            for batch in split_into_batches(released_holds):
                 self._change_visibility(batch, 0)
 
     def release_all(self) -> None:
         """Make every message that is still held visible to other consumers at once."""
         with self._writing:
-            self.release(*self._drop_expired(self._clock()))
+            self.release(*self._forget_expired_messages(self._clock()))
 
     def stop_extending(self, *message_ids: str) -> None:
         """Stop extending these messages, without a call to SQS. Without ids, do nothing.
@@ -215,7 +220,7 @@ class VisibilityHeartbeat:
         work that failed, if the block continues with other messages.
         """
         with self._writing:
-            self._drop(self._find_held(message_ids))
+            self._forget_messages(self._find_held_messages(message_ids))
 
     def delete(self, *message_ids: str) -> frozenset[str]:
         """Delete those of these messages that are still held. Without ids, delete nothing.
@@ -225,18 +230,20 @@ class VisibilityHeartbeat:
             held. All other messages were not held any more, or were lost.
         """
         with self._writing:
-            holds = self._find_held(message_ids)
-            remaining = holds
-            for _ in range(_DELETES):
-                for batch in split_into_batches(remaining):
+            holds = self._find_held_messages(message_ids)
+            remaining_holds = holds
+            for _ in range(_DELETE_ATTEMPTS):
+                for batch in split_into_batches(remaining_holds):
                     self._delete_batch(batch)
-                remaining = [hold for hold in holds if self._holds.get(hold.message_id) is hold]
-            deleted = frozenset(hold.message_id for hold in holds) - self.held - self._lost
+                remaining_holds = [
+                    hold for hold in holds if self._holds.get(hold.message_id) is hold
+                ]
+            deleted_ids = frozenset(hold.message_id for hold in holds) - self.held - self._lost
             if self._processing_times is not None:
                 for hold in holds:
-                    if hold.message_id in deleted:
+                    if hold.message_id in deleted_ids:
                         self._processing_times.add(self._clock() - hold.received_at)
-            return deleted
+            return deleted_ids
 
     def delete_all(self) -> frozenset[str]:
         """Delete all messages that are still held, and return the ids of the deleted ones.
@@ -244,22 +251,22 @@ class VisibilityHeartbeat:
         Use it only if the work of every message is done: it deletes unfinished messages too.
         """
         with self._writing:
-            return self.delete(*self._drop_expired(self._clock()))
+            return self.delete(*self._forget_expired_messages(self._clock()))
 
     def _delete_batch(self, batch: Sequence[Hold]) -> None:
         """Delete at most ten messages. A message that SQS did not delete stays held or is lost."""
-        failed = write(
+        error_code_by_id = change_messages(
             self._sqs.delete_message, self._sqs.delete_message_batch, self._queue_url, batch
         )
-        self._drop(hold for hold in batch if hold.message_id not in failed)
-        self._lose(hold for hold in batch if failed.get(hold.message_id) in LOST)
+        self._forget_messages(hold for hold in batch if hold.message_id not in error_code_by_id)
+        self._mark_lost(_select_lost(batch, error_code_by_id))
 
-    def _drop_expired(self, now: float) -> Mapping[str, Hold]:
+    def _forget_expired_messages(self, now: float) -> Mapping[str, Hold]:
         """Mark messages as lost if their visibility timeout is over. Return the others by id."""
-        self._lose(hold for hold in list(self._holds.values()) if hold.until <= now)
+        self._mark_lost(hold for hold in list(self._holds.values()) if hold.hidden_until <= now)
         return self._holds
 
-    def _find_held(self, message_ids: Sequence[str]) -> list[Hold]:
+    def _find_held_messages(self, message_ids: Sequence[str]) -> list[Hold]:
         """Return those of these messages that are still held, in this order and each once.
 
         Raises TypeError if an id is no text. Otherwise a caller that passes a list or None by
@@ -267,30 +274,32 @@ class VisibilityHeartbeat:
         """
         for message_id in message_ids:
             if not isinstance(message_id, str):
-                kind = type(message_id).__name__
-                raise TypeError(f"message ids are texts, not {kind}: pass each id, such as *ids")
-        held = self._drop_expired(self._clock())
+                type_name = type(message_id).__name__
+                raise TypeError(
+                    f"message ids are texts, not {type_name}: pass each id, such as *ids"
+                )
+        holds_by_id = self._forget_expired_messages(self._clock())
         unique_ids = dict.fromkeys(message_ids)
-        return [held[message_id] for message_id in unique_ids if message_id in held]
+        return [holds_by_id[message_id] for message_id in unique_ids if message_id in holds_by_id]
 
     def _extend(self, holds: Sequence[Hold], now: float) -> None:
         """Extend the visibility timeout of at most ten messages, within SQS's limit of 12 hours."""
         if not holds:
             return
-        earliest_limit = min(hold.last_at for hold in holds)
-        seconds = min(self._seconds, int(earliest_limit - now))
-        failed = self._change_visibility(holds, seconds)
+        earliest_limit_at = min(hold.limit_at for hold in holds)
+        seconds = min(self._seconds, int(earliest_limit_at - now))
+        error_code_by_id = self._change_visibility(holds, seconds)
         for hold in holds:
-            if hold.message_id not in failed:
-                hold.until = now + seconds
-        self._lose(hold for hold in holds if failed.get(hold.message_id) in LOST)
+            if hold.message_id not in error_code_by_id:
+                hold.hidden_until = now + seconds
+        self._mark_lost(_select_lost(holds, error_code_by_id))
 
     def _change_visibility(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
         """Hide at most ten messages for `seconds` from now on; 0 makes them visible.
 
         Return the error codes of messages for which this failed, by message id.
         """
-        return write(
+        return change_messages(
             self._sqs.change_message_visibility,
             self._sqs.change_message_visibility_batch,
             self._queue_url,
@@ -298,21 +307,26 @@ class VisibilityHeartbeat:
             VisibilityTimeout=seconds,
         )
 
-    def _drop(self, holds: Iterable[Hold]) -> None:
+    def _forget_messages(self, holds: Iterable[Hold]) -> None:
         """Forget these messages, so that they are not extended. They do not count as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
 
-    def _lose(self, holds: Iterable[Hold]) -> None:
+    def _mark_lost(self, holds: Iterable[Hold]) -> None:
         """Forget these messages, so that they are not extended, and mark them as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
             self._lost.add(hold.message_id)
 
-    def _beat(self, is_over: Event) -> None:
+    def _extend_until_over(self, is_over: Event) -> None:
         """Extend messages regularly until `is_over` is set. This is the work of the thread."""
-        while not is_over.wait(self._seconds / _BEATS):
-            self._keep(is_over)
+        while not is_over.wait(self._seconds / _BEATS_PER_TIMEOUT):
+            self._extend_due_messages(is_over)
+
+
+def _select_lost(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:
+    """Return the messages for which SQS's error code says that another consumer may have them."""
+    return [hold for hold in holds if error_code_by_id.get(hold.message_id) in LOST_MESSAGE_CODES]
 
 
 class ProcessingTimes:
@@ -362,11 +376,11 @@ class ProcessingTimes:
         with self._lock:
             self._done += 1
             # Reservoir sampling: each message is as likely as any other to be in the sample.
-            position = randrange(self._done)  # noqa: S311 - nothing secret
-            if len(self._seconds) < MOST_VALUES:
+            sample_index = randrange(self._done)  # noqa: S311 - nothing secret
+            if len(self._seconds) < MOST_VALUES_PER_LINE:
                 self._seconds.append(round(seconds, 3))
-            elif position < MOST_VALUES:
-                self._seconds[position] = round(seconds, 3)
+            elif sample_index < MOST_VALUES_PER_LINE:
+                self._seconds[sample_index] = round(seconds, 3)
         if self._clock() - self._begun_at >= self._every_seconds:
             self.publish()
 
@@ -374,14 +388,16 @@ class ProcessingTimes:
         """Write a line with the processing times since the last line, if there are any."""
         now = self._clock()
         with self._lock:
-            values = self._seconds
+            sample_seconds = self._seconds
             self._seconds = []
             self._done = 0
             self._begun_at = now
-        if not values:
+        if not sample_seconds:
             return
-        metadata = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_SERIES]}
-        line = json.dumps({"_aws": metadata, _DIMENSION: self._queue_name, _METRIC: values})
+        metadata = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_METRIC_DEFINITION]}
+        line = json.dumps(
+            {"_aws": metadata, _DIMENSION_NAME: self._queue_name, _METRIC_NAME: sample_seconds}
+        )
         write_line = self._sink or _print_line
         # An error of the sink must not disturb the work on messages.
         with suppress(Exception):

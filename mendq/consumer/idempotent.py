@@ -55,16 +55,16 @@ _LOG = logging.getLogger(__name__)
 # Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
 REMEMBERED_SECONDS = 30 * 86_400
 # Number of renewals in `claim_seconds`.
-_RENEWALS = 4
+_RENEWALS_PER_CLAIM = 4
 # How often a new claim is renewed before the work, if each write takes longer than half of
 # `claim_seconds`.
-_REFRESHES = 4
+_MOST_REFRESHES = 4
 # How often a run tries to record that its work is done. All attempts take about `claim_seconds`.
 _RECORD_ATTEMPTS = 5
 # The most messages that a consumer holds because their orders are busy. A body can be 1 MiB.
-MOST_WAITING = 100
-_CONDITION_FAILED = "ConditionalCheckFailedException"
-_NOT_ALLOWED = frozenset({"AccessDenied", "AccessDeniedException"})
+MOST_WAITING_MESSAGES = 100
+_CONDITION_FAILED_CODE = "ConditionalCheckFailedException"
+_ACCESS_DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Busy(Exception):
@@ -114,11 +114,11 @@ class Once:
         owner = uuid4().hex
         if not self._claim(key, owner):
             return False
-        is_over = Event()
-        renewing = Thread(
-            target=self._renew_until, args=(key, owner, is_over), name="claim", daemon=True
+        is_work_over = Event()
+        renewal_thread = Thread(
+            target=self._renew_until, args=(key, owner, is_work_over), name="claim", daemon=True
         )
-        renewing.start()
+        renewal_thread.start()
         try:
             try:
                 work()
@@ -127,9 +127,9 @@ class Once:
                 raise
             self._record_done(key, owner)
         finally:
-            is_over.set()
+            is_work_over.set()
             # Do not wait for a call that hangs. Its condition makes a late write harmless.
-            renewing.join(self.claim_seconds)
+            renewal_thread.join(self.claim_seconds)
         return True
 
     def require_redeliveries(
@@ -147,18 +147,18 @@ class Once:
                 consumer may use up its first redelivery at once after the crash.
         """
         lost_receives = 1 if holds_busy else 2
-        most_seconds = visibility_seconds * (max_receive_count - lost_receives)
-        if self.claim_seconds < most_seconds:
+        seconds_until_dlq = visibility_seconds * (max_receive_count - lost_receives)
+        if self.claim_seconds < seconds_until_dlq:
             return
-        least_receives = self.claim_seconds // visibility_seconds + 1 + lost_receives
-        cure = f"set maxReceiveCount to at least {least_receives}"
-        if most_seconds > 1:
-            cure = f"set claim_seconds to less than {most_seconds}, or {cure}"
+        least_receive_count = self.claim_seconds // visibility_seconds + 1 + lost_receives
+        remedy = f"set maxReceiveCount to at least {least_receive_count}"
+        if seconds_until_dlq > 1:
+            remedy = f"set claim_seconds to less than {seconds_until_dlq}, or {remedy}"
         raise ValueError(
             f"claim_seconds of {self.claim_seconds} is too long for this queue: after a crash its "
             f"maxReceiveCount of {max_receive_count} and visibility timeout of "
-            f"{visibility_seconds} s leave {max(0, most_seconds)} s before a message that can "
-            f"still be handled goes to the DLQ; {cure}"
+            f"{visibility_seconds} s leave {max(0, seconds_until_dlq)} s before a message that can "
+            f"still be handled goes to the DLQ; {remedy}"
         )
 
     def _claim(self, key: str, owner: str) -> bool:
@@ -167,30 +167,30 @@ class Once:
         Return True if this run has claimed the key, False if the work is done already. Raise Busy
         if another run has the key.
         """
-        seen, now = self._read_item(key)
-        if "is_done" in seen:
+        item, now = self._read_item(key)
+        if "is_done" in item:
             return False
-        if _is_claimed(seen, now):
+        if _is_claimed(item, now):
             raise Busy(key)
         condition = "attribute_not_exists(held_until)"
         values: dict[str, AttributeValueTypeDef] = {}
-        if "held_until" in seen:
+        if "held_until" in item:
             # Replace only the expired claim that was read: its owner may have renewed it meanwhile.
             condition = "held_until = :seen"
-            values = {":seen": seen["held_until"]}
+            values = {":seen": item["held_until"]}
         try:
             stored_at = self._store_claim(
                 key, owner, now, f"(held_by = :owner OR {condition})", values
             )
         except (BotoCoreError, ClientError) as error:
-            seen, stored_at = self._read_item(key)
-            if _code_of(error) == _CONDITION_FAILED:
+            item, stored_at = self._read_item(key)
+            if _read_error_code(error) == _CONDITION_FAILED_CODE:
                 # Another run was faster.
-                if "is_done" in seen:
+                if "is_done" in item:
                     return False
                 raise Busy(key) from error
             # The claim may be stored although its answer was lost.
-            if seen.get("held_by") != {"S": owner}:
+            if item.get("held_by") != {"S": owner}:
                 raise
         self._refresh(key, owner, now, stored_at)
         return True
@@ -205,30 +205,30 @@ class Once:
         Raises:
             Busy: Another run took the claim over, or every write takes too long. Nothing was done.
         """
-        for _ in range(_REFRESHES):
+        for _ in range(_MOST_REFRESHES):
             if stored_at - claimed_at <= self.claim_seconds / 2:
                 return
             claimed_at = stored_at
             try:
                 stored_at = self._store_claim(key, owner, claimed_at, "held_by = :owner", {})
             except ClientError as error:
-                if _code_of(error) == _CONDITION_FAILED:
+                if _read_error_code(error) == _CONDITION_FAILED_CODE:
                     raise Busy(key) from error
                 raise
         _LOG.warning("each write of the claim on %s took too long; the work waits", key)
         self._release_claim(key, owner)
         raise Busy(key)
 
-    def _renew_until(self, key: str, owner: str, is_over: Event) -> None:
+    def _renew_until(self, key: str, owner: str, is_work_over: Event) -> None:
         """Renew the claim regularly until the work is over or the claim is lost."""
-        while not is_over.wait(self.claim_seconds / _RENEWALS):
+        while not is_work_over.wait(self.claim_seconds / _RENEWALS_PER_CLAIM):
             try:
                 _, now = self._read_item(key)
                 self._store_claim(key, owner, now, "held_by = :owner", {})
             # After any error the next renewal is tried, because the work still runs.
             except Exception as error:  # noqa: BLE001
-                is_lost = _code_of(error) == _CONDITION_FAILED
-                if is_lost and not is_over.is_set():
+                is_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
+                if is_lost and not is_work_over.is_set():
                     _LOG.warning("lost the claim on %s: another run may do its work as well", key)
                 if is_lost:
                     return
@@ -254,7 +254,7 @@ class Once:
         Returns:
             DynamoDB's time when it answered, in seconds.
         """
-        answer = self.dynamodb.update_item(
+        response = self.dynamodb.update_item(
             TableName=self.table,
             Key={"key": {"S": key}},
             UpdateExpression="SET held_by = :owner, held_until = :until, expires_at = :expires",
@@ -266,7 +266,7 @@ class Once:
                 **values,
             },
         )
-        return _date_of(answer["ResponseMetadata"])
+        return _read_answer_date(response["ResponseMetadata"])
 
     def _record_done(self, key: str, owner: str) -> None:
         """Record that the work is done, even if this run has lost its claim.
@@ -280,7 +280,7 @@ class Once:
         """
         for attempt in range(1, _RECORD_ATTEMPTS + 1):
             try:
-                before = self.dynamodb.update_item(
+                previous_item = self.dynamodb.update_item(
                     TableName=self.table,
                     Key={"key": {"S": key}},
                     UpdateExpression="SET is_done = if_not_exists(is_done, :owner)",
@@ -294,9 +294,9 @@ class Once:
                     raise
                 _LOG.warning("that %s is done could not be recorded yet: %s", key, error)
                 time.sleep(self.claim_seconds / _RECORD_ATTEMPTS)
-        if before.get("held_by") != {"S": owner}:
+        if previous_item.get("held_by") != {"S": owner}:
             raise ClaimLost(key)
-        if before.get("is_done", {"S": owner}) != {"S": owner}:
+        if previous_item.get("is_done", {"S": owner}) != {"S": owner}:
             _LOG.warning("another run has done the work for %s as well", key)
 
     def _release_claim(self, key: str, owner: str) -> None:
@@ -314,21 +314,21 @@ class Once:
 
     def _read_item(self, key: str) -> tuple[Mapping[str, AttributeValueTypeDef], int]:
         """Return the item of the key, empty if there is none, and DynamoDB's time in seconds."""
-        answer = self.dynamodb.get_item(
+        response = self.dynamodb.get_item(
             TableName=self.table, Key={"key": {"S": key}}, ConsistentRead=True
         )
-        return answer.get("Item", {}), _date_of(answer["ResponseMetadata"])
+        return response.get("Item", {}), _read_answer_date(response["ResponseMetadata"])
 
 
-def _date_of(metadata: ResponseMetadataTypeDef) -> int:
+def _read_answer_date(metadata: ResponseMetadataTypeDef) -> int:
     """Return the time of DynamoDB's answer, in whole seconds since 1970.
 
     Raises RuntimeError if the answer has no Date header.
     """
-    date = metadata["HTTPHeaders"].get("date")
-    if date is None:
+    date_header = metadata["HTTPHeaders"].get("date")
+    if date_header is None:
         raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
-    return int(parsedate_to_datetime(date).timestamp())
+    return int(parsedate_to_datetime(date_header).timestamp())
 
 
 def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
@@ -339,7 +339,7 @@ def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
     return "held_until" in item and float(item["held_until"]["N"]) >= now
 
 
-def _code_of(error: Exception) -> str:
+def _read_error_code(error: Exception) -> str:
     """Return the AWS error code, or an empty text if the error has none."""
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", ""))
@@ -401,7 +401,7 @@ class Careful:
         with self._visibility as visibility:
             # Between two calls of `consume` there is no heartbeat for waiting messages.
             visibility.keep()
-            answer = visibility.receive(
+            received_messages = visibility.receive(
                 MaxNumberOfMessages=10,
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["MessageGroupId"],
@@ -409,16 +409,16 @@ class Careful:
             with self._lock:
                 messages = self._waiting
                 self._waiting = {}
-            messages.update({message["MessageId"]: message for message in answer})
-            busy: dict[str, MessageTypeDef] = {}
+            messages.update({message["MessageId"]: message for message in received_messages})
+            kept_messages: dict[str, MessageTypeDef] = {}
             try:
-                waiting = self._handle_in_order(messages, visibility)
-                busy = dict(islice(waiting.items(), MOST_WAITING))
+                waiting_messages = self._handle_in_order(messages, visibility)
+                kept_messages = dict(islice(waiting_messages.items(), MOST_WAITING_MESSAGES))
             finally:
                 # A message whose work failed comes again after its visibility timeout.
-                visibility.stop_extending(*(messages.keys() - busy.keys()))
+                visibility.stop_extending(*(messages.keys() - kept_messages.keys()))
                 with self._lock:
-                    self._waiting.update(busy)
+                    self._waiting.update(kept_messages)
 
     def _handle_in_order(
         self, messages: Mapping[str, MessageTypeDef], visibility: VisibilityHeartbeat
@@ -426,7 +426,7 @@ class Careful:
         """Handle each message. Return those that must wait because their order is busy."""
         busy_groups: set[str] = set()
         failed_groups: set[str] = set()
-        waiting: dict[str, MessageTypeDef] = {}
+        waiting_messages: dict[str, MessageTypeDef] = {}
         for message_id, message in messages.items():
             group = self._group_of(message)
             # In a FIFO queue no message may overtake an earlier one of its group.
@@ -434,15 +434,15 @@ class Careful:
                 visibility.release(message_id)
                 continue
             if group in busy_groups:
-                waiting[message_id] = message
+                waiting_messages[message_id] = message
                 continue
             outcome = self._handle(message, visibility)
             if outcome is _Outcome.BUSY:
                 busy_groups.add(group)
-                waiting[message_id] = message
+                waiting_messages[message_id] = message
             elif outcome is _Outcome.FAILED:
                 failed_groups.add(group)
-        return waiting
+        return waiting_messages
 
     def _handle(self, message: MessageTypeDef, visibility: VisibilityHeartbeat) -> _Outcome:
         """Do the order of one message, and delete the message if the order is done."""
@@ -478,19 +478,19 @@ class Careful:
         if self._is_checked:
             return
         try:
-            answer = self.sqs.get_queue_attributes(
+            response = self.sqs.get_queue_attributes(
                 QueueUrl=self.queue_url, AttributeNames=["RedrivePolicy"]
             )
         except (BotoCoreError, ClientError) as error:
-            if _code_of(error).rpartition(".")[2] in _NOT_ALLOWED:
+            if _read_error_code(error).rpartition(".")[2] in _ACCESS_DENIED_CODES:
                 self._is_checked = True
                 _LOG.warning("claim_seconds is not checked: sqs:GetQueueAttributes is not allowed")
             return
-        policy = json.loads(answer.get("Attributes", {}).get("RedrivePolicy") or "{}")
-        if "maxReceiveCount" in policy:
+        redrive_policy = json.loads(response.get("Attributes", {}).get("RedrivePolicy") or "{}")
+        if "maxReceiveCount" in redrive_policy:
             self.once.require_redeliveries(
                 visibility_seconds=self.seconds,
-                max_receive_count=int(policy["maxReceiveCount"]),
+                max_receive_count=int(redrive_policy["maxReceiveCount"]),
                 holds_busy=True,
             )
         self._is_checked = True

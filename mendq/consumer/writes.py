@@ -12,14 +12,14 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-Call = Callable[..., Any]
+SQSCall = Callable[..., Any]
 # SQS lets a consumer hold a message for at most 12 hours after the receive. Extensions do not
 # change that.
-LONGEST_SECONDS = 43_200
-MOST_ENTRIES = 10
+LONGEST_HOLD_SECONDS = 43_200
+MOST_ENTRIES_PER_BATCH = 10
 # Error codes of SQS for a message that another consumer has received by now, or that was deleted.
 # In a standard queue SQS may accept such a call, so the heartbeat's clock decides as well.
-LOST = frozenset(
+LOST_MESSAGE_CODES = frozenset(
     {
         "InvalidParameterValue",
         "MessageNotInflight",
@@ -29,7 +29,7 @@ LOST = frozenset(
     }
 )
 # Stands for the error code if SQS gave no answer.
-_NO_ANSWER = ""
+_NO_ANSWER_CODE = ""
 
 
 @dataclass(eq=False)
@@ -42,29 +42,33 @@ class Hold:
         message_id: the message's id.
         handle: the receipt handle of the newest receive.
         received_at: when the receive began.
-        until: when the visibility timeout ends.
+        hidden_until: when the visibility timeout ends.
     """
 
     message_id: str
     handle: str
     received_at: float
-    until: float
+    hidden_until: float
 
     @property
-    def last_at(self) -> float:
+    def limit_at(self) -> float:
         """The time when SQS's limit of 12 hours ends: then other consumers can get the message."""
-        return self.received_at + LONGEST_SECONDS
+        return self.received_at + LONGEST_HOLD_SECONDS
 
     def is_due(self, now: float, seconds: float) -> bool:
         """Return True if the visibility timeout, `seconds` long, should be extended now.
 
         This is so if half of it is over, and SQS's limit of 12 hours still allows a longer one.
         """
-        return now >= self.until - seconds / 2 and self.last_at - self.until >= 1
+        return now >= self.hidden_until - seconds / 2 and self.limit_at - self.hidden_until >= 1
 
 
-def write(
-    single: Call, batch: Call, queue_url: str, holds: Sequence[Hold], **arguments: int
+def change_messages(
+    call_for_one: SQSCall,
+    call_for_batch: SQSCall,
+    queue_url: str,
+    holds: Sequence[Hold],
+    **arguments: int,
 ) -> dict[str, str]:
     """Make one call about at most ten messages. Return the error codes of messages that failed.
 
@@ -73,46 +77,49 @@ def write(
     record a failed entry of a batch.
 
     Args:
-        single: boto3's call for one message.
-        batch: boto3's call for several messages.
+        call_for_one: boto3's call for one message.
+        call_for_batch: boto3's call for several messages.
         queue_url: the queue.
         holds: the messages.
         arguments: further arguments, the same for each message.
     """
     handles = [hold.handle for hold in holds]
-    answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
+    response: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
     try:
         if len(handles) == 1:
-            single(QueueUrl=queue_url, ReceiptHandle=handles[0], **arguments)
+            call_for_one(QueueUrl=queue_url, ReceiptHandle=handles[0], **arguments)
         else:
             entries = [
-                {"Id": str(number), "ReceiptHandle": handle, **arguments}
-                for number, handle in enumerate(handles)
+                {"Id": str(index), "ReceiptHandle": handle, **arguments}
+                for index, handle in enumerate(handles)
             ]
-            answer = batch(QueueUrl=queue_url, Entries=entries)
+            response = call_for_batch(QueueUrl=queue_url, Entries=entries)
     except ClientError as error:
-        code = _code_of(error.response.get("Error", {}))
+        code = _read_error_code(error.response.get("Error", {}))
         return {hold.message_id: code for hold in holds}
     except BotoCoreError:
-        return {hold.message_id: _NO_ANSWER for hold in holds}
-    codes = {entry["Id"]: _code_of(entry) for entry in answer.get("Failed", [])}
+        return {hold.message_id: _NO_ANSWER_CODE for hold in holds}
+    code_by_entry_id = {
+        entry["Id"]: _read_error_code(entry) for entry in response.get("Failed", [])
+    }
     # Only an entry that the answer calls successful has succeeded. One that is missing has failed.
-    successful = {entry["Id"] for entry in answer.get("Successful", [])} - codes.keys()
-    failed: dict[str, str] = {}
-    for number, hold in enumerate(holds):
-        entry_id = str(number)
-        if entry_id not in successful:
-            failed[hold.message_id] = codes.get(entry_id, _NO_ANSWER)
-    return failed
+    successful_ids = {entry["Id"] for entry in response.get("Successful", [])}
+    successful_ids -= code_by_entry_id.keys()
+    code_by_message_id: dict[str, str] = {}
+    for index, hold in enumerate(holds):
+        entry_id = str(index)
+        if entry_id not in successful_ids:
+            code_by_message_id[hold.message_id] = code_by_entry_id.get(entry_id, _NO_ANSWER_CODE)
+    return code_by_message_id
 
 
 def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
     """Yield the holds in batches of ten, the most that SQS accepts in one call."""
     remaining = iter(holds)
-    while batch := tuple(islice(remaining, MOST_ENTRIES)):
+    while batch := tuple(islice(remaining, MOST_ENTRIES_PER_BATCH)):
         yield batch
 
 
-def _code_of(error: Mapping[str, Any]) -> str:
+def _read_error_code(error: Mapping[str, Any]) -> str:
     """Return an error's code without the service's prefix and without `Exception` at its end."""
     return str(error.get("Code", "")).rpartition(".")[2].removesuffix("Exception")

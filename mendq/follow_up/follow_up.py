@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
+from mendq.aws.clients import HUNG_CALL_SECONDS
 from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
@@ -44,12 +44,12 @@ from mendq.model.names import HEARTBEAT_METRIC, OwnMetric, count_fixes_being_ver
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
 # A case that could not be followed up is due again after this. Earlier due cases come first.
-TRY_AGAIN = timedelta(minutes=5)
+RETRY_DELAY = timedelta(minutes=5)
 # A case whose symptom this version of Mendq does not know is due again after this. Until then, a
 # version that knows the symptom may be deployed.
-UNKNOWN_AGAIN = timedelta(hours=1)
+UNKNOWN_SYMPTOM_DELAY = timedelta(hours=1)
 # The longest time for one case: if an AWS service hangs, the case calls it twice.
-SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
+LONGEST_CASE_SECONDS = 2 * HUNG_CALL_SECONDS
 
 
 class FollowUpResult(Struct):
@@ -70,19 +70,19 @@ class FollowUpResult(Struct):
     unknown_cases: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
-    def gauges(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
+    def gauge_values(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
         """Return the numbers of escalated and proposed open cases, and of fixes being verified."""
-        cases_in = Counter(case.state for case in self.open_cases)
+        case_count_by_state = Counter(case.state for case in self.open_cases)
         states_and_ages = ((case.state, case.opened_at) for case in self.open_cases)
         return {
-            OwnMetric.ESCALATED_CASES_OPEN: cases_in[State.ESCALATED],
-            OwnMetric.PROPOSED_CASES_OPEN: cases_in[State.PROPOSED],
+            OwnMetric.ESCALATED_CASES_OPEN: case_count_by_state[State.ESCALATED],
+            OwnMetric.PROPOSED_CASES_OPEN: case_count_by_state[State.PROPOSED],
             OwnMetric.FIXES_BEING_VERIFIED: count_fixes_being_verified(
                 states_and_ages, now, limits
             ),
         }
 
-    def counts(self) -> dict[OwnMetric, int]:
+    def counter_values(self) -> dict[OwnMetric, int]:
         """Return the numbers of recurrences after a fix, escalations, and errors in this run."""
         recurrences = 0
         escalations = 0
@@ -97,15 +97,15 @@ class FollowUpResult(Struct):
             OwnMetric.FOLLOW_UP_ERRORS: len(self.errors),
         }
 
-    def seconds(self, now: datetime) -> Iterator[tuple[str, float]]:
+    def duration_values(self, now: datetime) -> Iterator[tuple[str, float]]:
         """Yield the metrics in seconds: the oldest open case's age, and each fix's time to heal."""
-        ages = [(now - case.opened_at).total_seconds() for case in self.open_cases]
-        yield HEARTBEAT_METRIC, max([0, *ages])
+        ages_seconds = [(now - case.opened_at).total_seconds() for case in self.open_cases]
+        yield HEARTBEAT_METRIC, max([0, *ages_seconds])
         for case in self.moved_cases:
             if case.state is State.VERIFIED:
-                first_failure = datetime.fromisoformat(case.evidence["first_at"])
-                time_to_heal = (case.at - first_failure).total_seconds()
-                yield OwnMetric.TIME_TO_HEAL, max(0.0, time_to_heal)
+                first_failure_at = datetime.fromisoformat(case.evidence["first_at"])
+                seconds_to_heal = (case.at - first_failure_at).total_seconds()
+                yield OwnMetric.TIME_TO_HEAL, max(0.0, seconds_to_heal)
 
 
 def follow_up(
@@ -126,7 +126,7 @@ def follow_up(
     unsettled_cases = context.open_cases.list_unsettled()
     result = FollowUpResult([case for case in unsettled_cases if case.state not in FINAL_STATES])
     # Half of the time, and at least the time for one case, is kept for filing.
-    seconds_for_filing = max(SECONDS_FOR_A_CASE, (remaining_seconds() + SECONDS_FOR_A_CASE) / 2)
+    seconds_for_filing = max(LONGEST_CASE_SECONDS, (remaining_seconds() + LONGEST_CASE_SECONDS) / 2)
     for case in unsettled_cases:
         if case.due_at > context.now:
             continue
@@ -138,45 +138,45 @@ def follow_up(
 
 
 def _follow_up_or_postpone(
-    listed: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
+    listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
     """Follow up one case. If that fails, store the error and make the case due again later."""
     try:
-        _follow_up_case(listed, context, functions, result)
+        _follow_up_case(listed_case, context, functions, result)
     except CaseMoved:
         return
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
-        result.errors[listed.case_id] = error
+        result.errors[listed_case.case_id] = error
         # If the case store fails here too, the next run finds the case unchanged and due.
         with suppress(CaseStoreUnavailable):
-            context.open_cases.postpone_unread(listed, context.now + TRY_AGAIN)
+            context.open_cases.postpone_unread(listed_case, context.now + RETRY_DELAY)
 
 
 def _follow_up_case(
-    listed: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
+    listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
     """Send the case's unsent notification, settle a dead run's claim, then continue the case."""
-    symptom = BY_NAME.get(listed.symptom)
+    symptom = BY_NAME.get(listed_case.symptom)
     attributes = symptom.attributes if symptom else ()
-    view = context.case_store.look(listed.queue_arn, listed.symptom, attributes)
+    view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attributes)
     announcement = context.notifier.send_left_unsent(
-        listed.queue_arn, listed.symptom, view.notification, view.case
+        listed_case.queue_arn, listed_case.symptom, view.notification, view.case
     )
     if view.is_held_by_another(context.owner, context.claims_now):
         return
     if view.intent is not None:
-        settled = settle_any_claim(view, view.intent, symptom, context)
-        if isinstance(settled, Outcome):
-            if settled.case is not None:
-                result.moved_cases.append(settled.case)
+        settling_result = settle_any_claim(view, view.intent, symptom, context)
+        if isinstance(settling_result, Outcome):
+            if settling_result.case is not None:
+                result.moved_cases.append(settling_result.case)
             return
-        view = settled
+        view = settling_result
     case = view.case
     if case is not None and case.is_final:
         _finish_final_case(case, announcement, context)
     elif symptom is None:
-        result.unknown_cases.append(listed)
-        context.open_cases.postpone_unread(listed, context.now + UNKNOWN_AGAIN)
+        result.unknown_cases.append(listed_case)
+        context.open_cases.postpone_unread(listed_case, context.now + UNKNOWN_SYMPTOM_DELAY)
     elif case is not None:
         _continue_case(DueCase(symptom, case, view, context), functions, result)
         if announcement is Announcement.HELD_BACK and not case.is_redriving:
@@ -191,80 +191,84 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
         context.open_cases.mark_announced(case, context.claims_now)
 
 
-def _continue_case(due: DueCase, functions: Functions, result: FollowUpResult) -> None:
+def _continue_case(due_case: DueCase, functions: Functions, result: FollowUpResult) -> None:
     """Move the case if its evidence asks for that, and call the owner of its next write, if any.
 
     If the case did not move, store when it is due again, and report a wait that is too long.
     """
-    context = due.context
-    evidence = gather_evidence(due)
-    moved = advance(due.case, evidence, context.now)
-    if moved is not None:
-        result.moved_cases.append(_record_move(moved, due))
-    newest = moved or due.case
-    if newest.state in STATES_THAT_CALL_OWNER or newest.is_redriving:
-        call_owner(context.clients, functions, newest)
-        result.called_cases.append(newest)
-    if moved is None:
-        _postpone(due, due_at(due.case, evidence, context.now))
-        _report_long_wait(due)
+    context = due_case.context
+    evidence = gather_evidence(due_case)
+    moved_case = advance(due_case.case, evidence, context.now)
+    if moved_case is not None:
+        result.moved_cases.append(_record_move(moved_case, due_case))
+    newest_case = moved_case or due_case.case
+    if newest_case.state in STATES_THAT_CALL_OWNER or newest_case.is_redriving:
+        call_owner(context.clients, functions, newest_case)
+        result.called_cases.append(newest_case)
+    if moved_case is None:
+        _postpone(due_case, due_at(due_case.case, evidence, context.now))
+        _report_long_wait(due_case)
 
 
-def _record_move(moved: Case, due: DueCase) -> Case:
+def _record_move(moved_case: Case, due_case: DueCase) -> Case:
     """Record the case's new transition, and notify people if they must hear about it."""
-    hold_up = due.view.hold_up
-    if moved.state is State.EXPIRED and hold_up is not None:
-        moved = replace(moved, reason=f"{moved.reason}: {hold_up.reason}")
-    severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
-    if moved.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due):
+    hold_up = due_case.view.hold_up
+    if moved_case.state is State.EXPIRED and hold_up is not None:
+        moved_case = replace(moved_case, reason=f"{moved_case.reason}: {hold_up.reason}")
+    severity = severity_of(moved_case, Mode.HEAL, of_the_plan=True)
+    if moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case):
         severity = None
-    is_overridden = moved.state is State.OVERRIDDEN
+    is_overridden = moved_case.state is State.OVERRIDDEN
     notification = Notification(
-        due.symptom,
-        _read_facts(due) if severity else Facts(due.case.queue_arn, {}, {}),
+        due_case.symptom,
+        _read_facts(due_case) if severity else Facts(due_case.case.queue_arn, {}, {}),
         severity,
-        changes=due.view.records_if_overridden(moved, moved.at) if is_overridden else {},
+        changes=due_case.view.records_if_overridden(moved_case, moved_case.at)
+        if is_overridden
+        else {},
     )
-    return record_transition(moved, due.view, notification, due.context)
+    return record_transition(moved_case, due_case.view, notification, due_case.context)
 
 
-def _is_reported_at_dlq(due: DueCase) -> bool:
+def _is_reported_at_dlq(due_case: DueCase) -> bool:
     """Return True if an open `dlq_messages_arriving` case of the DLQ names this change already."""
-    dlq_arn = find_dlq_arn(due.case.steps)
+    dlq_arn = find_dlq_arn(due_case.case.steps)
     if not dlq_arn:
         return False
-    context = due.context
+    context = due_case.context
     dlq_case = context.case_store.look(dlq_arn, DLQ_MESSAGES_ARRIVING.name, ()).case
     if dlq_case is None or not dlq_case.is_open(context.now, context.settings.timing):
         return False
-    return dlq_case.code == OWN_CHANGE_CODE and due.case.case_id in dlq_case.reason
+    return dlq_case.code == OWN_CHANGE_CODE and due_case.case.case_id in dlq_case.reason
 
 
-def _read_facts(due: DueCase) -> Facts:
+def _read_facts(due_case: DueCase) -> Facts:
     """Read the queue's attributes and tags for a notification. Leave them out if that fails."""
-    queue_arn = due.case.queue_arn
-    clients = due.context.clients
-    facts = Facts(queue_arn, {}, {}, event_names=due.view.failures.event_names())
+    queue_arn = due_case.case.queue_arn
+    clients = due_case.context.clients
+    facts = Facts(queue_arn, {}, {}, event_names=due_case.view.failures.event_names())
     with suppress(FactsUnavailable, QueueRefusesUs):
         attributes = attributes_of(clients, queue_arn)
         return replace(facts, attributes=attributes, tags=tags_of(clients, queue_arn) or {})
     return facts
 
 
-def _postpone(due: DueCase, until: datetime) -> None:
-    """Make the case due at `until`, or after TRY_AGAIN if that time is past."""
-    now = due.context.now
-    due.context.open_cases.postpone(due.case, until if until > now else now + TRY_AGAIN)
+def _postpone(due_case: DueCase, next_due_at: datetime) -> None:
+    """Make the case due at `next_due_at`, or after RETRY_DELAY if that time is past."""
+    now = due_case.context.now
+    if next_due_at <= now:
+        next_due_at = now + RETRY_DELAY
+    due_case.context.open_cases.postpone(due_case.case, next_due_at)
 
 
-def _report_long_wait(due: DueCase) -> None:
+def _report_long_wait(due_case: DueCase) -> None:
     """Notify people, at most daily, if the case has waited long for the owner of its next write."""
-    hold_up = due.view.hold_up
-    if hold_up is None or due.case.state not in STATES_THAT_CALL_OWNER:
+    hold_up = due_case.view.hold_up
+    if hold_up is None or due_case.case.state not in STATES_THAT_CALL_OWNER:
         return
-    if must_report_wait(hold_up.since, due.context.now):
-        notification = Notification(due.symptom, _read_facts(due), Severity.INFO)
-        report_wait(due.case, due.view, notification, due.context)
+    if must_report_wait(hold_up.since, due_case.context.now):
+        notification = Notification(due_case.symptom, _read_facts(due_case), Severity.INFO)
+        report_wait(due_case.case, due_case.view, notification, due_case.context)
 
 
 def _file_transitions(
@@ -277,7 +281,7 @@ def _file_transitions(
     """
     try:
         for key in context.open_cases.list_unfiled_transitions(context.now):
-            if remaining_seconds() < SECONDS_FOR_A_CASE:
+            if remaining_seconds() < LONGEST_CASE_SECONDS:
                 return
             error = _file_or_postpone(key, context, result)
             if isinstance(error, BotoCoreError | ClientError):
@@ -297,6 +301,6 @@ def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) ->
             file_transition(transition, key, context)
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
         result.errors[f"filing {key['pk']['S']}"] = error
-        context.open_cases.postpone_filing(key, context.now + TRY_AGAIN)
+        context.open_cases.postpone_filing(key, context.now + RETRY_DELAY)
         return error
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import measure
+from mendq.aws.cloudwatch import measure_queues
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of
 from mendq.model.case import Case
@@ -14,11 +14,11 @@ from mendq.model.harms import Sign, Signs, find_dlq_arn, find_sign
 from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
-# The shortest time to measure. SQS sends one datapoint a minute, and one datapoint shows nothing.
-SHORTEST = timedelta(minutes=3)
+# The shortest time to measure. SQS sends one datapoint a minute, and one datapoint proves nothing.
+SHORTEST_MEASUREMENT = timedelta(minutes=3)
 
 
-def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
+def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
     """Return metrics of the changed queue, or of its DLQ, since the change.
 
     Only the metrics that can show the harm of this kind of change are read, because each metric is
@@ -30,16 +30,22 @@ def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetim
     """
     sign = find_sign(case)
     if sign is Sign.DLQ_ARRIVALS:
-        was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
+        has_created_dlq = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
         dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
-        since = _since(clients, dlq_arn, written_at, now, begins_empty=was_made)
-        return Signs(dlq=since, dlq_waiting=_waiting(clients, dlq_arn))
-    kinds = ("every queue", "repeated sends") if sign is Sign.SENDS_DROPPED else ("every queue",)
-    return Signs(queue=_since(clients, case.queue_arn, written_at, now, kinds=kinds))
+        dlq_measurement = _measure_since(
+            clients, dlq_arn, written_at, now, begins_empty=has_created_dlq
+        )
+        return Signs(dlq=dlq_measurement, dlq_waiting=_count_dlq_messages(clients, dlq_arn))
+    metric_kinds = (
+        ("every queue", "repeated sends") if sign is Sign.SENDS_DROPPED else ("every queue",)
+    )
+    return Signs(
+        queue=_measure_since(clients, case.queue_arn, written_at, now, metric_kinds=metric_kinds)
+    )
 
 
-def _waiting(clients: Clients, dlq_arn: str) -> int:
-    """Return the number of messages in the DLQ, also those in flight. Zero if it was deleted."""
+def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:
+    """Return the number of messages in the DLQ, including those in flight; 0 if it was deleted."""
     try:
         queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
     except QueueGone:
@@ -47,17 +53,20 @@ def _waiting(clients: Clients, dlq_arn: str) -> int:
     return queue.visible + queue.in_flight
 
 
-def _since(  # noqa: PLR0913
+def _measure_since(  # noqa: PLR0913
     clients: Clients,
     queue_arn: str,
     written_at: datetime,
     now: datetime,
     *,
     begins_empty: bool = False,
-    kinds: tuple[str, ...] = ("every queue",),
+    metric_kinds: tuple[str, ...] = ("every queue",),
 ) -> Measurement | None:
-    window = Window.choose(now, written_at, SHORTEST, is_new=begins_empty)
+    """Measure a queue from a write until now. Return None if that is too short, or without data."""
+    window = Window.choose(now, written_at, SHORTEST_MEASUREMENT, is_new=begins_empty)
     if window is None:
         return None
-    windows = {queue_arn: Window(window.since, window.until, window.begins_empty, kinds=kinds)}
-    return measure(clients, windows)[queue_arn]
+    window_by_arn = {
+        queue_arn: Window(window.since, window.until, window.begins_empty, kinds=metric_kinds)
+    }
+    return measure_queues(clients, window_by_arn)[queue_arn]

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
 from mendq.aws.clients import Clients
-from mendq.aws.dlqs import refuse_misfit
+from mendq.aws.dlqs import refuse_unfit_dlq
 from mendq.aws.errors import StepFailed, is_passing
 from mendq.aws.queue import attributes_of, make_queue, queue_url, refuse_taken_name
 from mendq.cases.context import FixContext, WritingContext
@@ -123,7 +123,7 @@ def attach(
     )
     dlq_steps = [step for step in steps if step.is_permanent]
     attribute_steps = [step for step in steps if not step.is_permanent]
-    refusal = changed_meanwhile(facts_now, facts_when_planned, attribute_steps) or refuse_misfit(
+    refusal = changed_meanwhile(facts_now, facts_when_planned, attribute_steps) or refuse_unfit_dlq(
         clients, facts_now, steps
     )
     for step in dlq_steps:

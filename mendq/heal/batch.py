@@ -36,7 +36,7 @@ from mendq.aws.errors import (
     NotificationNotSent,
     QueueRefusesUs,
 )
-from mendq.aws.queue import cached_managed_arns
+from mendq.aws.queue import list_managed_arns_cached
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
 from mendq.cases.finding import read_references
@@ -370,7 +370,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
         return groups
     listing_turn = run.now.timestamp() // QUEUE_LIST_LIFETIME.total_seconds()
     try:
-        known_queue_arns = cached_managed_arns(
+        known_queue_arns = list_managed_arns_cached(
             run.clients, run.settings.account, consent, listing_turn
         )
     except FactsUnavailable:
@@ -582,7 +582,7 @@ def _notify_mass_symptom(
         () if symptom.is_of_configuration else aws_health(run),
         describe_own_changes(own_changes, run.now),
     )
-    place = notification.place(run.settings.account, run.clients.region)
+    place = notification.format_place(run.settings.account, run.clients.region)
     text = notification.describe_mass_symptom(
         mass_symptom, queue_arns, reach.managed_queues, run.now, place
     )
@@ -601,7 +601,7 @@ def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
         skipped_names: The number of skipped queue names by caller.
         run: This invocation.
     """
-    place = notification.place(run.settings.account, run.clients.region)
+    place = notification.format_place(run.settings.account, run.clients.region)
     counts_by_caller = skipped_names.most_common()
     text = notification.describe_flood(counts_by_caller, run.now, place)
     run.notifier.send_about_account("flood", f"flood:{counts_by_caller[0][0]}", text)

@@ -152,8 +152,8 @@ from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import severity_of
-from mendq.notifications.own_change import describe_own_change, rollback_command
-from mendq.notifications.text import moment
+from mendq.notifications.own_change import describe_own_change, make_rollback_command
+from mendq.notifications.text import format_utc_time
 
 # Asked in this order before the queue is read (rules 1 to 3).
 GUARDRAILS_BEFORE_READING = (
@@ -394,7 +394,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
         owner = plan.steps[0].owner
         reason = f"{reason}; settings let {owner} do it without a person"
     elif longest_stay is not None:
-        reason = f"{reason}{APPROVAL_LIMIT_TEXT}{moment(situation.now + longest_stay)}"
+        reason = f"{reason}{APPROVAL_LIMIT_TEXT}{format_utc_time(situation.now + longest_stay)}"
     case = _open_case(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
@@ -405,7 +405,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     if change is not None:
         first_commands = (
             f"decide first: {change.take_back}:",
-            rollback_command(change),
+            make_rollback_command(change),
             *first_commands,
         )
     notification = Notification(

@@ -433,7 +433,7 @@ def make_facts_reader(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.list_open_symptoms,
-        noted_moves=lambda: run.stored(SeenMoves).into(run.now),
+        read_noted_moves=lambda: run.stored(SeenMoves).into(run.now),
         list_newest_cases=run.open_cases.list_newest_cases,
         consent=run.settings.consent,
     )

@@ -31,7 +31,7 @@ from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import ATTRIBUTE_BY_TERRAFORM_TYPE, to_hcl_literal
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
-from mendq.notifications.change_lines import terraform_name
+from mendq.notifications.change_lines import terraform_argument
 
 MOST_HCL_BYTES = 256 * 1024
 # The attribute that a separate resource sets, by the type of that resource.
@@ -123,7 +123,7 @@ def _set_argument(
         The change with path, line, old and new value, and the text after it. If the argument cannot
         be set or has the value already, the change has a note and the text is returned unchanged.
     """
-    argument = terraform_name(change.path)
+    argument = terraform_argument(change.path)
     new_value = to_hcl_literal(parse_value(change.new))
     block_by_address = _map_blocks_by_address(change.file, text)
     block = _find_setting_block(text, block_by_address, change)

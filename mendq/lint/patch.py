@@ -26,7 +26,7 @@ from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
-from mendq.notifications.configuration import differences
+from mendq.notifications.configuration import describe_differences
 
 # Notes on a change.
 ALREADY_SET_NOTE = "the template holds it already"
@@ -248,7 +248,9 @@ def _set_attribute(
     keys, change = _describe_attribute_change(match, attribute, new_value)
     if attribute == CreateDlq.attribute:
         return replace(change, path=attribute, line=None, new=value, note=NEW_QUEUE_NOTE), text
-    if change.old is not None and not differences({attribute: change.old}, {attribute: value}):
+    if change.old is not None and not describe_differences(
+        {attribute: change.old}, {attribute: value}
+    ):
         return replace(change, note=ALREADY_SET_NOTE), text
     if attribute == POLICY_ATTRIBUTE:
         policy_queues = to_list(policy and policy.properties.get("Queues"))

@@ -21,7 +21,7 @@ from mendq.lint.template import NotATemplate, Template, WorkBudget, convert_scal
 from mendq.lint.values import QUEUE_TYPE, DeployTarget
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parts_of
-from mendq.notifications.text import Section, body, format_count, plain
+from mendq.notifications.text import Section, format_count, make_body, plain
 
 # Resource types that can be checked.
 CHECKED_TYPES = (QUEUE_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE)
@@ -66,7 +66,7 @@ class ProposedCheck:
             for finding in self.findings
         ]
         opening = f"Mendq: {finding_count} in {self.logical_id}{undecided_text}"
-        return body((opening,), sections, MOST_MESSAGE_CHARACTERS).strip()
+        return make_body((opening,), sections, MOST_MESSAGE_CHARACTERS).strip()
 
 
 def check_proposed_resource(

@@ -14,7 +14,7 @@ from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.queue import DEFAULT_ATTRIBUTES, arn_of, arn_of_url, parse_redrive_policy
 from mendq.model.tags import TEAM_TAG
-from mendq.notifications.change_lines import NUMBER
+from mendq.notifications.change_lines import NUMBER_PATTERN
 
 MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 # Resource types of queue policies, each with the property that names the queues.
@@ -184,7 +184,7 @@ class DeclaredQueues:
         if resource is None:
             raise UnknownValue("the template does not declare its function")
         text = self.resolver.resolve_text(resource.properties.get(name)) or str(default)
-        if not NUMBER.fullmatch(text):
+        if not NUMBER_PATTERN.fullmatch(text):
             raise UnknownValue("it is no whole number")
         return int(text)
 
@@ -361,7 +361,7 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
 def _spell_value(name: str, value: Any) -> str:
     """Return a property's value as SQS spells it. Raises UnknownValue if SQS would refuse it."""
     text = value if isinstance(value, str) else json.dumps(value)
-    if name in DEFAULT_ATTRIBUTES and not NUMBER.fullmatch(text):
+    if name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(text):
         raise UnknownValue("it is no whole number")
     if name in _BOOLEAN_ATTRIBUTES:
         text = text.lower()

@@ -38,7 +38,7 @@ from mendq.lint.template import (
 )
 from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
 from mendq.model.queue import arn_of, parts_of
-from mendq.notifications.change_lines import NUMBER, terraform_name
+from mendq.notifications.change_lines import NUMBER_PATTERN, terraform_argument
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
@@ -126,7 +126,7 @@ class TerraformPlan(Template):
 
     def spell_attribute(self, attribute: str) -> str:
         """Return Terraform's name of an attribute, such as `visibility_timeout_seconds`."""
-        return terraform_name(attribute) if attribute[:1].isupper() else attribute
+        return terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
     def find_place(self, *keys: str | int) -> Place:
         """Return the address of a resource or of its argument. A plan has no lines.
@@ -174,7 +174,7 @@ def to_hcl(value: Any) -> str:
     """
     if isinstance(value, list):
         value = value[0] if value else None
-    if isinstance(value, str) and (NUMBER.fullmatch(value) or value in ("true", "false")):
+    if isinstance(value, str) and (NUMBER_PATTERN.fullmatch(value) or value in ("true", "false")):
         return value
     expression = _to_hcl_expression(value)
     return f"jsonencode({expression})" if expression.startswith("{") else expression
@@ -427,7 +427,7 @@ class _PlanReader:
         argument refers to a resource of the plan, the reference is to that resource. Otherwise it
         is to the argument itself, which no check can resolve.
         """
-        argument = terraform_name(property_name)
+        argument = terraform_argument(property_name)
         value = resource.argument_values.get(argument)
         if value is None and resource.unknown_arguments.get(argument):
             return self._make_unknown_reference(resource, property_name, argument)

@@ -17,7 +17,7 @@ from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
 from mendq.notifications.notification import Redelivery, describe_refused_mail
-from mendq.notifications.sent import for_sns
+from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ReportBucket(Struct, frozen=True):
     client: S3Client
     name: str
 
-    def summary(self, key: str, most_bytes: int) -> bytes:
+    def read_summary(self, key: str, most_bytes: int) -> bytes:
         """Return the first `most_bytes` bytes of a summary. `key` is the key in an S3 event."""
         return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(most_bytes)
 
@@ -48,7 +48,7 @@ class ReportBucket(Struct, frozen=True):
         return key
 
 
-def account_alias(clients: Clients) -> str:
+def read_account_alias(clients: Clients) -> str:
     """Return the account's alias; empty if it has none, or if it cannot be read."""
     with suppress(ClientError, BotoCoreError):
         return next(iter(clients.iam.list_account_aliases()["AccountAliases"]), "")
@@ -66,20 +66,22 @@ class Channel(Struct, frozen=True):
     """
 
     name: str
-    reaches: str
+    destination: str
     send: Callable[[], object]
 
 
-def topic_channel(
+def make_topic_channel(
     clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
 ) -> Channel:
     """Return the channel that publishes to the report's SNS topic."""
-    message = for_sns({"subject": subject, "text": text}, chat=Severity.INFO in settings.chat)
+    message = make_publish_arguments(
+        {"subject": subject, "text": text}, is_for_chat=Severity.INFO in settings.chat
+    )
     publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **message)
     return Channel(name, settings.topic_arn, publish)
 
 
-def mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
+def make_mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
     """Return the channel that mails one recipient.
 
     Each recipient has a channel of its own. So if SES refuses an address, the others get their
@@ -96,9 +98,9 @@ def mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) 
 
 
 # The names of the topic's channels: for the report, and for the notification about refused mail.
-VERDICT = "verdict"
-NOTICE = "notice"
-_Failed = dict[str, Exception]
+REPORT_CHANNEL_NAME = "verdict"
+REFUSED_MAIL_CHANNEL_NAME = "notice"
+_ErrorByAddress = dict[str, Exception]
 
 
 def send_report(
@@ -119,45 +121,55 @@ def send_report(
     Raises:
         ReportNotDelivered: A channel failed.
     """
-    reached, failed = _send_by(claims, _channels(clients, settings, report))
-    refused = {
-        address: _to_one_line(error) for address, error in failed.items() if not is_passing(error)
+    reached_addresses, error_by_address = _send_through_channels(
+        claims, _make_channels(clients, settings, report)
+    )
+    reason_by_address = {
+        address: _to_one_line(error)
+        for address, error in error_by_address.items()
+        if not is_passing(error)
     }
-    if refused:
-        notification = describe_refused_mail(claims.week, refused, redelivery)
+    if reason_by_address:
+        notification = describe_refused_mail(claims.week, reason_by_address, redelivery)
         text = link_runbooks(notification.body, settings.docs_url)
-        channel = topic_channel(clients, settings, NOTICE, notification.subject, text)
-        also_reached, also_failed = _send_by(claims, [channel])
-        reached += also_reached
-        failed |= also_failed
-    if failed:
-        reasons = [f"{address}: {_to_one_line(error)}" for address, error in failed.items()]
+        channel = make_topic_channel(
+            clients, settings, REFUSED_MAIL_CHANNEL_NAME, notification.subject, text
+        )
+        addresses_of_notice, errors_of_notice = _send_through_channels(claims, [channel])
+        reached_addresses += addresses_of_notice
+        error_by_address |= errors_of_notice
+    if error_by_address:
+        reasons = [
+            f"{address}: {_to_one_line(error)}" for address, error in error_by_address.items()
+        ]
         raise ReportNotDelivered("; ".join(reasons))
-    return reached
+    return reached_addresses
 
 
-def _send_by(claims: DeliveryClaims, channels: Iterable[Channel]) -> tuple[list[str], _Failed]:
+def _send_through_channels(
+    claims: DeliveryClaims, channels: Iterable[Channel]
+) -> tuple[list[str], _ErrorByAddress]:
     """Send by the channels that have not sent yet.
 
     Return the addresses that were reached, and the error of each address that was not.
     """
-    reached: list[str] = []
-    failed: _Failed = {}
+    reached_addresses: list[str] = []
+    error_by_address: _ErrorByAddress = {}
     for channel in channels:
         try:
-            etag = claims.take(channel.name)
+            etag = claims.claim_channel(channel.name)
             if etag is None:
                 continue
             try:
                 channel.send()
             except (ClientError, BotoCoreError) as error:
-                claims.note(channel.name, etag, type(error).__name__)
+                claims.record_outcome(channel.name, etag, type(error).__name__)
                 raise
-            claims.note(channel.name, etag)
-            reached.append(channel.reaches)
+            claims.record_outcome(channel.name, etag)
+            reached_addresses.append(channel.destination)
         except (ClientError, BotoCoreError, HeldByAnother) as error:
-            failed[channel.reaches] = error
-    return reached, failed
+            error_by_address[channel.destination] = error
+    return reached_addresses, error_by_address
 
 
 def _to_one_line(error: Exception) -> str:
@@ -165,7 +177,7 @@ def _to_one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _channels(
+def _make_channels(
     clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
     """Yield the channel of the topic and those of the recipients.
@@ -174,8 +186,10 @@ def _channels(
     sender in the settings.
     """
     if not settings.is_member or settings.recipients:
-        yield topic_channel(clients, settings, VERDICT, report.subject, report.text)
+        yield make_topic_channel(
+            clients, settings, REPORT_CHANNEL_NAME, report.subject, report.text
+        )
     if settings.sender:
         for recipient in settings.recipients:
             message = report.message_to(recipient)
-            yield mail_channel(clients, settings.sender, recipient, message)
+            yield make_mail_channel(clients, settings.sender, recipient, message)

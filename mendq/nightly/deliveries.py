@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 CLAIM_SECONDS = 150
 # The errors of S3 if the condition of a write does not hold. NoSuchKey is the error if the object
 # was removed meanwhile.
-_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+_CONDITION_FAILED_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 # The most bytes of a claim that are read. A claim has about 200.
-_MOST_BYTES = 10_000
+_MOST_CLAIM_BYTES = 10_000
 # The states of a claim.
-SENT = "sent"
-TAKEN = "taken"
-FAILED = "failed"
+SENT_STATE = "sent"
+TAKEN_STATE = "taken"
+FAILED_STATE = "failed"
 
 
 class HeldByAnother(ComeAgain):
@@ -56,7 +56,7 @@ class DeliveryClaims(Struct, frozen=True):
     owner: str
     clock: Callable[[], datetime]
 
-    def take(self, channel: str) -> str | None:
+    def claim_channel(self, channel: str) -> str | None:
         """Claim a channel. Return the claim's ETag, or None if the channel has sent the report.
 
         A run may take its own claim again, for example if it is a retry.
@@ -64,29 +64,35 @@ class DeliveryClaims(Struct, frozen=True):
         Raises:
             HeldByAnother: Another run holds the claim.
         """
-        etag = self._write(channel, TAKEN, IfNoneMatch="*")
+        etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
         if etag is not None:
             return etag
-        answer = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
-        claim = _read(answer["Body"].read(_MOST_BYTES))
-        if claim["state"] not in (TAKEN, FAILED):
+        response = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
+        claim = _read_claim(response["Body"].read(_MOST_CLAIM_BYTES))
+        if claim["state"] not in (TAKEN_STATE, FAILED_STATE):
             return None
-        if claim["state"] == TAKEN and claim["owner"] != self.owner and self._is_unexpired(claim):
+        if (
+            claim["state"] == TAKEN_STATE
+            and claim["owner"] != self.owner
+            and self._is_unexpired(claim)
+        ):
             raise HeldByAnother(f"{channel}: another run has it until {claim['until']}")
-        etag = self._write(channel, TAKEN, IfMatch=answer["ETag"])
+        etag = self._write_claim(channel, TAKEN_STATE, IfMatch=response["ETag"])
         if etag is None:
             raise HeldByAnother(f"{channel}: another run has taken it just now")
         return etag
 
-    def note(self, channel: str, etag: str, failure: str = "") -> None:
+    def record_outcome(self, channel: str, etag: str, failure: str = "") -> None:
         """Mark a claimed channel as sent, so that it never sends this week's report again.
 
         With a `failure`, mark it as failed instead: then the next run may take it at once. Nothing
         happens if another run has taken the claim. `etag` is the one that `take` returned.
         """
-        self._write(channel, FAILED if failure else SENT, failure, IfMatch=etag)
+        self._write_claim(channel, FAILED_STATE if failure else SENT_STATE, failure, IfMatch=etag)
 
-    def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
+    def _write_claim(
+        self, channel: str, state: str, failure: str = "", **condition: str
+    ) -> str | None:
         """Write a claim and return its ETag, or None if the condition does not hold."""
         now = self.clock()
         claim = {
@@ -95,7 +101,7 @@ class DeliveryClaims(Struct, frozen=True):
             "owner": self.owner,
             "at": now.isoformat(),
             "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
-            "why": why,
+            "why": failure,
         }
         request: Any = {
             "Body": json.dumps(claim).encode(),
@@ -103,12 +109,12 @@ class DeliveryClaims(Struct, frozen=True):
             **condition,
         }
         try:
-            answer = self.client.put_object(Bucket=self.bucket, Key=self._key(channel), **request)
+            response = self.client.put_object(Bucket=self.bucket, Key=self._key(channel), **request)
         except ClientError as error:
-            if code_of(error) in _TAKEN:
+            if code_of(error) in _CONDITION_FAILED_CODES:
                 return None
             raise
-        return answer["ETag"]
+        return response["ETag"]
 
     def _is_unexpired(self, claim: Mapping[str, Any]) -> bool:
         """Return True if a claim has not expired. One without a readable time counts as expired."""
@@ -120,13 +126,13 @@ class DeliveryClaims(Struct, frozen=True):
         return f"report/week={self.week}/delivered/{channel}.json"
 
 
-def _read(body: bytes) -> dict[str, Any]:
+def _read_claim(body: bytes) -> dict[str, Any]:
     """Read a claim. An object that Mendq did not write counts as sent.
 
     So a person can stop a delivery by writing any object.
     """
-    sent = {"state": SENT, "owner": "", "until": ""}
+    sent_claim = {"state": SENT_STATE, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):
         claim = json.loads(body)
-        return {**sent, **claim} if isinstance(claim, dict) else sent
-    return sent
+        return {**sent_claim, **claim} if isinstance(claim, dict) else sent_claim
+    return sent_claim

@@ -14,14 +14,14 @@ from msgspec import Struct
 from mendq.model.evidence import format_time
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_WORKER, StartNightlySettings
-from mendq.nightly.verdict import week_named
+from mendq.nightly.verdict import name_of_week
 
 if TYPE_CHECKING:
     from mypy_boto3_emr_serverless import EMRServerlessClient
 
 # EMR Serverless's states of a job run that has not ended.
 # https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_JobRun.html
-ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
+ACTIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
 
 
 class Roots(Struct, frozen=True):
@@ -58,13 +58,13 @@ class Job(Struct, frozen=True):
     """
 
     kind: str
-    of: str
+    day_or_week: str
     arguments: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """The name of the job run in EMR Serverless, such as `nightly-2026-11-16`."""
-        return f"{self.kind}-{self.of}"
+        return f"{self.kind}-{self.day_or_week}"
 
     def client_token(self, scheduled_at: datetime) -> str:
         """Return a token with which EMR starts the job only once for this scheduled time.
@@ -76,24 +76,24 @@ class Job(Struct, frozen=True):
         return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"
 
 
-def nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
+def make_nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
     """Return the job that reads yesterday (UTC), and the day before again for late files."""
     day = (scheduled_at - timedelta(days=1)).date()
     arguments = ["backfill", "--from", f"{day - timedelta(days=1)}", "--to", f"{day}"]
-    arguments += _root_arguments(roots)
+    arguments += _list_root_arguments(roots)
     if roots.scope == ACCOUNT_SCOPE:
         arguments += ["--account", roots.account, "--region", roots.region]
     return Job("nightly", f"{day}", tuple(arguments))
 
 
-def week_job(scheduled_at: datetime, roots: Roots) -> Job:
+def make_week_job(scheduled_at: datetime, roots: Roots) -> Job:
     """Return the job that sums up the last complete ISO week (UTC).
 
     It gets the time of the schedule as an argument, because it may start later.
     """
-    week = week_named((scheduled_at - timedelta(days=7)).date())
+    week = name_of_week((scheduled_at - timedelta(days=7)).date())
     arguments = ["weekly", "--week", week, "--scheduled-at", format_time(scheduled_at)]
-    arguments += ["--time-zone", roots.time_zone, *_root_arguments(roots)]
+    arguments += ["--time-zone", roots.time_zone, *_list_root_arguments(roots)]
     if roots.organization:
         arguments += ["--organization", roots.organization]
         if roots.expected:
@@ -101,7 +101,7 @@ def week_job(scheduled_at: datetime, roots: Roots) -> Job:
     return Job("week", week, tuple(arguments))
 
 
-def _root_arguments(roots: Roots) -> tuple[str, ...]:
+def _list_root_arguments(roots: Roots) -> tuple[str, ...]:
     """Return the arguments that both kinds of job take."""
     return ("--trail", roots.trail, "--cases", roots.cases, "--out", roots.out)
 
@@ -110,10 +110,10 @@ def _root_arguments(roots: Roots) -> tuple[str, ...]:
 TIMEOUT_MINUTES = 180
 # emr-7.14.0 starts Python 3.9 unless it is told otherwise.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
-PYTHON = "/usr/bin/python3.11"
+PYTHON_PATH = "/usr/bin/python3.11"
 # The folder with the unpacked archive of packages, below the working directory of driver and
 # executors.
-FOLDER = "compiled"
+PACKAGES_FOLDER = "compiled"
 
 
 def start_job(
@@ -124,32 +124,32 @@ def start_job(
     A nightly run and a weekly run may be active at the same time: the weekly run reads whole
     objects, and a nightly run replaces whole objects.
     """
-    states: Any = list(ACTIVE)
+    states: Any = list(ACTIVE_STATES)
     paginator = emr.get_paginator("list_job_runs")
     for page in paginator.paginate(applicationId=settings.application_id, states=states):
         for run in page["jobRuns"]:
             if run.get("name", "").startswith(f"{job.kind}-"):
                 return Ignore("run_active", f"{run['name']} still goes on")
-    submit = {
+    spark_submit = {
         "entryPoint": settings.entry_point,
         "entryPointArguments": list(job.arguments),
-        "sparkSubmitParameters": spark_parameters(settings),
+        "sparkSubmitParameters": format_spark_parameters(settings),
     }
-    logs = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
+    monitoring = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
     request: Any = {
         "applicationId": settings.application_id,
         "clientToken": job.client_token(scheduled_at),
         "executionRoleArn": settings.job_role_arn,
         "executionTimeoutMinutes": TIMEOUT_MINUTES,
         "name": job.name,
-        "jobDriver": {"sparkSubmit": submit},
-        "configurationOverrides": {"monitoringConfiguration": logs},
+        "jobDriver": {"sparkSubmit": spark_submit},
+        "configurationOverrides": {"monitoringConfiguration": monitoring},
     }
     run_id: str = emr.start_job_run(**request)["jobRunId"]
     return run_id
 
 
-def spark_parameters(settings: StartNightlySettings) -> str:
+def format_spark_parameters(settings: StartNightlySettings) -> str:
     """Return the parameters of spark-submit: code, packages, Python, and the sizes of workers.
 
     No value contains a space.
@@ -157,8 +157,8 @@ def spark_parameters(settings: StartNightlySettings) -> str:
     emr = "spark.emr-serverless"
     properties = {
         "spark.submit.pyFiles": settings.package,
-        "spark.archives": f"{settings.compiled_packages}#{FOLDER}",
-        f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
+        "spark.archives": f"{settings.compiled_packages}#{PACKAGES_FOLDER}",
+        f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON_PATH,
         f"{emr}.memoryOverheadFactor": f"{DEFAULT_WORKER.overhead_factor}",
         # Spark begins with one executor and adds more if there are enough files.
         "spark.executor.instances": "1",
@@ -168,6 +168,6 @@ def spark_parameters(settings: StartNightlySettings) -> str:
         properties[f"spark.{role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
         properties[f"spark.{role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
         properties[f"{emr}.{role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
-        properties[f"{environment}.PYSPARK_PYTHON"] = PYTHON
-        properties[f"{environment}.PYTHONPATH"] = f"./{FOLDER}"
+        properties[f"{environment}.PYSPARK_PYTHON"] = PYTHON_PATH
+        properties[f"{environment}.PYTHONPATH"] = f"./{PACKAGES_FOLDER}"
     return " ".join(f"--conf {name}={value}" for name, value in properties.items())

@@ -12,25 +12,25 @@ from msgspec import Struct
 
 from mendq.model.names import OwnMetric
 from mendq.nightly.verdict import (
-    DOUBTFUL,
-    FALLBACK,
+    DOUBTFUL_VERDICTS,
+    FALLBACK_READER,
     NightlyJudgement,
     NightlyRead,
     Verdict,
-    day_named,
     judge,
+    parse_day,
 )
 
-SOURCE = "aws.emr-serverless"
-DETAIL_TYPE = "EMR Serverless Job Run State Change"
+EMR_EVENT_SOURCE = "aws.emr-serverless"
+EMR_DETAIL_TYPE = "EMR Serverless Job Run State Change"
 # The states of a run that has ended.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
-ENDED = ("SUCCESS", "FAILED", "CANCELLED")
-_RUN_ID = re.compile(r"[0-9a-z]{1,64}")
-_WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
+ENDED_STATES = ("SUCCESS", "FAILED", "CANCELLED")
+_RUN_ID_PATTERN = re.compile(r"[0-9a-z]{1,64}")
+_WEEKLY_RUN_NAME = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
 # A report is missing if none was made for this long. It is a week, and one more day because reports
 # take different times and nightly runs may be late.
-REPORT_WITHIN = timedelta(days=8)
+LONGEST_TIME_BETWEEN_REPORTS = timedelta(days=8)
 
 
 class NightlyMetric(StrEnum):
@@ -61,20 +61,20 @@ class NightlyJobRun(Struct, frozen=True):
     def day(self) -> date | None:
         """The day of a nightly run; None for any other run."""
         kind, _, day = self.name.partition("-")
-        return day_named(day) if kind == "nightly" else None
+        return parse_day(day) if kind == "nightly" else None
 
     @property
     def week(self) -> str | None:
         """The week of a weekly run, such as 2026-W46; None for any other run."""
-        match = _WEEK.fullmatch(self.name)
+        match = _WEEKLY_RUN_NAME.fullmatch(self.name)
         return match[1] if match else None
 
     @property
-    def ended_well(self) -> bool:
+    def has_succeeded(self) -> bool:
         """True if EMR Serverless says that the run succeeded."""
         return self.state == "SUCCESS"
 
-    def wrote(self, nightly: NightlyRead) -> bool:
+    def has_written(self, nightly: NightlyRead) -> bool:
         """Return True if this run has written these counts, and not an earlier run."""
         return nightly.made_at >= self.created_at
 
@@ -96,14 +96,14 @@ class NightlyRunOutcome(Struct, frozen=True):
     day: date
     nightly: NightlyRead | None
     bytes_unreadable: int
-    judged: NightlyJudgement
-    report_missing: bool = False
-    written: tuple[date, ...] = ()
+    judgement: NightlyJudgement
+    is_report_missing: bool = False
+    written_days: tuple[date, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """The verdict about the day."""
-        return self.judged.verdict
+        return self.judgement.verdict
 
     @property
     def records(self) -> int:
@@ -115,35 +115,41 @@ class NightlyRunOutcome(Struct, frozen=True):
         return {
             NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
             NightlyMetric.WRITTEN: int(self.nightly is not None),
-            NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL),
+            NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL_VERDICTS),
             NightlyMetric.RECORDS_READ: self.records,
-            NightlyMetric.REPORT_MISSING: int(self.report_missing),
+            NightlyMetric.REPORT_MISSING: int(self.is_report_missing),
         }
 
     @property
     def is_fine(self) -> bool:
         """True if people need not look at the run."""
-        return self.verdict is Verdict.READ and self.run.ended_well and not self.report_missing
+        return (
+            self.verdict is Verdict.READ and self.run.has_succeeded and not self.is_report_missing
+        )
 
     @property
-    def why(self) -> str:
+    def explanation(self) -> str:
         """A sentence that explains the metrics, for the people that an alarm wakes."""
         nightly = self.nightly
         run = self.run
-        parts = [self._describe_verdict()]
+        sentence_parts = [self._describe_verdict()]
         if self.bytes_unreadable:
-            parts.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
-        if nightly and nightly.reader == FALLBACK:
-            parts.append(f"read by the slower reader: {nightly.why_fallback}")
-        if nightly and not run.ended_well:
-            parts.append(f"the run ended {run.state} after it had written: {run.details}")
-        if self.report_missing:
-            parts.append(f"no week was summed up for {REPORT_WITHIN.days} days")
-        return "; ".join(parts)
+            sentence_parts.append(
+                f"{self.bytes_unreadable} bytes were unreadable: quality names the files"
+            )
+        if nightly and nightly.reader == FALLBACK_READER:
+            sentence_parts.append(f"read by the slower reader: {nightly.why_fallback}")
+        if nightly and not run.has_succeeded:
+            sentence_parts.append(f"the run ended {run.state} after it had written: {run.details}")
+        if self.is_report_missing:
+            sentence_parts.append(
+                f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days"
+            )
+        return "; ".join(sentence_parts)
 
     def _describe_verdict(self) -> str:
         """Return the part of the sentence that is about the verdict."""
-        read = f"{self.records} records were read of {self.day}"
+        read_text = f"{self.records} records were read of {self.day}"
         match self.verdict:
             case Verdict.FAILED:
                 return f"the run ended {self.run.state} and wrote nothing of {self.day}"
@@ -153,12 +159,12 @@ class NightlyRunOutcome(Struct, frozen=True):
                     "began later, or there was nothing new to say"
                 )
             case Verdict.PARTIAL:
-                return f"{read}, which was not over yet"
+                return f"{read_text}, which was not over yet"
             case Verdict.NOTHING_READ:
                 return f"nothing was read of {self.day} though the trail is active"
             case Verdict.FAR_FEWER:
-                return f"{read} where {self.judged.usual_records} are usual"
-        return read
+                return f"{read_text} where {self.judgement.usual_records} are usual"
+        return read_text
 
 
 def describe_run(
@@ -175,26 +181,31 @@ def describe_run(
         nightly_runs: The stored counts of that day and of the days before it.
         summed_up_at: When the newest week was summed up. None if no week was.
     """
-    own: dict[date, NightlyRead] = {}
-    tables: list[date] = []
+    own_counts_by_day: dict[date, NightlyRead] = {}
+    days_with_tables: list[date] = []
     for written_day, nightly in nightly_runs.items():
-        if run.wrote(nightly):
-            own[written_day] = nightly
+        if run.has_written(nightly):
+            own_counts_by_day[written_day] = nightly
             if nightly.files or nightly.failed_calls:
-                tables.append(written_day)
-    oldest = min((nightly.made_at for nightly in nightly_runs.values()), default=run.updated_at)
+                days_with_tables.append(written_day)
+    oldest_made_at = min(
+        (nightly.made_at for nightly in nightly_runs.values()), default=run.updated_at
+    )
     return NightlyRunOutcome(
         run=run,
         day=day,
-        nightly=own.get(day),
-        bytes_unreadable=sum(nightly.bytes_unreadable for nightly in own.values()),
-        judged=judge(own.get(day), nightly_runs.values(), run_failed=not run.ended_well),
-        report_missing=run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN,
-        written=tuple(tables),
+        nightly=own_counts_by_day.get(day),
+        bytes_unreadable=sum(nightly.bytes_unreadable for nightly in own_counts_by_day.values()),
+        judgement=judge(
+            own_counts_by_day.get(day), nightly_runs.values(), has_run_failed=not run.has_succeeded
+        ),
+        is_report_missing=run.updated_at - (summed_up_at or oldest_made_at)
+        > LONGEST_TIME_BETWEEN_REPORTS,
+        written_days=tuple(days_with_tables),
     )
 
 
-class WeekEnded(Struct, frozen=True):
+class WeeklyRunOutcome(Struct, frozen=True):
     """The outcome of a weekly run that has ended.
 
     `summed_up_at` is when the week's newest summary was written, None if there is none.
@@ -210,20 +221,22 @@ class WeekEnded(Struct, frozen=True):
 
         A run that ends with exit code 3 has written its summary, although EMR calls it failed.
         """
-        wrote = self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
-        return not self.run.ended_well and not wrote
+        has_written_summary = (
+            self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
+        )
+        return not self.run.has_succeeded and not has_written_summary
 
     def metrics(self) -> dict[OwnMetric, int]:
         """Return the metric of a weekly run. It has no dimension."""
         return {OwnMetric.WEEKS_FAILED: int(self.has_failed)}
 
     @property
-    def why(self) -> str:
+    def explanation(self) -> str:
         """A sentence that explains the metric, for the people that an alarm wakes."""
-        result = f"{self.week} is summed up"
+        result_text = f"{self.week} is summed up"
         if self.has_failed:
-            result = f"did not sum up {self.week}"
-        return f"the run ended {self.run.state} and {result}"
+            result_text = f"did not sum up {self.week}"
+        return f"the run ended {self.run.state} and {result_text}"
 
 
 def read_run_id(event: Any, application_id: str) -> str | None:
@@ -235,10 +248,10 @@ def read_run_id(event: Any, application_id: str) -> str | None:
     """
     try:
         detail = event["detail"]
-        origin = (event["source"], event["detail-type"], detail["applicationId"])
-        run_id = _RUN_ID.fullmatch(detail["jobRunId"])
+        event_origin = (event["source"], event["detail-type"], detail["applicationId"])
+        run_id = _RUN_ID_PATTERN.fullmatch(detail["jobRunId"])
     except (TypeError, LookupError):
         return None
-    if run_id is None or origin != (SOURCE, DETAIL_TYPE, application_id):
+    if run_id is None or event_origin != (EMR_EVENT_SOURCE, EMR_DETAIL_TYPE, application_id):
         return None
     return run_id[0]

@@ -35,36 +35,36 @@ from typing import Any
 
 from mendq.model.evidence import format_time
 
-SCHEMA = 1
-NIGHTLY_RUNS = "nightly"
+NIGHTLY_SCHEMA = 1
+NIGHTLY_FOLDER = "nightly"
 # The tables of each day that a stack shares with its organization, and the name of the object with
 # its account alias.
 SHARED_TABLES = ("incidents", "failed_calls", "quality")
-ABOUT = "account.json"
+ACCOUNT_OBJECT_NAME = "account.json"
 # The two readers of trail files. The second one needs no native wheel. It is slower and gives the
 # same rows.
-NATIVE = "native"
-FALLBACK = "standard_library"
+NATIVE_READER = "native"
+FALLBACK_READER = "standard_library"
 # The largest share of unreadable bytes with which the job still succeeds.
-UNREADABLE_SHARE = 0.01
+MOST_UNREADABLE_SHARE = 0.01
 # A day is compared with this many days before it. At least LEAST_NIGHTLY_RUNS of them must be known
 # (rule 5).
-LOOKED_BACK_DAYS = 14
-LEAST_NIGHTLY_RUNS = 3
+COMPARED_DAYS = 14
+LEAST_COMPARED_DAYS = 3
 # Below this, chance decides more than the trail (rule 5).
 LEAST_USUAL_RECORDS = 1_000
 # A day has far fewer records if it has less than a fifth of the usual number (rule 5).
-FEWER_TIMES = 5
-_DAY = timedelta(days=1)
-_WEEK = timedelta(days=7)
+FAR_FEWER_DIVISOR = 5
+_ONE_DAY = timedelta(days=1)
+_ONE_WEEK = timedelta(days=7)
 # The last nightly run of a week starts after the week's end, by default two hours later.
-LAST_NIGHTLY_WITHIN = timedelta(hours=3)
+LAST_NIGHTLY_RUN_DELAY = timedelta(hours=3)
 # A count in `nightly.json` is below this.
-_LARGEST = 10**15
+_COUNT_LIMIT = 10**15
 # Only years between these can be days of a trail: before them SQS did not exist, and after them
 # computing with days could raise an error.
-_BEFORE_SQS = 2004
-_TOO_FAR = 9000
+_YEAR_BEFORE_SQS = 2004
+_YEAR_OUT_OF_REACH = 9000
 
 
 class Verdict(StrEnum):
@@ -83,7 +83,7 @@ class Verdict(StrEnum):
 
 
 # Verdicts that let people doubt the trail.
-DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
+DOUBTFUL_VERDICTS = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,10 @@ class NightlyRead:
     def document(self) -> dict[str, Any]:
         """Return the content of `nightly.json`."""
         texts = {"day": str(self.day), "made_at": format_time(self.made_at)}
-        return {"schema": SCHEMA, **asdict(self), **texts}
+        return {"schema": NIGHTLY_SCHEMA, **asdict(self), **texts}
 
     @property
-    def read_nothing(self) -> bool:
+    def has_read_nothing(self) -> bool:
         """True if the day has no record and no failed call.
 
         That is no quiet day: a working trail has at least the probe's calls.
@@ -126,13 +126,13 @@ class NightlyRead:
         return not (self.records or self.failed_calls)
 
     @property
-    def is_whole(self) -> bool:
+    def was_day_over(self) -> bool:
         """True if the day was over when these counts were written."""
         return self.made_at.astimezone(UTC).date() > self.day
 
 
 # The names of the fields that are counts.
-COUNTS = tuple(field.name for field in fields(NightlyRead) if field.default == 0)
+COUNT_FIELDS = tuple(field.name for field in fields(NightlyRead) if field.default == 0)
 
 
 def read_nightly(content: bytes) -> NightlyRead | None:
@@ -142,9 +142,9 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         day = date.fromisoformat(document["day"])
         made_at = datetime.fromisoformat(document["made_at"])
         texts = [document[name] for name in ("reader", "why_fallback")]
-        counts = {name: document[name] for name in COUNTS}
+        counts = {name: document[name] for name in COUNT_FIELDS}
         is_ours = (
-            document["schema"] == SCHEMA
+            document["schema"] == NIGHTLY_SCHEMA
             and document["schema"] is not True
             and made_at.tzinfo is not None
         )
@@ -152,7 +152,7 @@ def read_nightly(content: bytes) -> NightlyRead | None:
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
     are_texts = all(isinstance(text, str) for text in texts)
-    are_counts = all(type(count) is int and 0 <= count < _LARGEST for count in counts.values())
+    are_counts = all(type(count) is int and 0 <= count < _COUNT_LIMIT for count in counts.values())
     return nightly if is_ours and are_texts and are_counts else None
 
 
@@ -169,9 +169,9 @@ class NightlyJudgement:
 
 def judge(
     nightly: NightlyRead | None,
-    before: Iterable[NightlyRead],
+    other_days: Iterable[NightlyRead],
     *,
-    run_failed: bool = False,
+    has_run_failed: bool = False,
     is_torn: bool = False,
 ) -> NightlyJudgement:
     """Judge what a nightly run read of a day.
@@ -183,45 +183,49 @@ def judge(
         is_torn: True if the day's tables do not have as many rows as were counted.
     """
     if nightly is None:
-        return NightlyJudgement(Verdict.FAILED if run_failed else Verdict.MISSING)
-    usual = usual_records(nightly.day, before)
-    return NightlyJudgement(_verdict_of(nightly, usual, is_torn=is_torn), usual)
+        return NightlyJudgement(Verdict.FAILED if has_run_failed else Verdict.MISSING)
+    usual_count = usual_records(nightly.day, other_days)
+    return NightlyJudgement(_choose_verdict(nightly, usual_count, is_torn=is_torn), usual_count)
 
 
-def _verdict_of(nightly: NightlyRead, usual: float | None, *, is_torn: bool) -> Verdict:
+def _choose_verdict(nightly: NightlyRead, usual_count: float | None, *, is_torn: bool) -> Verdict:
     """Return the verdict about counts that were stored: rules 2 to 6."""
     if is_torn:
         return Verdict.TORN
-    if not nightly.is_whole:
+    if not nightly.was_day_over:
         return Verdict.PARTIAL
-    if nightly.read_nothing:
+    if nightly.has_read_nothing:
         return Verdict.NOTHING_READ
-    if usual is not None and usual >= LEAST_USUAL_RECORDS and nightly.records * FEWER_TIMES < usual:
+    if (
+        usual_count is not None
+        and usual_count >= LEAST_USUAL_RECORDS
+        and nightly.records * FAR_FEWER_DIVISOR < usual_count
+    ):
         return Verdict.FAR_FEWER
     return Verdict.READ
 
 
-def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:
+def usual_records(day: date, other_days: Iterable[NightlyRead]) -> float | None:
     """Return the usual number of records of a day, or None if too few days are known (rule 5)."""
-    records_of_day: dict[date, int] = {}
-    for nightly in before:
+    records_by_day: dict[date, int] = {}
+    for nightly in other_days:
         days_ago = (day - nightly.day).days
-        if 0 < days_ago <= LOOKED_BACK_DAYS and nightly.records and nightly.is_whole:
-            records_of_day[nightly.day] = nightly.records
-    if len(records_of_day) < LEAST_NIGHTLY_RUNS:
+        if 0 < days_ago <= COMPARED_DAYS and nightly.records and nightly.was_day_over:
+            records_by_day[nightly.day] = nightly.records
+    if len(records_by_day) < LEAST_COMPARED_DAYS:
         return None
-    typical = median(records_of_day.values())
-    same_weekday = [
-        records_of_day[weekday]
-        for weekday in (day - _WEEK, day - 2 * _WEEK)
-        if weekday in records_of_day
+    median_records = median(records_by_day.values())
+    same_weekday_records = [
+        records_by_day[earlier_day]
+        for earlier_day in (day - _ONE_WEEK, day - 2 * _ONE_WEEK)
+        if earlier_day in records_by_day
     ]
-    if not same_weekday:
-        return typical
-    return min(typical, max(same_weekday))
+    if not same_weekday_records:
+        return median_records
+    return min(median_records, max(same_weekday_records))
 
 
-def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -> bool:
+def is_week_over(last_day: date, made_at: datetime, *, may_last_run_come: bool) -> bool:
     """Return True if a summary that is made at this time covers the whole week.
 
     Args:
@@ -230,34 +234,34 @@ def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -
         last_nightly_may_come: True if the week's last nightly run is missing. The week then counts
             as over only some hours later, so that the run can still come.
     """
-    week_end = datetime.combine(last_day + _DAY, time(), UTC)
-    if last_nightly_may_come:
-        week_end += LAST_NIGHTLY_WITHIN
-    return at >= week_end
+    week_end = datetime.combine(last_day + _ONE_DAY, time(), UTC)
+    if may_last_run_come:
+        week_end += LAST_NIGHTLY_RUN_DELAY
+    return made_at >= week_end
 
 
-def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
+def is_too_much_unreadable(unreadable_bytes: int, all_bytes: int) -> bool:
     """Return True if so much could not be read that the job must end with exit code 3.
 
     Args:
         unreadable: The bytes that could not be read.
         of_bytes: All bytes.
     """
-    return unreadable > UNREADABLE_SHARE * of_bytes
+    return unreadable_bytes > MOST_UNREADABLE_SHARE * all_bytes
 
 
 def is_in_reach(year: int) -> bool:
     """Return True if a trail can have records of this year, and days around it can be computed."""
-    return _BEFORE_SQS < year < _TOO_FAR
+    return _YEAR_BEFORE_SQS < year < _YEAR_OUT_OF_REACH
 
 
-def week_named(day: date) -> str:
+def name_of_week(day: date) -> str:
     """Return the name of a day's ISO week, such as `2026-W46`."""
-    year, number, _ = day.isocalendar()
-    return f"{year:04}-W{number:02}"
+    year, week_number, _ = day.isocalendar()
+    return f"{year:04}-W{week_number:02}"
 
 
-def day_named(text: str) -> date | None:
+def parse_day(text: str) -> date | None:
     """Read a day from a text such as `2026-11-16`.
 
     Return None for any other text, and for a year that `is_in_reach` excludes.
@@ -269,19 +273,19 @@ def day_named(text: str) -> date | None:
     return None
 
 
-def member_key(account: str, region: str) -> str:
+def member_prefix(account: str, region: str) -> str:
     """Return the S3 prefix of the objects that a stack shares with its organization."""
     return f"account={account}/region={region}"
 
 
-def shared_folder(account: str, region: str, table: str, week: str) -> str:
+def shared_table_prefix(account: str, region: str, table: str, week: str) -> str:
     """Return the S3 prefix of one week of a table that a stack shares.
 
     One listing of it finds all days of the week.
     """
-    return f"{member_key(account, region)}/{table}/week={week}"
+    return f"{member_prefix(account, region)}/{table}/week={week}"
 
 
 def nightly_key(day: date) -> str:
     """Return the S3 key of a day's `nightly.json`, below the root of the tables."""
-    return f"{NIGHTLY_RUNS}/dt={day}/nightly.json"
+    return f"{NIGHTLY_FOLDER}/dt={day}/nightly.json"

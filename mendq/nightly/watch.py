@@ -15,25 +15,25 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
-from mendq.nightly.deliver import account_alias
+from mendq.nightly.deliver import read_account_alias
 from mendq.nightly.outcome import (
-    ENDED,
+    ENDED_STATES,
     NightlyJobRun,
     NightlyRunOutcome,
-    WeekEnded,
+    WeeklyRunOutcome,
     describe_run,
     read_run_id,
 )
 from mendq.nightly.verdict import (
-    ABOUT,
-    LOOKED_BACK_DAYS,
+    ACCOUNT_OBJECT_NAME,
+    COMPARED_DAYS,
     SHARED_TABLES,
     NightlyRead,
-    member_key,
+    member_prefix,
+    name_of_week,
     nightly_key,
     read_nightly,
-    shared_folder,
-    week_named,
+    shared_table_prefix,
 )
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 # The S3 key of a week's summary.
-SUMMARY = "summary/week={week}/summary.json"
+SUMMARY_KEY = "summary/week={week}/summary.json"
 # The week of a report is the one before the day on which the weekly job that makes it began. Jobs
 # that began at most this many days ago are looked for.
-_BEGUN_WITHIN = 8
-_A_WEEK = 7
+_MOST_DAYS_SINCE_BEGIN = 8
+_DAYS_PER_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
-_MOST_BYTES = 10_000
+_MOST_NIGHTLY_BYTES = 10_000
 
 
 class NightlyBucket(Struct, frozen=True):
@@ -57,53 +57,56 @@ class NightlyBucket(Struct, frozen=True):
     client: S3Client
     name: str
 
-    def read_until(self, day: date) -> dict[date, NightlyRead]:
+    def read_counts_until(self, day: date) -> dict[date, NightlyRead]:
         """Return the stored counts of `day` and of the 14 days before it, the oldest day first.
 
         A day without counts, or with an object that Mendq did not write, is left out. Each day has
         a request of its own, so other objects below `nightly/` cannot fill a listing.
         """
-        nightly_runs: dict[date, NightlyRead] = {}
-        for days_back in range(LOOKED_BACK_DAYS, -1, -1):
+        counts_by_day: dict[date, NightlyRead] = {}
+        for days_back in range(COMPARED_DAYS, -1, -1):
             earlier_day = day - timedelta(days=days_back)
             key = nightly_key(earlier_day)
-            if self._written_at(key) is None:
+            if self._find_write_time(key) is None:
                 continue
-            body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
-            nightly = read_nightly(body.read(_MOST_BYTES))
-            if nightly and nightly.day == earlier_day:
-                nightly_runs[earlier_day] = nightly
-        return nightly_runs
+            response_body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
+            counts = read_nightly(response_body.read(_MOST_NIGHTLY_BYTES))
+            if counts and counts.day == earlier_day:
+                counts_by_day[earlier_day] = counts
+        return counts_by_day
 
-    def summed_up_at(self, *weeks: str) -> datetime | None:
+    def find_summary_time(self, *weeks: str) -> datetime | None:
         """Return when the newest summary of these weeks was written, or None if there is none."""
-        times = [self._written_at(SUMMARY.format(week=week)) for week in weeks]
-        return max((time for time in times if time is not None), default=None)
+        summary_times = [self._find_write_time(SUMMARY_KEY.format(week=week)) for week in weeks]
+        return max(
+            (summary_time for summary_time in summary_times if summary_time is not None),
+            default=None,
+        )
 
-    def _written_at(self, key: str) -> datetime | None:
+    def _find_write_time(self, key: str) -> datetime | None:
         """Return when an object was written, or None if there is no such object.
 
         The key is listed first, because reading an object that does not exist would be an error.
         """
-        answer = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
-        for listed in answer.get("Contents", []):
-            if listed["Key"] == key:
-                return listed["LastModified"]
+        response = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
+        for listed_object in response.get("Contents", []):
+            if listed_object["Key"] == key:
+                return listed_object["LastModified"]
         return None
 
 
-def weeks_due(on: date) -> tuple[str, ...]:
+def list_possible_weeks(last_day: date) -> tuple[str, ...]:
     """Return the weeks whose weekly job may have begun in the _BEGUN_WITHIN days before `on`."""
     weeks: dict[str, None] = {}
-    for days_back in range(_BEGUN_WITHIN + 1):
-        began = on - timedelta(days=days_back)
-        weeks[week_named(began - timedelta(days=_A_WEEK))] = None
+    for days_back in range(_MOST_DAYS_SINCE_BEGIN + 1):
+        begin_day = last_day - timedelta(days=days_back)
+        weeks[name_of_week(begin_day - timedelta(days=_DAYS_PER_WEEK))] = None
     return tuple(weeks)
 
 
-def watch(
+def watch_run(
     clients: Clients, settings: WatchNightlySettings, event: object
-) -> NightlyRunOutcome | WeekEnded | Refusal:
+) -> NightlyRunOutcome | WeeklyRunOutcome | Refusal:
     """Return the outcome of the run that an event is about, or a refusal if it is not watched.
 
     Raises AWS's errors.
@@ -114,15 +117,15 @@ def watch(
     run = _read_run(clients, settings.application_id, run_id)
     if run is None:
         return Ignore("no_run", f"EMR Serverless knows no run {run_id} of our application")
-    if run.state not in ENDED:
+    if run.state not in ENDED_STATES:
         return Ignore("goes_on", f"{run_id} is still {run.state}")
     bucket = NightlyBucket(clients.s3, settings.report_bucket)
     if run.week is not None:
-        return WeekEnded(run, run.week, bucket.summed_up_at(run.week))
+        return WeeklyRunOutcome(run, run.week, bucket.find_summary_time(run.week))
     if run.day is None:
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
-    summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
-    return describe_run(run, run.day, bucket.read_until(run.day), summed_up_at)
+    summed_up_at = bucket.find_summary_time(*list_possible_weeks(run.updated_at.date()))
+    return describe_run(run, run.day, bucket.read_counts_until(run.day), summed_up_at)
 
 
 def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
@@ -136,23 +139,25 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
     Raises:
         ClientError, BotoCoreError: AWS refused, or did not answer.
     """
-    mine = (settings.account, clients.region)
-    central = settings.organization_bucket or ""
-    shared = 0
+    own_stack = (settings.account, clients.region)
+    organization_bucket = settings.organization_bucket or ""
+    copied_count = 0
     for day, table in product(days, SHARED_TABLES):
-        key = f"{shared_folder(*mine, table, week_named(day))}/{day}.parquet"
-        source: CopySourceTypeDef = {
+        key = f"{shared_table_prefix(*own_stack, table, name_of_week(day))}/{day}.parquet"
+        copy_source: CopySourceTypeDef = {
             "Bucket": settings.report_bucket,
             "Key": f"{table}/dt={day}/{table}.parquet",
         }
-        clients.s3_copying.copy_object(Bucket=central, Key=key, CopySource=source)
-        shared += 1
-    if shared:
-        about = json.dumps({"schema": 1, "alias": account_alias(clients)}).encode()
+        clients.s3_copying.copy_object(Bucket=organization_bucket, Key=key, CopySource=copy_source)
+        copied_count += 1
+    if copied_count:
+        account_document = json.dumps({"schema": 1, "alias": read_account_alias(clients)}).encode()
         clients.s3_copying.put_object(
-            Bucket=central, Key=f"{member_key(*mine)}/{ABOUT}", Body=about
+            Bucket=organization_bucket,
+            Key=f"{member_prefix(*own_stack)}/{ACCOUNT_OBJECT_NAME}",
+            Body=account_document,
         )
-    return shared
+    return copied_count
 
 
 def _read_run(clients: Clients, application_id: str, run_id: str) -> NightlyJobRun | None:

@@ -18,43 +18,52 @@ from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,
     mendq_command,
-    redrive_preview,
+    redrive_preview_command,
     set_command,
 )
-from mendq.notifications.configuration import NOT_SET, as_json, differences
-from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
+from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences, format_policy
+from mendq.notifications.text import (
+    Section,
+    command_line,
+    exact_json,
+    format_value,
+    limit_lines,
+    plain,
+)
 
 # The most steps that are shown; further ones are counted.
 _MOST_STEPS = 4
 # The documents of a case's steps, with the keys `attribute`, `before` and `after`.
 Steps = Sequence[Mapping[str, str]]
-RETENTION = "MessageRetentionPeriod"
+RETENTION_ATTRIBUTE = "MessageRetentionPeriod"
 # Shown below a command that shortens the retention period.
-DELETES = "this deletes the messages that are older"
+DELETION_WARNING = "this deletes the messages that are older"
 
 # A case that comes from one of these states has written its change to the queue.
-_TRIED = frozenset(
+_WRITTEN_STATES = frozenset(
     {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
 )
 
 # Attributes whose values are seconds.
-_SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
+_SECONDS_ATTRIBUTE = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
 
 
-def with_unit(attribute: str, text: str, most: int = 300) -> str:
-    """Return an attribute's value for people, in at most `most` characters.
+def format_with_unit(attribute: str, text: str, most_characters: int = 300) -> str:
+    """Return an attribute's value for people, in at most `most_characters`.
 
     Seconds get their unit, and a policy becomes compact JSON.
     """
-    if not (NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
-        return as_json(attribute, text, most) or value(text, most)
-    days, rest = divmod(int(text), 86_400)
-    if days and not rest:
+    if not (NUMBER_PATTERN.fullmatch(text) and _SECONDS_ATTRIBUTE.fullmatch(attribute)):
+        return format_policy(attribute, text, most_characters) or format_value(
+            text, most_characters
+        )
+    days, rest_seconds = divmod(int(text), 86_400)
+    if days and not rest_seconds:
         return f"{text} s ({days} d)"
     return f"{text} s"
 
 
-def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
+def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines about the change that a case made or would make.
 
     If Mendq did not make it, the lines also have the commands with which a person can.
@@ -66,32 +75,34 @@ def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
     all_lines = [line for step in case.steps for line in step_lines(step)]
-    steps = first_of(all_lines, _MOST_STEPS)
-    manual = commands(case.queue_arn, case.steps, attributes)
-    if case.came_from in _TRIED:
-        return ("made by Mendq:", *steps)
+    shown_lines = limit_lines(all_lines, _MOST_STEPS)
+    manual_commands = list_change_commands(case.queue_arn, case.steps, attributes)
+    if case.came_from in _WRITTEN_STATES:
+        return ("made by Mendq:", *shown_lines)
     if case.state is State.PROPOSED:
-        return ("proposed, not made:", *steps, "by hand:", *manual)
+        return ("proposed, not made:", *shown_lines, "by hand:", *manual_commands)
     if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED_CODE:
-        return ("not made, so there is nothing to undo:", *steps)
-    would = "not made, so there is nothing to undo; it would have been:"
-    return (would, *steps, "by hand, if you decide so:", *manual)
+        return ("not made, so there is nothing to undo:", *shown_lines)
+    heading = "not made, so there is nothing to undo; it would have been:"
+    return (heading, *shown_lines, "by hand, if you decide so:", *manual_commands)
 
 
-def commands(queue_arn: str, steps: Steps, attributes: Mapping[str, str]) -> Iterator[str]:
+def list_change_commands(
+    queue_arn: str, steps: Steps, attributes: Mapping[str, str]
+) -> Iterator[str]:
     """Yield the commands with which a person makes the change instead of Mendq.
 
     The order is: create queues, send messages back, set attributes.
     """
-    source = Facts(queue_arn, attributes, {})
-    for created_arn in _created_queues(steps):
-        created_attributes = attributes_of_dlq(source, created_arn)
+    source_facts = Facts(queue_arn, attributes, {})
+    for created_arn in _list_created_queues(steps):
+        created_attributes = attributes_of_dlq(source_facts, created_arn)
         yield command_line(create_queue_command(created_arn, created_attributes))
-    for destination_arn in _redrive_destinations(steps):
-        yield command_line(redrive_preview(destination_arn))
-    values = _attribute_values(steps, "after")
-    if values:
-        yield command_line(set_command(queue_arn, values))
+    for destination_arn in _list_redrive_destinations(steps):
+        yield command_line(redrive_preview_command(destination_arn))
+    new_values = _select_attribute_values(steps, "after")
+    if new_values:
+        yield command_line(set_command(queue_arn, new_values))
 
 
 def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
@@ -100,20 +111,20 @@ def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
     before = step["before"]
     after = step["after"]
     if name == "Policy":
-        lines = differences({name: before}, {name: after})
+        lines = describe_differences({name: before}, {name: after})
         if lines:
             return lines
-    shown_before = with_unit(name, before) if before else NOT_SET
-    shown_after = with_unit(name, after) if after else NOT_SET
-    return (f"{plain(name, 64)}: {shown_before} -> {shown_after}",)
+    text_before = format_with_unit(name, before) if before else NOT_SET_TEXT
+    text_after = format_with_unit(name, after) if after else NOT_SET_TEXT
+    return (f"{plain(name, 64)}: {text_before} -> {text_after}",)
 
 
-def _attribute_values(steps: Steps, which: str) -> dict[str, str]:
+def _select_attribute_values(steps: Steps, before_or_after: str) -> dict[str, str]:
     """Return the values `before` or `after` of the steps that set attributes of the queue."""
-    return {step["attribute"]: step[which] for step in steps if _sets_attribute(step)}
+    return {step["attribute"]: step[before_or_after] for step in steps if _sets_attribute(step)}
 
 
-def _created_queues(steps: Steps) -> tuple[str, ...]:
+def _list_created_queues(steps: Steps) -> tuple[str, ...]:
     """Return the ARNs of the queues that the steps create."""
     return tuple(step["after"] for step in steps if _creates_queue(step))
 
@@ -123,7 +134,7 @@ def _creates_queue(step: Mapping[str, str]) -> bool:
     return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
 
 
-def _redrive_destinations(steps: Steps) -> tuple[str, ...]:
+def _list_redrive_destinations(steps: Steps) -> tuple[str, ...]:
     """Return the ARNs of the queues to which the steps send DLQ messages back."""
     return tuple(
         step["after"]
@@ -137,7 +148,7 @@ def _sets_attribute(step: Mapping[str, str]) -> bool:
     return has_value_in_queue(step["attribute"]) and not _creates_queue(step)
 
 
-def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
+def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines with the commands that undo a case's change; none if nothing can be undone.
 
     An attribute that someone else has set since is not undone, and a line says so.
@@ -146,55 +157,63 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         case: The case.
         attributes: The queue's attributes as they are now. Empty if they could not be read.
     """
-    is_made = case.came_from in _TRIED
+    is_made = case.came_from in _WRITTEN_STATES
     if not case.steps or not (is_made or case.state is State.PROPOSED):
         return ()
     if is_made and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)
-    overruled: list[str] = []
-    for name, ours in _attribute_values(case.steps, "after").items():
-        if is_made and differences({name: ours}, {name: attributes.get(name, "")}):
-            overruled.append(name)
+    overruled_names = _find_overruled_attributes(case, attributes) if is_made else []
     overruled_lines = [
-        f"{plain(name, 64)} holds another value now: not undone" for name in overruled
+        f"{plain(name, 64)} holds another value now: not undone" for name in overruled_names
     ]
-    lines = list(first_of(overruled_lines, _MOST_STEPS))
+    lines = list(limit_lines(overruled_lines, _MOST_STEPS))
     rollback = mendq_command("rollback", case)
-    undone = {
+    restored_values = {
         name: text
-        for name, text in _attribute_values(case.steps, "before").items()
-        if name not in overruled
+        for name, text in _select_attribute_values(case.steps, "before").items()
+        if name not in overruled_names
     }
-    if undone:
-        if not is_made:
-            lines.append("once the change is made:")
-        by_hand = command_line(set_command(case.queue_arn, undone))
-        lines.extend([rollback, "or by hand:", by_hand])
-    if RETENTION in undone:
-        lines.append(DELETES)
-    for created_arn in _created_queues(case.steps):
+    if restored_values and not is_made:
+        lines.append("once the change is made:")
+    if restored_values:
+        manual_command = command_line(set_command(case.queue_arn, restored_values))
+        lines.extend([rollback, "or by hand:", manual_command])
+    if RETENTION_ATTRIBUTE in restored_values:
+        lines.append(DELETION_WARNING)
+    for created_arn in _list_created_queues(case.steps):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
         lines.append(command_line(delete_queue_command(created_arn)))
-    for _ in _redrive_destinations(case.steps):
+    for _ in _list_redrive_destinations(case.steps):
         lines.extend(["messages that went back stay there; what stops the others:", rollback])
     return tuple(lines)
 
 
-def template(case: Case, facts: Facts) -> tuple[Section, ...]:
+def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> list[str]:
+    """Return the names of attributes that no longer have the value that the case wrote."""
+    return [
+        name
+        for name, our_value in _select_attribute_values(case.steps, "after").items()
+        if describe_differences({name: our_value}, {name: attributes.get(name, "")})
+    ]
+
+
+def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     """Return a section with template lines of both values, if a case is about an overridden value.
 
     Otherwise return no section. The two values are Mendq's and the one that someone else has set.
     """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
-    deployer = find_cloudformation_resource(facts.tags)
-    stack = deployer.get("stack")
-    resource = deployer.get("resource")
-    owner = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
+    stack_and_resource = find_cloudformation_resource(facts.tags)
+    stack = stack_and_resource.get("stack")
+    resource = stack_and_resource.get("resource")
+    owner_text = (
+        f"CloudFormation stack {format_value(stack, 128)}" if stack else "no CloudFormation stack"
+    )
     if resource:
-        owner = f"{owner}, {value(resource, 255)}"
+        owner_text = f"{owner_text}, {format_value(resource, 255)}"
     lines = [
-        f"owner by its tags: {owner}",
+        f"owner by its tags: {owner_text}",
         "put the value you want there: `terraform apply` brings back its own; CloudFormation does",
         "when that property changes in its template, or by a drift-aware change set",
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
@@ -202,21 +221,21 @@ def template(case: Case, facts: Facts) -> tuple[Section, ...]:
     attribute_steps = [step for step in case.steps if _sets_attribute(step)]
     for step in attribute_steps[:_MOST_STEPS]:
         name = step["attribute"]
-        theirs = facts.attributes.get(name, "") if facts.attributes else step["before"]
+        their_value = facts.attributes.get(name, "") if facts.attributes else step["before"]
         lines += template_lines("Mendq's", name, step["after"])
-        lines += template_lines("theirs", name, theirs)
+        lines += template_lines("theirs", name, their_value)
     return (Section("TEMPLATE", tuple(lines)),)
 
 
 # The most characters of a value in a template line, and of a value that is parsed for it.
-_MOST_VALUE = 400
-_MOST_READ = 1_000
+_MOST_LITERAL_CHARACTERS = 400
+_MOST_PARSED_CHARACTERS = 1_000
 
 # CloudFormation's property has the attribute's name. Terraform's argument has the same name in
 # snake case, except for these.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 # https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
-_TERRAFORM: dict[str, str] = {
+_TERRAFORM_NAME_BY_ATTRIBUTE: dict[str, str] = {
     "QueueName": "name",
     "PolicyDocument": "policy",
     "Queues": "queue_url",
@@ -225,34 +244,41 @@ _TERRAFORM: dict[str, str] = {
     "MaximumMessageSize": "max_message_size",
     "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
 }
-_NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
+NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
-def terraform_name(attribute: str) -> str:
+def terraform_argument(attribute: str) -> str:
     """Return the name of the argument of Terraform's `aws_sqs_queue` for a queue attribute."""
-    return _TERRAFORM.get(attribute) or _NEXT_WORD.sub("_", plain(attribute, 64)).lower()
-
-
-def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
-    """Return the line for CloudFormation and the line for Terraform that set an attribute.
-
-    Each line begins with `whose`, such as `Mendq's`, to say who wants the value. If the value is
-    empty or too long, the line says so instead of the value.
-    """
-    literal = _write_literal(text)
-    if not literal:
-        literal = "(too long for a page)" if text else f"({NOT_SET}: leave it out)"
-    escaped = literal.replace("${", "$${").replace("%{", "%%{")
-    encoded = f"jsonencode({escaped})" if escaped.startswith("{") else escaped
     return (
-        f"{whose}, CloudFormation: {_property(attribute)}: {literal}",
-        f"{whose}, Terraform: {terraform_name(attribute)} = {encoded}",
+        _TERRAFORM_NAME_BY_ATTRIBUTE.get(attribute)
+        or _WORD_BOUNDARY.sub("_", plain(attribute, 64)).lower()
     )
 
 
-def _property(attribute: str) -> str:
+def template_lines(owner_prefix: str, attribute: str, text: str) -> tuple[str, str]:
+    """Return the line for CloudFormation and the line for Terraform that set an attribute.
+
+    Each line begins with `owner_prefix`, such as `Mendq's`, to say who wants the value. If the
+    value is empty or too long, the line says so instead of the value.
+    """
+    literal = _write_literal(text)
+    if not literal:
+        literal = "(too long for a page)" if text else f"({NOT_SET_TEXT}: leave it out)"
+    terraform_literal = literal.replace("${", "$${").replace("%{", "%%{")
+    terraform_value = (
+        f"jsonencode({terraform_literal})"
+        if terraform_literal.startswith("{")
+        else terraform_literal
+    )
+    return (
+        f"{owner_prefix}, CloudFormation: {_cloudformation_property(attribute)}: {literal}",
+        f"{owner_prefix}, Terraform: {terraform_argument(attribute)} = {terraform_value}",
+    )
+
+
+def _cloudformation_property(attribute: str) -> str:
     """Return CloudFormation's name for a queue attribute."""
     # In CloudFormation, a queue's policy is a resource of its own.
     if attribute == "Policy":
@@ -265,9 +291,9 @@ def _write_literal(text: str) -> str:
 
     Return an empty text if the value is empty or too long.
     """
-    if NUMBER.fullmatch(text) or text in ("true", "false"):
+    if NUMBER_PATTERN.fullmatch(text) or text in ("true", "false"):
         return text
-    if not 0 < len(text) <= _MOST_READ:
+    if not 0 < len(text) <= _MOST_PARSED_CHARACTERS:
         return ""
     literal = exact_json(parse_json_object(text) or text)
-    return literal if len(literal) <= _MOST_VALUE else ""
+    return literal if len(literal) <= _MOST_LITERAL_CHARACTERS else ""

@@ -22,67 +22,68 @@ def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
     return f"aws {operation} --region {parts_of(queue_arn).region} {options}".rstrip()
 
 
-def _sqs(operation: str, queue_arn: str, queue_url: str = "") -> str:
+def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
     """Return an `aws sqs` command about one queue. By default its URL follows from the ARN."""
     url = quote(queue_url or public_url(queue_arn))
     return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {url}")
 
 
-def get_attributes(queue_arn: str, *names: str) -> str:
+def get_attributes_command(queue_arn: str, *names: str) -> str:
     """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
     attribute_names = " ".join(names or ("All",))
-    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {attribute_names}"
+    return f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names {attribute_names}"
 
 
-def consumers_of(queue_arn: str) -> str:
+def list_consumers_command(queue_arn: str) -> str:
     """Return the `aws` command that lists the Lambda functions that consume a queue."""
     options = f"--event-source-arn {quote(queue_arn)}"
     return aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
-def mendq_on(command: str, queue_arn: str) -> str:
+def mendq_queue_command(command: str, queue_arn: str) -> str:
     """Return a `mendq` command in the queue's region. The queue's name replaces `{queue}` in it."""
     queue = parts_of(queue_arn)
     return f"mendq {command.format(queue=queue.name)} --region {queue.region}"
 
 
 # The command that shows which DLQ messages would go back to a source queue.
-redrive_preview = partial(mendq_on, "redrive {queue} --all --dry-run")
+redrive_preview_command = partial(mendq_queue_command, "redrive {queue} --all --dry-run")
 # The command that shows the messages of a DLQ, or of a source's DLQ.
-messages_of = partial(mendq_on, "dlq {queue}")
+dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
 # The command that sends back all DLQ messages of a FIFO queue, except the first of each group.
-leaving_first = partial(mendq_on, "redrive {queue} --all --leave-first")
+leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
 
 
 def tag_command(tag: str, queue_arn: str) -> str:
     """Return the `aws` command that tags a queue. `tag` is Mendq's own text and is not quoted."""
-    return f"{_sqs('tag-queue', queue_arn)} --tags {tag}"
+    return f"{_sqs_command('tag-queue', queue_arn)} --tags {tag}"
 
 
 def metric_command(
-    queue_arn: str, metric: str, statistic: str, measured: Measurement | None
+    queue_arn: str, metric: str, statistic: str, measurement: Measurement | None
 ) -> str:
     """Return the `aws` command that shows a queue's metric in the time of a measurement.
 
-    Return an empty text if `measured` is None. `metric` and `statistic` are Mendq's own texts, so
-    they are not quoted.
+    Return an empty text if `measurement` is None. `metric` and `statistic` are Mendq's own texts,
+    so they are not quoted.
     """
-    if measured is None:
+    if measurement is None:
         return ""
     queue = parts_of(queue_arn)
     return (
         f"aws cloudwatch get-metric-statistics --region {queue.region} --namespace AWS/SQS "
         f"--metric-name {metric} --dimensions Name=QueueName,Value={queue.name} "
         f"--statistics {statistic} --period 300 "
-        f"--start-time {_moment(measured.since)} --end-time {_moment(measured.until)}"
+        f"--start-time {_format_cli_time(measurement.since)} --end-time "
+        f"{_format_cli_time(measurement.until)}"
     )
 
 
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+def _format_cli_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
@@ -98,12 +99,15 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
         values: The new value of each attribute.
         queue_url: The queue's URL, if it is not the one that AWS gives to this ARN.
     """
-    texts = [*values.keys(), *values.values()]
-    if all(_WORD.fullmatch(text) for text in texts):
-        attributes = ",".join(f"{name}={text}" for name, text in values.items())
+    names_and_values = [*values.keys(), *values.values()]
+    if all(_PLAIN_WORD.fullmatch(attribute_value) for attribute_value in names_and_values):
+        attributes = ",".join(
+            f"{name}={attribute_value}" for name, attribute_value in values.items()
+        )
     else:
         attributes = exact_json(dict(values))
-    return f"{_sqs('set-queue-attributes', queue_arn, queue_url)} --attributes {quote(attributes)}"
+    command = _sqs_command("set-queue-attributes", queue_arn, queue_url)
+    return f"{command} --attributes {quote(attributes)}"
 
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
@@ -115,7 +119,7 @@ def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
 
 def delete_queue_command(queue_arn: str) -> str:
     """Return the `aws` command that deletes a queue with all its messages."""
-    return _sqs("delete-queue", queue_arn)
+    return _sqs_command("delete-queue", queue_arn)
 
 
 def mendq_command(verb: str, case: Case) -> str:
@@ -124,56 +128,58 @@ def mendq_command(verb: str, case: Case) -> str:
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
 
 
-def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
+def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 
-    With `named`, it lists only the quotas whose names contain that text. Both texts are Mendq's
+    With `name_part`, it lists only the quotas whose names contain that text. Both texts are Mendq's
     own, so they are not quoted.
     """
-    selection = f"[?contains(QuotaName, '{named}')]" if named else "[]"
+    selection = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
     query = f"Quotas{selection}.[QuotaName, QuotaCode, Value, Adjustable]"
     options = f'--service-code {service_code} --query "{query}" --output table'
     return aws_command("service-quotas list-service-quotas", queue_arn, options)
 
 
-def quota(queue_arn: str, named: str, default: str, service: str, code: str = "") -> Section:
+def describe_quota(
+    queue_arn: str, quota_name: str, default_text: str, service_code: str, quota_code: str = ""
+) -> Section:
     """Return a section about a quota that was hit: its default, and commands to read and raise it.
 
     Mendq may not read the account's own value, so a command shows it.
 
     Args:
         queue_arn: The queue.
-        named: The quota's name.
-        default: The default value by AWS's documentation.
-        service: The service's code in Service Quotas.
-        code: The quota's code. Without it, the command lists all quotas of the service.
+        quota_name: The quota's name.
+        default_text: The default value by AWS's documentation.
+        service_code: The service's code in Service Quotas.
+        quota_code: The quota's code. Without it, the command lists all quotas of the service.
     """
-    options = f"--service-code {service} --quota-code {code or 'QUOTA_CODE'}"
-    read = aws_command("service-quotas get-service-quota", queue_arn, options)
-    ask = "service-quotas request-service-quota-increase"
+    options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
+    read_command = aws_command("service-quotas get-service-quota", queue_arn, options)
+    increase_operation = "service-quotas request-service-quota-increase"
     lines = (
-        f"{named}: {default} by AWS's documentation; this account's own value is in:",
-        read if code else quotas_command(service, queue_arn),
+        f"{quota_name}: {default_text} by AWS's documentation; this account's own value is in:",
+        read_command if quota_code else quotas_command(service_code, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
-        aws_command(ask, queue_arn, f"{options} --desired-value VALUE"),
+        aws_command(increase_operation, queue_arn, f"{options} --desired-value VALUE"),
     )
-    return Section("QUOTA", lines, cut=False)
+    return Section("QUOTA", lines, can_be_cut=False)
 
 
 # Each alarm of Mendq has a name that begins with this. Other alarms of the account may not publish
 # to Mendq's topics.
 ALARM_PREFIX = "mendq-"
 # The beginnings of the lines in an alarm's description.
-FIRES = "Fires: "
-FIRST = "First, in account "
-RUNBOOK = "Runbook: "
+FIRES_PREFIX = "Fires: "
+FIRST_COMMAND_PREFIX = "First, in account "
+RUNBOOK_PREFIX = "Runbook: "
 # The first command for most alarms: it shows most causes.
-DOCTOR = "mendq doctor"
+DOCTOR_COMMAND = "mendq doctor"
 
-_WORDS = re.compile(
-    rf"^{FIRES}(?P<when>.{{1,500}})\.\n"
-    rf"{FIRST}\S{{1,40}}: (?P<command>.{{1,200}})\n"
-    rf"{RUNBOOK}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md|https://[!-~]{{1,300}})$",
+_ALARM_DESCRIPTION = re.compile(
+    rf"^{FIRES_PREFIX}(?P<when>.{{1,500}})\.\n"
+    rf"{FIRST_COMMAND_PREFIX}\S{{1,40}}: (?P<command>.{{1,200}})\n"
+    rf"{RUNBOOK_PREFIX}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md|https://[!-~]{{1,300}})$",
     re.MULTILINE,
 )
 
@@ -188,7 +194,13 @@ def format_alarm_description(impact: str, when: str, account: str, command: str,
         command: The command to type first.
         page: The path or the address of the runbook.
     """
-    return f"{impact}\n{FIRES}{when}.\n{FIRST}{account}: {command}\n{RUNBOOK}{page}"
+    lines = (
+        impact,
+        f"{FIRES_PREFIX}{when}.",
+        f"{FIRST_COMMAND_PREFIX}{account}: {command}",
+        f"{RUNBOOK_PREFIX}{page}",
+    )
+    return "\n".join(lines)
 
 
 def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
@@ -196,7 +208,7 @@ def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
 
     Return None if `format_alarm_description` did not write the description.
     """
-    match = _WORDS.search(description)
+    match = _ALARM_DESCRIPTION.search(description)
     if match is None:
         return None
     return match["when"], match["command"], match["page"]

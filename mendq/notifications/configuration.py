@@ -16,19 +16,21 @@ from typing import Any
 
 from mendq.model.policy import digest_of
 from mendq.model.queue import parse_json_object
-from mendq.notifications.text import compact_json, plain, value
+from mendq.notifications.text import compact_json, format_value, plain
 
 # Names that are no configuration: counters, times, the queue's own ARN, and Mendq's own name for a
 # DLQ that it made.
-_NOT_CONFIGURED = re.compile(r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL)
+_UNCONFIGURABLE_NAME = re.compile(
+    r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL
+)
 # Attributes whose values are JSON documents.
-_DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
+_JSON_ATTRIBUTES = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
 # The largest numbers of characters of a value, a digest, a name and a path in a line.
-_MOST_STATEMENT = 500
-_DIGEST = 12
-_MOST_NAME = 64
-_MOST_PATH = 200
-NOT_SET = "not set"
+_MOST_STATEMENT_CHARACTERS = 500
+_DIGEST_CHARACTERS = 12
+_MOST_NAME_CHARACTERS = 64
+_MOST_PATH_CHARACTERS = 200
+NOT_SET_TEXT = "not set"
 
 
 @dataclass(frozen=True)
@@ -51,32 +53,38 @@ def select_configuration(attributes: Mapping[str, str]) -> dict[str, str]:
     return {
         name: text
         for name, text in sorted(attributes.items())
-        if text and not _NOT_CONFIGURED.fullmatch(name)
+        if text and not _UNCONFIGURABLE_NAME.fullmatch(name)
     }
 
 
-def differences(known: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return one line for each difference, with the value of `known` first.
+def describe_differences(
+    attributes_before: Mapping[str, str], attributes_after: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return one line for each difference, with the value of `attributes_before` first.
 
     Return no lines if the two configurations mean the same.
     """
-    before = select_configuration(known)
-    after = select_configuration(now)
+    configuration_before = select_configuration(attributes_before)
+    configuration_after = select_configuration(attributes_after)
     lines: list[str] = []
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            lines.extend(_compare_attribute(name, before.get(name), after.get(name)))
+    for name in sorted(configuration_before.keys() | configuration_after.keys()):
+        if configuration_before.get(name) != configuration_after.get(name):
+            lines.extend(
+                _compare_attribute(
+                    name, configuration_before.get(name), configuration_after.get(name)
+                )
+            )
     return tuple(lines)
 
 
-def as_json(name: str, text: str, most: int) -> str | None:
-    """Return a policy as compact JSON, cut at `most` characters.
+def format_policy(name: str, text: str, most_characters: int) -> str | None:
+    """Return a policy as compact JSON, cut at `most_characters`.
 
     Return None if the attribute `name` is no policy, or if the text is no JSON object.
     """
-    document = parse_json_object(text) if name in _DOCUMENTS else None
+    document = parse_json_object(text) if name in _JSON_ATTRIBUTES else None
     try:
-        return compact_json(document, most) if document else None
+        return compact_json(document, most_characters) if document else None
     except RecursionError:
         return None
 
@@ -87,20 +95,20 @@ def summarize_value(name: str, text: str) -> str:
     For a policy, return only its length and a digest, because its content is too long and someone
     else wrote it.
     """
-    if name not in _DOCUMENTS or not text:
+    if name not in _JSON_ATTRIBUTES or not text:
         return text or "nothing"
     statements = _to_list((parse_json_object(text) or {}).get("Statement") or [])
-    how_long = f" of {len(statements)} statement(s)" if statements else ""
-    return f"a policy{how_long} (sha256 {digest_of(text)[:_DIGEST]})"
+    count_text = f" of {len(statements)} statement(s)" if statements else ""
+    return f"a policy{count_text} (sha256 {digest_of(text)[:_DIGEST_CHARACTERS]})"
 
 
-def _compare_attribute(name: str, was: str | None, now: str | None) -> list[str]:
+def _compare_attribute(name: str, before: str | None, after: str | None) -> list[str]:
     """Return the lines about one attribute. A document with too many levels is compared as text."""
-    title = plain(name, _MOST_NAME)
+    title = plain(name, _MOST_NAME_CHARACTERS)
     try:
-        return list(_compare_members(title, _parse_value(name, was), _parse_value(name, now)))
+        return list(_compare_members(title, _parse_value(name, before), _parse_value(name, after)))
     except RecursionError:
-        return [f"{title}: {_show(was)} -> {_show(now)}"]
+        return [f"{title}: {_format_document(before)} -> {_format_document(after)}"]
 
 
 def _parse_value(name: str, text: str | None) -> Any:
@@ -112,7 +120,7 @@ def _parse_value(name: str, text: str | None) -> Any:
     if name == "Policy":
         policy = parse_json_object(text)
         return text if policy is None else _name_statements(policy)
-    if name in _DOCUMENTS and text:
+    if name in _JSON_ATTRIBUTES and text:
         return parse_json_object(text) or text
     return text
 
@@ -125,7 +133,11 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
     statements_by_name: dict[str, list[Any]] = defaultdict(list)
     for statement in _to_list(policy.get("Statement") or []):
         sid = statement.get("Sid") if isinstance(statement, dict) else None
-        name = f"statement {value(sid, _MOST_NAME)}" if sid else "statement without Sid"
+        name = (
+            f"statement {format_value(sid, _MOST_NAME_CHARACTERS)}"
+            if sid
+            else "statement without Sid"
+        )
         statements_by_name[name].append(statement)
     members = {key: member for key, member in policy.items() if key != "Statement"}
     for name, statements in statements_by_name.items():
@@ -133,29 +145,31 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
     return members
 
 
-def _compare_members(path: str, was: Any, now: Any) -> Iterator[str]:
+def _compare_members(path: str, before: Any, after: Any) -> Iterator[str]:
     """Yield one line for each member that differs. `path` names the member that is compared."""
-    if _canonical(was) == _canonical(now):
+    if _make_canonical_text(before) == _make_canonical_text(after):
         return
-    if isinstance(was, dict) and isinstance(now, dict):
-        for key in sorted(was.keys() | now.keys()):
-            inner_path = f"{path} {plain(key, _MOST_NAME)}"[:_MOST_PATH]
-            yield from _compare_members(inner_path, was.get(key), now.get(key))
-    elif was and now and (isinstance(was, list) or isinstance(now, list)):
-        yield from _compare_lists(path, _to_list(was), _to_list(now))
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            inner_path = f"{path} {plain(key, _MOST_NAME_CHARACTERS)}"[:_MOST_PATH_CHARACTERS]
+            yield from _compare_members(inner_path, before.get(key), after.get(key))
+    elif before and after and (isinstance(before, list) or isinstance(after, list)):
+        yield from _compare_lists(path, _to_list(before), _to_list(after))
     else:
-        yield f"{path}: {_show(was)} -> {_show(now)}"
+        yield f"{path}: {_format_document(before)} -> {_format_document(after)}"
 
 
-def _compare_lists(path: str, was: Sequence[Any], now: Sequence[Any]) -> Iterator[str]:
+def _compare_lists(path: str, before: Sequence[Any], after: Sequence[Any]) -> Iterator[str]:
     """Yield one line for each value that only one of the two lists has. Their order is ignored."""
-    shown = {_canonical(member): _show(member) for member in (*was, *now)}
-    had = Counter(_canonical(member) for member in was)
-    has = Counter(_canonical(member) for member in now)
-    for canonical in (had - has).elements():
-        yield f"{path}: {shown[canonical]} is gone"
-    for canonical in (has - had).elements():
-        yield f"{path}: {shown[canonical]} is new"
+    text_by_canonical = {
+        _make_canonical_text(member): _format_document(member) for member in (*before, *after)
+    }
+    counts_before = Counter(_make_canonical_text(member) for member in before)
+    counts_after = Counter(_make_canonical_text(member) for member in after)
+    for canonical_text in (counts_before - counts_after).elements():
+        yield f"{path}: {text_by_canonical[canonical_text]} is gone"
+    for canonical_text in (counts_after - counts_before).elements():
+        yield f"{path}: {text_by_canonical[canonical_text]} is new"
 
 
 def _to_list(document: Any) -> list[Any]:
@@ -163,14 +177,18 @@ def _to_list(document: Any) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
-def _show(document: Any) -> str:
+def _format_document(document: Any) -> str:
     """Return a value as safe text for a line."""
     if document is None:
-        return NOT_SET
-    return value(document) if isinstance(document, str) else compact_json(document, _MOST_STATEMENT)
+        return NOT_SET_TEXT
+    return (
+        format_value(document)
+        if isinstance(document, str)
+        else compact_json(document, _MOST_STATEMENT_CHARACTERS)
+    )
 
 
-def _canonical(document: Any) -> str:
+def _make_canonical_text(document: Any) -> str:
     """Return a text that is the same for all documents that mean the same to SQS."""
     return json.dumps(_normalize(document), sort_keys=True)
 
@@ -183,7 +201,7 @@ def _normalize(document: Any) -> Any:
     if isinstance(document, list):
         if len(document) == 1:
             return _normalize(document[0])
-        return sorted(_canonical(member) for member in document)
+        return sorted(_make_canonical_text(member) for member in document)
     if isinstance(document, bool):
         return str(document).lower()
     return str(document) if isinstance(document, int) else document

@@ -19,9 +19,13 @@ from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.model.timeline import TimelinePoint
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
-from mendq.notifications.change_lines import change, template, undo
+from mendq.notifications.change_lines import (
+    describe_change,
+    describe_template_values,
+    describe_undo,
+)
 from mendq.notifications.configuration import Baseline
-from mendq.notifications.next_steps import next_lines, with_code
+from mendq.notifications.next_steps import describe_reason, next_lines
 from mendq.notifications.queue_lines import (
     baseline_lines,
     changed_last_lines,
@@ -30,35 +34,39 @@ from mendq.notifications.queue_lines import (
     facts_lines,
     timeline_lines,
 )
-from mendq.notifications.sent import MOST_BYTES, MOST_SUBJECT, NotificationText
+from mendq.notifications.sent import (
+    MOST_NOTIFICATION_BYTES,
+    MOST_SUBJECT_CHARACTERS,
+    NotificationText,
+)
 from mendq.notifications.text import (
     Section,
-    body,
     command_line,
-    first_of,
     format_count,
-    moment,
+    format_utc_time,
+    format_value,
+    limit_lines,
+    make_body,
     plain,
-    value,
 )
 
 # The most characters of the first line, which a locked phone shows.
-MOST_FIRST_LINE = 122
+MOST_FIRST_LINE_CHARACTERS = 122
 # The most characters of a symptom's name; no symptom of the catalogue is longer.
-_MOST_SYMPTOM = 28
+_MOST_SYMPTOM_CHARACTERS = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 # The most lines of advice after the change.
-_MOST_NAMED = 5
+_MOST_LATER_ADVICE_LINES = 5
 # A notification about callers (a flood, held back notifications) names at most this many.
 MOST_CALLERS = 50
 # The most lines of advice before the change.
-_MOST_FIRST = 4
+_MOST_FIRST_ADVICE_LINES = 4
 # The most characters of the reason. The longest reasons are those of a DLQ for a FIFO queue, with
 # what a person must know at their end.
-_MOST_WHY = 2_000
+_MOST_REASON_CHARACTERS = 2_000
 
 # The request to the reader by state: in full, and a short one if the queue's name is long.
-_ASKS: dict[State, tuple[str, str]] = {
+_REQUESTS_BY_STATE: dict[State, tuple[str, str]] = {
     State.PROPOSED: ("Mendq proposes a change: approve it or decline it.", "Approve?"),
     State.APPROVED: ("It was approved and is held up: please look at it.", "Look at it"),
     State.INEFFECTIVE: ("Mendq's next step is held up: please look at it.", "Look at it"),
@@ -69,85 +77,91 @@ _ASKS: dict[State, tuple[str, str]] = {
 }
 
 # The states of a case that people may be notified about.
-NOTIFIED = frozenset(_ASKS)
+NOTIFIED_STATES = frozenset(_REQUESTS_BY_STATE)
 
 
 class CaseDetails(Struct, frozen=True):
     """Content of a case's notification, besides the case itself.
 
-    `next_command`, `first` and `beyond` are shown unchanged: the code that makes them quotes the
-    texts of other parties.
+    `refusal_command`, `first_advice` and `later_advice` are shown unchanged: the code that makes
+    them quotes the texts of other parties.
 
     Args:
         sentence: The symptom's sentence.
         facts: The queue's facts now. They have no attributes if the queue was deleted.
         last_change: The last change that CloudTrail has, None if it has none; or a text that says
             why CloudTrail could not be asked.
-        next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
-            one by the case's code or state.
+        refusal_command: The command that the refusal itself names. If it is empty,
+            `choose_next_step` chooses one by the case's code or state.
         baselines: Configurations with which a scan found the queue healthy, newest first.
-        first: Lines about things to do before the change.
-        beyond: Lines about things to do after the change.
-        shown: Names of attributes to show even if they are not set.
-        beside: Further sections, which the symptom adds.
+        first_advice: Lines about things to do before the change.
+        later_advice: Lines about things to do after the change.
+        always_shown_attributes: Names of attributes to show even if they are not set.
+        symptom_sections: Further sections, which the symptom adds.
         aws_health: Lines about open events of AWS Health. They come first.
-        so_far: The case's timeline.
-        spans: Names with seconds: the time that consumers need, and the time that they have.
+        timeline: The case's timeline.
+        named_spans: Names with seconds: the time that consumers need, and the time that they have.
     """
 
     sentence: str
     facts: Facts
     last_change: QueueChange | str | None
-    next_command: str
+    refusal_command: str
     baselines: tuple[Baseline, ...] = ()
-    first: Iterable[str] = ()
-    beyond: Iterable[str] = ()
-    shown: Iterable[str] = ()
-    beside: Iterable[Section] = ()
+    first_advice: Iterable[str] = ()
+    later_advice: Iterable[str] = ()
+    always_shown_attributes: Iterable[str] = ()
+    symptom_sections: Iterable[Section] = ()
     aws_health: Iterable[str] = ()
-    so_far: Sequence[TimelinePoint] = ()
-    spans: Sequence[tuple[str, float]] = ()
+    timeline: Sequence[TimelinePoint] = ()
+    named_spans: Sequence[tuple[str, float]] = ()
 
 
 def describe_case(case: Case, details: CaseDetails) -> NotificationText:
     """Return the notification about a case.
 
     Raises:
-        ValueError: The case's state is not in NOTIFIED.
+        ValueError: The case's state is not in NOTIFIED_STATES.
     """
-    if case.state not in NOTIFIED:
+    if case.state not in NOTIFIED_STATES:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
     facts = details.facts
     attributes = facts.attributes
-    first = first_of((_clean_advice(line) for line in details.first), _MOST_FIRST)
-    beyond = first_of((_clean_advice(line) for line in details.beyond), _MOST_NAMED)
-    spans = tuple("  ".join(line) for line in draw_bars(details.spans))
+    first_advice = limit_lines(
+        (_clean_advice(line) for line in details.first_advice), _MOST_FIRST_ADVICE_LINES
+    )
+    later_advice = limit_lines(
+        (_clean_advice(line) for line in details.later_advice), _MOST_LATER_ADVICE_LINES
+    )
+    span_lines = tuple("  ".join(line) for line in draw_bars(details.named_spans))
     sections = (
-        Section("FIRST", first, cut=False),
-        Section("CHANGE", change(case, attributes), cut=False),
-        Section("NEXT", next_lines(case, details.next_command), cut=False),
-        Section("UNDO", undo(case, attributes), cut=False),
+        Section("FIRST", first_advice, can_be_cut=False),
+        Section("CHANGE", describe_change(case, attributes), can_be_cut=False),
+        Section("NEXT", next_lines(case, details.refusal_command), can_be_cut=False),
+        Section("UNDO", describe_undo(case, attributes), can_be_cut=False),
         Section("SINCE IT WORKED", tuple(baseline_lines(details.baselines, facts, case.at))),
         Section("CHANGED LAST BY", changed_last_lines(details.last_change)),
         Section("EVIDENCE", evidence_lines(case.evidence, facts.event_names)),
-        Section("CASE SO FAR (UTC)", _draw_timeline(details.so_far)),
-        Section("CONSUMERS NEED, AND HAVE", spans),
-        Section("QUEUE NOW", facts_lines(case.steps, facts, tuple(details.shown))),
-        *details.beside,
-        *template(case, facts),
-        Section("BEYOND THAT", beyond),
+        Section("CASE SO FAR (UTC)", _draw_timeline(details.timeline)),
+        Section("CONSUMERS NEED, AND HAVE", span_lines),
+        Section(
+            "QUEUE NOW", facts_lines(case.steps, facts, tuple(details.always_shown_attributes))
+        ),
+        *details.symptom_sections,
+        *describe_template_values(case, facts),
+        Section("BEYOND THAT", later_advice),
     )
     queue = parts_of(case.queue_arn)
-    where = place(queue.account, queue.region)
-    words = symptom_words(case.symptom)
-    opening = (
-        first_line(f"{queue.name}: {words}.", *_ASKS[case.state]),
+    place_text = format_place(queue.account, queue.region)
+    symptom_text = symptom_name_in_words(case.symptom)
+    opening_lines = (
+        make_first_line(f"{queue.name}: {symptom_text}.", *_REQUESTS_BY_STATE[case.state]),
         *details.aws_health,
         f"What: {plain(details.sentence, 300)}",
-        f"Why: {plain(with_code(case), _MOST_WHY)}",
+        f"Why: {plain(describe_reason(case), _MOST_REASON_CHARACTERS)}",
     )
-    subject = subject_of(f"Mendq {case.state}: {words} on", queue.name, where)
-    return _join_text(subject, opening, *sections)
+    subject = make_subject(f"Mendq {case.state}: {symptom_text} on", queue.name, place_text)
+    return _make_notification_text(subject, opening_lines, *sections)
 
 
 def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
@@ -157,42 +171,51 @@ def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
     return tuple("  ".join(line) for line in timeline_lines(points))
 
 
-def _join_text(subject: str, opening: Sequence[str], *sections: Section) -> NotificationText:
+def _make_notification_text(
+    subject: str, opening_lines: Sequence[str], *sections: Section
+) -> NotificationText:
     """Return the notification, without the sections that have no lines."""
-    filled = [section for section in sections if section.lines]
-    return NotificationText(subject, body(opening, filled, MOST_BYTES))
+    filled_sections = [section for section in sections if section.lines]
+    return NotificationText(
+        subject, make_body(opening_lines, filled_sections, MOST_NOTIFICATION_BYTES)
+    )
 
 
-def symptom_words(symptom: str) -> str:
+def symptom_name_in_words(symptom: str) -> str:
     """Return a symptom's name in words, such as `DLQ missing` for `dlq_missing`."""
     words = (word.upper() if word in _ACRONYMS else word for word in symptom.split("_"))
-    return plain(" ".join(words), _MOST_SYMPTOM)
+    return plain(" ".join(words), _MOST_SYMPTOM_CHARACTERS)
 
 
-def first_line(what: str, *asks: str) -> str:
-    """Return the first line, with the first of `asks` that fits into it, or the last of them.
+def make_first_line(fact: str, *requests: str) -> str:
+    """Return the first line, with the first of `requests` that fits into it, or the last of them.
 
     A locked phone shows only this line.
     """
-    fitting = [ask for ask in asks if len(what) + 1 + len(ask) <= MOST_FIRST_LINE]
-    ask = fitting[0] if fitting else asks[-1]
-    return f"{what} {ask}"[:MOST_FIRST_LINE]
+    fitting_requests = [
+        request
+        for request in requests
+        if len(fact) + 1 + len(request) <= MOST_FIRST_LINE_CHARACTERS
+    ]
+    request = fitting_requests[0] if fitting_requests else requests[-1]
+    return f"{fact} {request}"[:MOST_FIRST_LINE_CHARACTERS]
 
 
-def subject_of(what: str, where: str, within: str = "") -> str:
-    """Return a subject of at most MOST_SUBJECT characters: `WHAT WHERE in WITHIN`.
+def make_subject(beginning: str, name: str, place_text: str = "") -> str:
+    """Return a subject of at most MOST_SUBJECT_CHARACTERS.
 
-    `in WITHIN` is left out if `within` is empty. If `where` is too long, its middle is left out,
-    because long names differ at their ends.
+    The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `place_text` is empty. If `name` is
+    too long, its middle is left out, because long names differ at their ends.
     """
-    place_text = f" in {within}" if within else ""
-    room = MOST_SUBJECT - len(what) - 1 - len(place_text)
-    end = (room - 3) // 2
-    shown = where if len(where) <= room else f"{where[: room - 3 - end]}...{where[-end:]}"
-    return f"{what} {shown}{place_text}"
+    ending = f" in {place_text}" if place_text else ""
+    free_characters = MOST_SUBJECT_CHARACTERS - len(beginning) - 1 - len(ending)
+    end_characters = (free_characters - 3) // 2
+    if len(name) > free_characters:
+        name = f"{name[: free_characters - 3 - end_characters]}...{name[-end_characters:]}"
+    return f"{beginning} {name}{ending}"
 
 
-def place(account: str, region: str) -> str:
+def format_place(account: str, region: str) -> str:
     """Return an account and its region for a subject or a line."""
     return f"{plain(account, 12)} {plain(region, 32)}"
 
@@ -233,7 +256,7 @@ def describe_mass_symptom(
     queue_arns: Collection[str],
     managed_queues: int,
     now: datetime,
-    where: str,
+    place_text: str,
 ) -> NotificationText:
     """Return one notification about all queues that show a mass symptom.
 
@@ -242,75 +265,106 @@ def describe_mass_symptom(
         queue_arns: The queues, in the order in which they are named.
         managed_queues: The number of managed queues. 0 if they were not counted.
         now: The time of the notification.
-        where: The account and region, from `place`.
+        place_text: The account and region, from `format_place`.
     """
-    words = symptom_words(symptom.name)
-    count = f"{len(queue_arns)}"
+    symptom_text = symptom_name_in_words(symptom.name)
+    count_text = f"{len(queue_arns)}"
     if managed_queues:
-        count = f"{len(queue_arns)} of {managed_queues}"
+        count_text = f"{len(queue_arns)} of {managed_queues}"
     names = (plain(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
-    opening = (
-        first_line(f"{count} queues: {words}.", "One cause elsewhere is likely: please look."),
+    opening_lines = (
+        make_first_line(
+            f"{count_text} queues: {symptom_text}.", "One cause elsewhere is likely: please look."
+        ),
         *(plain(line, 600) for line in symptom.own_changes),
         *symptom.aws_health,
         f"What: {plain(symptom.sentence, 300)}",
         "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",
     )
-    steps = [plain(symptom.advice, 600)]
+    next_step_lines = [plain(symptom.advice, 600)]
     if symptom.next_command:
-        steps.append(command_line(symptom.next_command))
-    steps += [f"runbook: {plain(symptom.runbook)}", f"seen {moment(now)} in {where}"]
-    queues = Section("QUEUES", first_of(names, _MOST_QUEUES))
-    subject = subject_of(f"Mendq stopped: {words} on", f"{count} queues in {where}")
-    return _join_text(subject, opening, queues, Section("NEXT", tuple(steps), cut=False))
+        next_step_lines.append(command_line(symptom.next_command))
+    next_step_lines += [
+        f"runbook: {plain(symptom.runbook)}",
+        f"seen {format_utc_time(now)} in {place_text}",
+    ]
+    queues_section = Section("QUEUES", limit_lines(names, _MOST_QUEUES))
+    subject = make_subject(
+        f"Mendq stopped: {symptom_text} on", f"{count_text} queues in {place_text}"
+    )
+    return _make_notification_text(
+        subject,
+        opening_lines,
+        queues_section,
+        Section("NEXT", tuple(next_step_lines), can_be_cut=False),
+    )
 
 
 def describe_flood(
-    left_out: Iterable[tuple[str, int]], now: datetime, where: str
+    left_out_by_caller: Iterable[tuple[str, int]], now: datetime, place_text: str
 ) -> NotificationText:
     """Return the notification about failed calls that name more queues than Mendq looks at.
 
     Args:
-        left_out: Each caller with the number of unmanaged queue names that were left out.
+        left_out_by_caller: Each caller with the number of unmanaged queue names that were left out.
         now: The time of the notification.
-        where: The account and region, from `place`.
+        place_text: The account and region, from `format_place`.
     """
-    opening = (
-        first_line(f"Mendq in {where}:", "calls name ever other queues: please look who calls."),
+    opening_lines = (
+        make_first_line(
+            f"Mendq in {place_text}:", "calls name ever other queues: please look who calls."
+        ),
         "What: failed calls name more queues than Mendq looks at. It manages none of these.",
         "Why: managed queues come first, other names in turns, caller by caller; the rest is left.",
     )
-    callers = (f"{value(caller)}: {format_count(names, 'name')}" for caller, names in left_out)
-    steps = ("runbook: docs/runbooks/intake_late.md", f"seen {moment(now)} in {where}")
-    return _describe_callers("Mendq sees a flood of calls:", where, opening, callers, steps)
+    callers = (
+        f"{format_value(caller)}: {format_count(names, 'name')}"
+        for caller, names in left_out_by_caller
+    )
+    next_step_lines = (
+        "runbook: docs/runbooks/intake_late.md",
+        f"seen {format_utc_time(now)} in {place_text}",
+    )
+    return _describe_callers(
+        "Mendq sees a flood of calls:", place_text, opening_lines, callers, next_step_lines
+    )
 
 
 def describe_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
     """Return the notification that names the callers whose notifications are held back."""
-    where = place(account, region)
-    opening = (
-        first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
+    place_text = format_place(account, region)
+    opening_lines = (
+        make_first_line(
+            f"Mendq in {place_text}:", "more pages than people can read: see the open cases."
+        ),
         "What: in this hour pages waited, about calls of these callers or what a scan found.",
         f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
-    names = (value(caller) for caller in callers)
-    steps = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
-    return _describe_callers("Mendq holds pages back:", where, opening, names, steps)
+    caller_names = (format_value(caller) for caller in callers)
+    next_step_lines = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
+    return _describe_callers(
+        "Mendq holds pages back:", place_text, opening_lines, caller_names, next_step_lines
+    )
 
 
 def _describe_callers(
     subject: str,
-    where: str,
-    opening: Sequence[str],
+    place_text: str,
+    opening_lines: Sequence[str],
     callers: Iterable[str],
-    steps: tuple[str, ...],
+    next_step_lines: tuple[str, ...],
 ) -> NotificationText:
     """Return a notification with a section of callers and one of next steps."""
-    who = Section("WHO", first_of(callers, MOST_CALLERS))
-    return _join_text(subject_of(subject, where), opening, who, Section("NEXT", steps, cut=False))
+    callers_section = Section("WHO", limit_lines(callers, MOST_CALLERS))
+    return _make_notification_text(
+        make_subject(subject, place_text),
+        opening_lines,
+        callers_section,
+        Section("NEXT", next_step_lines, can_be_cut=False),
+    )
 
 
-RUNBOOK = "docs/runbooks/report_not_mailed.md"
+REFUSED_MAIL_RUNBOOK = "docs/runbooks/report_not_mailed.md"
 # The most refused addresses that a notification names.
 _MOST_ADDRESSES = 20
 
@@ -328,34 +382,42 @@ class Redelivery(Struct, frozen=True):
 
 
 # The reason why there is no report, for `mendq report` and `mendq doctor`.
-NOTHING_COUNTED = "the nightly job is off (nightly.enabled: false), so nobody counts incidents"
+NIGHTLY_JOB_OFF_REASON = (
+    "the nightly job is off (nightly.enabled: false), so nobody counts incidents"
+)
 
 
 def describe_refused_mail(
-    week: str, refused: Mapping[str, str], redelivery: Redelivery
+    week: str, reason_by_address: Mapping[str, str], redelivery: Redelivery
 ) -> NotificationText:
     """Return the notification that SES refused to mail the report to some addresses.
 
     Args:
         week: The ISO week of the report.
-        refused: Each refused address with SES's error message.
+        reason_by_address: SES's error message by refused address.
         redelivery: Data for the command that delivers the report again.
     """
-    opening = (
+    addresses = format_count(len(reason_by_address), "address", "addresses")
+    opening_lines = (
         f"SES refused to mail the report of week {plain(week, 10)}. Please act.",
-        f"To: {format_count(len(refused), 'address', 'addresses')}; nobody else is kept waiting.",
+        f"To: {addresses}; nobody else is kept waiting.",
     )
-    refusals = (f"{plain(address, 100)}: {plain(why, 400)}" for address, why in refused.items())
+    refusals = (
+        f"{plain(address, 100)}: {plain(reason, 400)}"
+        for address, reason in reason_by_address.items()
+    )
     region = plain(redelivery.region, 32)
-    event = json.dumps({"detail": {"object": {"key": redelivery.key}}}, separators=(",", ":"))
+    event_json = json.dumps({"detail": {"object": {"key": redelivery.key}}}, separators=(",", ":"))
     commands = (
         f"aws sesv2 list-email-identities --region {region}",
         command_line(
             f"aws lambda invoke --function-name {redelivery.function} --region {region} "
-            f"--cli-binary-format raw-in-base64-out --payload {quote(event)} /dev/stdout"
+            f"--cli-binary-format raw-in-base64-out --payload {quote(event_json)} /dev/stdout"
         ),
-        f"runbook: {RUNBOOK}",
+        f"runbook: {REFUSED_MAIL_RUNBOOK}",
     )
-    section = Section("REFUSED", first_of(refusals, _MOST_ADDRESSES))
+    refusals_section = Section("REFUSED", limit_lines(refusals, _MOST_ADDRESSES))
     subject = f"Mendq: the report of week {plain(week, 10)} was not mailed"
-    return _join_text(subject, opening, section, Section("NEXT", commands, cut=False))
+    return _make_notification_text(
+        subject, opening_lines, refusals_section, Section("NEXT", commands, can_be_cut=False)
+    )

@@ -8,11 +8,11 @@ from shlex import quote
 
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parts_of
-from mendq.notifications.commands import messages_of
-from mendq.notifications.text import command_line, format_count, span
+from mendq.notifications.commands import dlq_messages_command
+from mendq.notifications.text import command_line, format_count, format_duration
 
 
-def rollback_command(change: OwnChange) -> str:
+def make_rollback_command(change: OwnChange) -> str:
     """Return the command that takes the change back.
 
     For changes that Mendq cannot undo, the command prints how a person can.
@@ -26,34 +26,34 @@ def describe_own_change(change: OwnChange, now: datetime) -> str:
 
     A finding begins with this sentence. It has no full stop at its end.
     """
-    ago = span(max(now - change.written_at, timedelta()))
+    age = format_duration(max(now - change.written_at, timedelta()))
     return (
-        f"Mendq {change.did} {ago} ago (case {change.case_id}): {change.effect}. "
-        f"{change.take_back}: {rollback_command(change)}"
+        f"Mendq {change.did} {age} ago (case {change.case_id}): {change.effect}. "
+        f"{change.take_back}: {make_rollback_command(change)}"
     )
 
 
-def say_what_shows(change: OwnChange, shown: str, now: datetime) -> str:
+def describe_change_and_sign(change: OwnChange, sign: str, now: datetime) -> str:
     """Return sentences with Mendq's change and the sign that it may do harm.
 
-    `shown` is the sign, such as a number that rose. The last sentence has no full stop.
+    `sign` is text, such as a number that rose. The last sentence has no full stop.
     """
-    return f"{describe_own_change(change, now)}. Since then {shown}"
+    return f"{describe_own_change(change, now)}. Since then {sign}"
 
 
-def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
+def describe_change_and_arrivals(change: OwnChange, arrivals: str, now: datetime) -> str:
     """Return sentences about messages that moved to a DLQ since Mendq's change.
 
-    A DLQ exists for bad messages, so a person must decide whether these are bad. `shown` is the
+    A DLQ exists for bad messages, so a person must decide whether these are bad. `arrivals` is the
     measured number of messages. The last sentence has no full stop.
     """
-    look = messages_of(change.queue_arn)
+    messages_command = dlq_messages_command(change.queue_arn)
     region = parts_of(change.queue_arn).region
-    close = command_line(f"mendq close {quote(change.case_id)} --region {region}")
+    close_command = command_line(f"mendq close {quote(change.case_id)} --region {region}")
     return (
-        f"{say_what_shows(change, shown, now)}. Look at what moved: `{look}`. If "
-        "consumers could have finished it, take the change back. If it fails at every try, the "
-        f"change does what it is for: `{close}` ends the case"
+        f"{describe_change_and_sign(change, arrivals, now)}. Look at what moved: "
+        f"`{messages_command}`. If consumers could have finished it, take the change back. If it "
+        f"fails at every try, the change does what it is for: `{close_command}` ends the case"
     )
 
 
@@ -64,9 +64,11 @@ def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[s
     """
     if not changes:
         return ()
-    newest = max(changes, key=lambda change: (change.written_at, change.case_id))
-    others = len({change.case_id for change in changes}) - 1
-    more = (
-        f". {format_count(others, 'other change')} by Mendq may be the cause too" if others else ""
+    newest_change = max(changes, key=lambda change: (change.written_at, change.case_id))
+    other_count = len({change.case_id for change in changes}) - 1
+    others_text = (
+        f". {format_count(other_count, 'other change')} by Mendq may be the cause too"
+        if other_count
+        else ""
     )
-    return (f"{describe_own_change(newest, now)}{more}",)
+    return (f"{describe_own_change(newest_change, now)}{others_text}",)

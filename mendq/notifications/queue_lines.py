@@ -12,25 +12,36 @@ from typing import Any
 from mendq.model.facts import Facts, function_name
 from mendq.model.policy import QueueChange
 from mendq.model.timeline import TimelinePoint
-from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, Baseline, differences, select_configuration
-from mendq.notifications.text import first_of, moment, plain, span, value
+from mendq.notifications.change_lines import format_with_unit
+from mendq.notifications.configuration import (
+    NOT_SET_TEXT,
+    Baseline,
+    describe_differences,
+    select_configuration,
+)
+from mendq.notifications.text import (
+    format_duration,
+    format_utc_time,
+    format_value,
+    limit_lines,
+    plain,
+)
 
 # The most lines, names and addresses that are shown; further ones are counted.
 _MOST_LINES = 20
-_MOST_NAMED = 5
-_MOST_FROM = 2
+_MOST_NAMES = 5
+_MOST_ORIGINS = 2
 # The most characters of an attribute's value.
-_MOST_SHOWN = 1_000
+_MOST_VALUE_CHARACTERS = 1_000
 # The most characters of a point of the timeline: enough for the two numbers in
 # `applied: MessageRetentionPeriod 345600 -> 1209600`.
-_MOST_OF_A_POINT = 50
+_MOST_POINT_CHARACTERS = 50
 # The width of the longest bar, in characters.
-_MOST_BAR = 24
+_LONGEST_BAR_CHARACTERS = 24
 # If nothing changed since a baseline that is older than this, no earlier baseline is compared.
-CHANGED_LATELY = timedelta(days=7)
+RECENT_BASELINE_AGE = timedelta(days=7)
 
-_FACTS = (
+_SHOWN_ATTRIBUTES = (
     "VisibilityTimeout",
     "MessageRetentionPeriod",
     "RedrivePolicy",
@@ -51,14 +62,14 @@ def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> t
         return ("no failed call: the queue's own settings or metrics show it",)
     operations = {request.get("operation") for request in evidence.get("requests", ())}
     names = sorted({*filter(None, operations), *event_names})
-    calls = ", ".join(first_of((value(name, 64) for name in names), _MOST_NAMED))
-    principals = (f"by {value(principal)}" for principal in evidence.get("principals", ()))
-    count = f"{plain(evidence['failed_calls'], 12)} failed calls"
+    calls = ", ".join(limit_lines((format_value(name, 64) for name in names), _MOST_NAMES))
+    principals = (f"by {format_value(principal)}" for principal in evidence.get("principals", ()))
+    count_text = f"{plain(evidence['failed_calls'], 12)} failed calls"
     return (
-        f"{count}: {calls}" if calls else count,
+        f"{count_text}: {calls}" if calls else count_text,
         f"from {_describe_call(evidence, 'first')}",
         f"to   {_describe_call(evidence, 'last')}",
-        *first_of(principals, _MOST_NAMED),
+        *limit_lines(principals, _MOST_NAMES),
         *_origin_lines(evidence),
     )
 
@@ -66,51 +77,59 @@ def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> t
 def _origin_lines(evidence: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines with the addresses and the programs from which the failed calls came."""
     requests = evidence.get("requests", ())
-    for name, words in (("source_ip", "from address"), ("user_agent", "with")):
-        origins = dict.fromkeys(request[name] for request in requests if name in request)
-        yield from first_of((f"{words} {value(origin)}" for origin in origins), _MOST_FROM)
+    for field, prefix in (("source_ip", "from address"), ("user_agent", "with")):
+        origins = dict.fromkeys(request[field] for request in requests if field in request)
+        yield from limit_lines(
+            (f"{prefix} {format_value(origin)}" for origin in origins), _MOST_ORIGINS
+        )
 
 
-def _describe_call(evidence: Mapping[str, Any], which: str) -> str:
+def _describe_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
     """Return time and request id of the `first` or the `last` failed call."""
-    request_id = value(evidence.get(f"{which}_request_id"), 64)
-    return f"{_read_moment(evidence.get(f'{which}_at'))}, request {request_id}"
+    request_id = format_value(evidence.get(f"{first_or_last}_request_id"), 64)
+    return f"{_format_evidence_time(evidence.get(f'{first_or_last}_at'))}, request {request_id}"
 
 
 def facts_lines(
-    steps: Iterable[Mapping[str, str]], facts: Facts, shown: tuple[str, ...]
+    steps: Iterable[Mapping[str, str]], facts: Facts, always_shown: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return lines with the queue's attributes and its Mendq tags as they are now.
 
     Args:
         steps: The documents of a case's steps. The attributes that they change are shown.
         facts: The queue's facts. They have no attributes if the queue was deleted.
-        shown: Names of attributes that are shown even if they are not set.
+        always_shown: Names of attributes that are shown even if they are not set.
     """
     attributes = facts.attributes
     tags = facts.tags
     if not attributes:
         return ("the queue is gone, or its attributes could not be read",)
-    names = dict.fromkeys((*shown, *(step["attribute"] for step in steps), *_FACTS))
+    names = dict.fromkeys(
+        (*always_shown, *(step["attribute"] for step in steps), *_SHOWN_ATTRIBUTES)
+    )
     lines: list[str] = []
     for name in names:
         text = attributes.get(name)
         if text:
-            lines.append(f"{plain(name, 64)}: {with_unit(name, text, _MOST_SHOWN)}")
-        elif name in shown:
-            lines.append(f"{plain(name, 64)}: {NOT_SET}")
+            lines.append(
+                f"{plain(name, 64)}: {format_with_unit(name, text, _MOST_VALUE_CHARACTERS)}"
+            )
+        elif name in always_shown:
+            lines.append(f"{plain(name, 64)}: {NOT_SET_TEXT}")
     if not lines:
         lines = ["nothing of what matters here is set"]
     mendq_tags = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
-    tag_lines = (f"tag {value(key, 64)} = {value(tags[key], 64)}" for key in mendq_tags)
-    return (*first_of(lines, _MOST_LINES), *first_of(tag_lines, _MOST_NAMED))
+    tag_lines = (
+        f"tag {format_value(key, 64)} = {format_value(tags[key], 64)}" for key in mendq_tags
+    )
+    return (*limit_lines(lines, _MOST_LINES), *limit_lines(tag_lines, _MOST_NAMES))
 
 
 # A baseline also holds tags and consumers. Their names begin with these, so that they differ from
 # the names of attributes.
-TAG = "tag "
-CONSUMER = "consumer "
-BESIDE = (TAG, CONSUMER)
+TAG_PREFIX = "tag "
+CONSUMER_PREFIX = "consumer "
+TAG_AND_CONSUMER_PREFIXES = (TAG_PREFIX, CONSUMER_PREFIX)
 
 
 def describe_configuration(facts: Facts) -> dict[str, str]:
@@ -124,13 +143,13 @@ def describe_configuration(facts: Facts) -> dict[str, str]:
     configuration = dict(facts.attributes)
     for key, text in facts.tags.items():
         if not key.startswith("aws:"):
-            configuration[f"{TAG}{key}"] = text or '""'
+            configuration[f"{TAG_PREFIX}{key}"] = text or '""'
     for function_arn in facts.stopped_consumers:
-        configuration[f"{CONSUMER}{function_name(function_arn)}"] = "stopped"
+        configuration[f"{CONSUMER_PREFIX}{function_name(function_arn)}"] = "stopped"
     for consumer in facts.lambda_consumers:
         window = f"batching window {consumer.batching_window_seconds} s"
         timeout = f"timeout {consumer.timeout_seconds} s"
-        configuration[f"{CONSUMER}{consumer.name}"] = f"{timeout}, {window}"
+        configuration[f"{CONSUMER_PREFIX}{consumer.name}"] = f"{timeout}, {window}"
     return select_configuration(configuration)
 
 
@@ -146,32 +165,39 @@ def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -
             because they may not have been read.
         now: The time of the notification.
     """
-    compared = ["attributes"]
-    not_compared: list[str] = []
-    for prefix, has_some in (
-        (TAG, bool(facts.tags)),
-        (CONSUMER, bool(facts.lambda_consumers or facts.stopped_consumers)),
-    ):
+    has_consumers = bool(facts.lambda_consumers or facts.stopped_consumers)
+    compared_kinds = ["attributes"]
+    left_out_prefixes: list[str] = []
+    for prefix, has_some in ((TAG_PREFIX, bool(facts.tags)), (CONSUMER_PREFIX, has_consumers)):
         if facts.exists and not has_some:
-            not_compared.append(prefix)
+            left_out_prefixes.append(prefix)
         else:
-            compared.append(f"{prefix.strip()}s")
-    names = ", ".join(compared)
+            compared_kinds.append(f"{prefix.strip()}s")
     for baseline in baselines[:2]:
-        then = {
+        configuration_then = {
             name: text
             for name, text in baseline.attributes.items()
-            if not name.startswith(tuple(not_compared))
+            if not name.startswith(tuple(left_out_prefixes))
         }
-        lines = first_of(differences(then, describe_configuration(facts)), _MOST_LINES)
-        found_well = f"a scan found it well at {moment(baseline.at)}"
-        if lines:
-            yield f"{found_well}; changed since, of its {names}:"
-        else:
-            yield f"{found_well}; nothing changed since of its {names}"
-        yield from lines
-        if lines or now - baseline.at > CHANGED_LATELY:
+        differences = describe_differences(configuration_then, describe_configuration(facts))
+        yield _describe_baseline(baseline, compared_kinds, has_changed=bool(differences))
+        yield from limit_lines(differences, _MOST_LINES)
+        if differences or now - baseline.at > RECENT_BASELINE_AGE:
             return
+
+
+def _describe_baseline(
+    baseline: Baseline, compared_kinds: Sequence[str], *, has_changed: bool
+) -> str:
+    """Return the line that says when the queue was healthy, and if it was changed since then.
+
+    `compared_kinds` names the compared parts of the configuration, such as `attributes`.
+    """
+    names = ", ".join(compared_kinds)
+    found_well = f"a scan found it well at {format_utc_time(baseline.at)}"
+    if has_changed:
+        return f"{found_well}; changed since, of its {names}:"
+    return f"{found_well}; nothing changed since of its {names}"
 
 
 def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
@@ -184,42 +210,43 @@ def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]
     if isinstance(last_change, str):
         return (f"not known: {plain(last_change, 300)}",)
     earlier_lines = [
-        f"before: {change_line(change)} by {value(change.principal_arn)}"
+        f"before: {change_line(change)} by {format_value(change.principal_arn)}"
         for change in last_change.earlier
     ]
-    return (value(last_change.principal_arn), change_line(last_change), *earlier_lines)
+    return (format_value(last_change.principal_arn), change_line(last_change), *earlier_lines)
 
 
 def change_line(change: QueueChange) -> str:
     """Return a line about one change: the call, its time, and the attributes that it set."""
-    attributes = (value(attribute, 64) for attribute in change.attributes)
-    names = ", ".join(first_of(attributes, _MOST_NAMED))
-    call = f"{value(change.event_name, 64)} at {moment(change.at)}"
+    attributes = (format_value(attribute, 64) for attribute in change.attributes)
+    names = ", ".join(limit_lines(attributes, _MOST_NAMES))
+    call = f"{format_value(change.event_name, 64)} at {format_utc_time(change.at)}"
     return f"{call}: {names}" if names else call
 
 
-def _read_moment(text: object) -> str:
+def _format_evidence_time(text: object) -> str:
     """Return a time of the evidence for people, or the text itself if it is no time."""
     try:
-        return moment(datetime.fromisoformat(str(text)))
+        return format_utc_time(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
-        return value(text, 40)
+        return format_value(text, 40)
 
 
 def timeline_lines(
-    points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT
+    points: Sequence[TimelinePoint], most_characters: int = _MOST_POINT_CHARACTERS
 ) -> list[tuple[str, str]]:
     """Return a case's timeline: for each point, its time and the words about it.
 
-    The time is in UTC, with the time since the first point. The words are cut at `most` characters.
+    The time is in UTC, with the time since the first point. The words are cut at
+    `most_characters`.
     """
-    delays = [f"+{span(point.at - points[0].at)}" for point in points]
-    width = max(len(delay) for delay in delays)
+    delays = [f"+{format_duration(point.at - points[0].at)}" for point in points]
+    delay_width = max(len(delay) for delay in delays)
     lines: list[tuple[str, str]] = []
     for point, delay in zip(points, delays, strict=True):
-        at = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         words = f"{point.words}: {point.says}" if point.says else point.words
-        lines.append((f"{at}  {delay:>{width}}", plain(words, most)))
+        lines.append((f"{time_text}  {delay:>{delay_width}}", plain(words, most_characters)))
     return lines
 
 
@@ -230,10 +257,10 @@ def draw_bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """
     if not spans:
         return []
-    width = min(64, max(len(name) for name, _ in spans))
-    longest = max(seconds for _, seconds in spans)
+    name_width = min(64, max(len(name) for name, _ in spans))
+    longest_seconds = max(seconds for _, seconds in spans)
     bars: list[tuple[str, str]] = []
     for name, seconds in spans:
-        bar = "=" * round(_MOST_BAR * seconds / longest)
-        bars.append((f"{plain(name, 64):{width}}", f"{seconds:>7,g} s {bar}"))
+        bar = "=" * round(_LONGEST_BAR_CHARACTERS * seconds / longest_seconds)
+        bars.append((f"{plain(name, 64):{name_width}}", f"{seconds:>7,g} s {bar}"))
     return bars

@@ -14,8 +14,8 @@ from mendq.model.json_text import to_json
 
 # SNS takes 262,144 bytes, and a subject of less than 100 characters, which must be ASCII for mail:
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
-MOST_BYTES = 8_000
-MOST_SUBJECT = 99
+MOST_NOTIFICATION_BYTES = 8_000
+MOST_SUBJECT_CHARACTERS = 99
 
 
 class NotificationText(Struct, frozen=True):
@@ -26,30 +26,30 @@ class NotificationText(Struct, frozen=True):
 
 
 # Characters that chat clients read as markup, a link or a mention, with their replacements.
-_INERT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'", "@": "(at)"})
+_CHAT_REPLACEMENTS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'", "@": "(at)"})
 
 
-def for_sns(notification: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
+def make_publish_arguments(notification: Mapping[str, Any], *, is_for_chat: bool) -> dict[str, Any]:
     """Return the arguments of SNS's Publish for a notification.
 
     Args:
         notification: A mapping with `subject` and `text`, perhaps `dedup_key` and `queue_arn`.
-        chat: True if https endpoints must get the form that Amazon Q Developer shows in chat:
-            https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
+        is_for_chat: True if https endpoints must get the form that Amazon Q Developer shows in
+            chat: https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
     """
     subject = notification["subject"]
     text = notification["text"]
-    if not chat:
+    if not is_for_chat:
         return {"Subject": subject, "Message": text}
-    title = subject.translate(_INERT)
+    title = subject.translate(_CHAT_REPLACEMENTS)
     queue_arn = notification.get("queue_arn")
-    for_chat = {
+    chat_message = {
         "version": "1.0",
         "source": "custom",
         "content": {
             "textType": "client-markdown",
             "title": title,
-            "description": f"```\n{text.translate(_INERT)}```",
+            "description": f"```\n{text.translate(_CHAT_REPLACEMENTS)}```",
         },
         "metadata": {
             "threadId": notification.get("dedup_key") or title,
@@ -58,12 +58,12 @@ def for_sns(notification: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
             "relatedResources": [queue_arn] if queue_arn else [],
         },
     }
-    message = to_json({"default": text, "https": to_json(for_chat)})
+    message = to_json({"default": text, "https": to_json(chat_message)})
     return {"Subject": subject, "Message": message, "MessageStructure": "json"}
 
 
 # A record remembers this many different news that people had.
-MOST_NEWS = 10
+MOST_REMEMBERED_NEWS = 10
 
 
 class NotificationRecord(Struct, frozen=True):
@@ -97,7 +97,7 @@ class NotificationRecord(Struct, frozen=True):
     @classmethod
     def create(  # noqa: PLR0913 - each is one column of the record
         cls,
-        last: NotificationRecord | None,
+        last_record: NotificationRecord | None,
         news: str,
         text: NotificationText,
         *,
@@ -105,30 +105,30 @@ class NotificationRecord(Struct, frozen=True):
         at: datetime,
         about: str = "",
     ) -> NotificationRecord:
-        """Return the record of a new notification that replaces `last`.
+        """Return the record of a new notification that replaces `last_record`.
 
-        It remembers the news that people had within the last day. If `last` was not sent, its news
-        is not among them.
+        It remembers the news that people had within the last day. If `last_record` was not sent,
+        its news is not among them.
 
         Args:
-            last: The stored record, None if there is none.
+            last_record: The stored record, None if there is none.
             news: The key of the new notification's news.
             text: Its subject and text.
             urgent: True if it goes to the topic of urgent notifications.
             at: The time of this run, which will send it.
             about: The name of the transition that it is about. Empty if it is about no case.
         """
-        announced = last.announced.items() if last else ()
+        announced = last_record.announced.items() if last_record else ()
         oldest_first = sorted(announced, key=itemgetter(1))
-        recent = [
-            (key, announced_at)
-            for key, announced_at in oldest_first
+        recent_news = [
+            (news_key, announced_at)
+            for news_key, announced_at in oldest_first
             if at - announced_at < NOTIFIED_AGAIN_AFTER
         ]
         return cls(
             at=at,
             urgent=urgent,
-            announced=dict(recent[-MOST_NEWS:]),
+            announced=dict(recent_news[-MOST_REMEMBERED_NEWS:]),
             subject=text.subject,
             body=text.body,
             news=news,

@@ -12,17 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.model.names import PROBE_QUEUE
-from mendq.notifications.sent import MOST_BYTES, NotificationText
-from mendq.notifications.text import Section, body, moment, plain, value
+from mendq.notifications.sent import MOST_NOTIFICATION_BYTES, NotificationText
+from mendq.notifications.text import Section, format_utc_time, format_value, make_body, plain
 
 QUEUE_NAME = PROBE_QUEUE
 EVENT_NAME = "SendMessage"
-RUNBOOK = "docs/runbooks/probe_lost.md"
+PROBE_RUNBOOK = "docs/runbooks/probe_lost.md"
 # A probe that heal has not seen within this time is lost.
-SEEN_WITHIN = timedelta(minutes=20)
+ARRIVAL_TIMEOUT = timedelta(minutes=20)
 # The event may seem this much older than the probe: CloudTrail's times are whole seconds, and the
 # clocks of SQS and Lambda differ.
-SKEW = timedelta(seconds=5)
+MOST_CLOCK_SKEW = timedelta(seconds=5)
 
 
 class Probe(Struct, frozen=True):
@@ -58,9 +58,13 @@ class Probe(Struct, frozen=True):
 
         A probe that heal sees later counts as lost.
         """
-        if self.made_at is None or self.seen_at is None or self.made_at < self.sent_at - SKEW:
+        if (
+            self.made_at is None
+            or self.seen_at is None
+            or self.made_at < self.sent_at - MOST_CLOCK_SKEW
+        ):
             return False
-        return self.seen_at - self.sent_at <= SEEN_WITHIN
+        return self.seen_at - self.sent_at <= ARRIVAL_TIMEOUT
 
     def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
         """Return the probe to send now, after this one was counted as seen or lost.
@@ -68,37 +72,42 @@ class Probe(Struct, frozen=True):
         Return this probe, to be sent again, if it may still be seen, or if `scheduled_at` is not
         later than its own.
         """
-        following = replace(self, scheduled_at=scheduled_at, sent_at=now)
+        new_probe = replace(self, scheduled_at=scheduled_at, sent_at=now)
         if scheduled_at <= self.scheduled_at:
             return self
         if self.was_seen:
-            return replace(following, lost_in_a_row=0, lost_since=None, notified=False)
-        if scheduled_at - self.scheduled_at < SEEN_WITHIN:
+            return replace(new_probe, lost_in_a_row=0, lost_since=None, notified=False)
+        if scheduled_at - self.scheduled_at < ARRIVAL_TIMEOUT:
             return self
-        lost = self.lost_in_a_row + 1
-        return replace(following, lost_in_a_row=lost, lost_since=self.lost_since or self.sent_at)
+        lost_count = self.lost_in_a_row + 1
+        return replace(
+            new_probe, lost_in_a_row=lost_count, lost_since=self.lost_since or self.sent_at
+        )
 
 
 def describe_lost_probes(probe: Probe, account: str, region: str) -> NotificationText:
     """Return the notification that probes are lost."""
-    where = f"{plain(account, 12)} {plain(region, 32)}"
-    last = "never" if probe.seen_at is None else moment(probe.seen_at)
-    within = f"{SEEN_WITHIN.seconds // 60} minutes"
-    opening = (
-        f"Mendq hears no failed calls in {where}. Please act.",
-        f"What: Mendq's own failing call has to come by CloudTrail to heal within {within}.",
+    place_text = f"{plain(account, 12)} {plain(region, 32)}"
+    last_seen_text = "never" if probe.seen_at is None else format_utc_time(probe.seen_at)
+    deadline_text = f"{ARRIVAL_TIMEOUT.seconds // 60} minutes"
+    opening_lines = (
+        f"Mendq hears no failed calls in {place_text}. Please act.",
+        f"What: Mendq's own failing call has to come by CloudTrail to heal within {deadline_text}.",
         f"Why: the last {probe.lost_in_a_row} did not, so failing queues may go unseen too.",
     )
-    facts = (
-        f"lost since {moment(probe.lost_since or probe.sent_at)}",
-        f"seen last: {last}",
-        f"CloudTrail's word for the error then: {value(probe.spelled or 'not known', 64)}",
+    fact_lines = (
+        f"lost since {format_utc_time(probe.lost_since or probe.sent_at)}",
+        f"seen last: {last_seen_text}",
+        f"CloudTrail's word for the error then: {format_value(probe.spelled or 'not known', 64)}",
     )
-    commands = (
+    command_lines = (
         "mendq doctor",
         f"aws cloudtrail get-trail-status --region {plain(region, 32)} --name mendq",
-        f"runbook: {RUNBOOK}",
+        f"runbook: {PROBE_RUNBOOK}",
     )
-    sections = (Section("PROBE", facts, cut=False), Section("NEXT", commands, cut=False))
-    subject = f"Mendq escalated: no probe in {where}"
-    return NotificationText(subject, body(opening, sections, MOST_BYTES))
+    sections = (
+        Section("PROBE", fact_lines, can_be_cut=False),
+        Section("NEXT", command_lines, can_be_cut=False),
+    )
+    subject = f"Mendq escalated: no probe in {place_text}"
+    return NotificationText(subject, make_body(opening_lines, sections, MOST_NOTIFICATION_BYTES))

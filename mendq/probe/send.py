@@ -18,7 +18,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, describe_lost_probes
 
-KEY = items.key(items.ACCOUNT, "probe")
+PROBE_ITEM_KEY = items.key(items.ACCOUNT, "probe")
 
 
 class ProbeRecord(Table, frozen=True):
@@ -30,7 +30,7 @@ class ProbeRecord(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: Mendq cannot read the item.
         """
-        item = self.get(KEY)
+        item = self.get(PROBE_ITEM_KEY)
         if "sent_at" not in item:
             return None
         with items.reading("the probe's item"):
@@ -42,9 +42,9 @@ class ProbeRecord(Table, frozen=True):
         Return False, with nothing changed, if another run has stored this probe or a later one.
         """
         lost_since = {"lost_since": probe.lost_since} if probe.lost_since else {}
-        return self._note(
+        return self._set_attributes(
             "attribute_not_exists(scheduled_at) OR scheduled_at < :scheduled_at",
-            remove="" if lost_since else " REMOVE lost_since",
+            remove_clause="" if lost_since else " REMOVE lost_since",
             scheduled_at=probe.scheduled_at,
             sent_at=probe.sent_at,
             lost_in_a_row=probe.lost_in_a_row,
@@ -55,7 +55,7 @@ class ProbeRecord(Table, frozen=True):
     def note_notified(self, probe: Probe) -> None:
         """Note that people know of the lost probes. Do nothing if a later probe is stored."""
         self.change(
-            KEY,
+            PROBE_ITEM_KEY,
             "SET notified = :notified",
             "scheduled_at = :same",
             notified=True,
@@ -64,7 +64,7 @@ class ProbeRecord(Table, frozen=True):
 
     def note_seen(self, call: FailedCall, now: datetime) -> None:
         """Note that heal has seen a probe. Do nothing if it has seen this one or a later one."""
-        self._note(
+        self._set_attributes(
             "attribute_not_exists(made_at) OR made_at < :made_at",
             made_at=call.event_time,
             spelled=call.raw_error_code,
@@ -72,14 +72,14 @@ class ProbeRecord(Table, frozen=True):
             without_queue=call.queue_arn is None,
         )
 
-    def _note(self, condition: str, remove: str = "", **values: Any) -> bool:
+    def _set_attributes(self, condition: str, remove_clause: str = "", **values: Any) -> bool:
         """Set attributes of the item if the condition holds. `remove` is a REMOVE clause."""
         assignments = ", ".join(f"{name} = :{name}" for name in values)
-        return self.change(KEY, f"SET {assignments}{remove}", condition, **values)
+        return self.change(PROBE_ITEM_KEY, f"SET {assignments}{remove_clause}", condition, **values)
 
 
 # SQS refuses a message to a FIFO queue that has no deduplication id with this code.
-EXPECTED = "InvalidParameterValue"
+EXPECTED_ERROR_CODE = "InvalidParameterValue"
 
 
 def send_probe(
@@ -100,9 +100,9 @@ def send_probe(
         NotificationNotSent: SNS did not take the notification.
     """
     record = ProbeRecord(clients.dynamodb, settings.case_table)
-    last = record.read()
-    probe = last.next_probe(scheduled_at, now) if last else Probe(scheduled_at, now)
-    if probe != last and not record.note_sent(probe):
+    last_probe = record.read()
+    probe = last_probe.next_probe(scheduled_at, now) if last_probe else Probe(scheduled_at, now)
+    if probe != last_probe and not record.note_sent(probe):
         probe = record.read() or probe
     try:
         _make_failing_call(clients, settings.probe_queue_url)
@@ -135,7 +135,7 @@ def _make_failing_call(clients: Clients, queue_url: str) -> None:
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
     except ClientError as error:
-        if canonical_code(code_of(error)) == EXPECTED:
+        if canonical_code(code_of(error)) == EXPECTED_ERROR_CODE:
             return
         raise ProbeNotSent(f"SQS refused the probe in another way: {error}") from error
     except BotoCoreError as error:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mendq.notifications.text import format_count, plain, value
+from mendq.notifications.text import format_count, format_value, plain
 from mendq.redrive.message_filter import (
     SOURCE_ATTRIBUTE,
     UNREADABLE_SHAPE,
@@ -208,7 +208,11 @@ def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -
         return "error", f"{name}: {group_name}", filter_text
     if has_many_values or isinstance(attribute, bytes):
         return "attribute", f"{name}, whatever its value", f"exists({path})"
-    return "attribute", f"{name} = {value(attribute)}", f"{path} == {spell_literal(attribute)}"
+    return (
+        "attribute",
+        f"{name} = {format_value(attribute)}",
+        f"{path} == {spell_literal(attribute)}",
+    )
 
 
 def _find_pattern(text: str, path: str) -> tuple[str, str]:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import messages_deleted
-from mendq.aws.dlqs import OVER, list_confirmed_sources, list_move_tasks
+from mendq.aws.cloudwatch import count_deleted_messages
+from mendq.aws.dlqs import ENDED_TASK_STATUSES, list_confirmed_sources, list_move_tasks
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
@@ -64,7 +64,7 @@ def is_move_task_running(
         QueueRefusesUs: The queue's own policy forbids it.
     """
     tasks = list_move_tasks(clients, dlq_arn, codes_without_task)
-    return any(task.get("Status") not in OVER for task in tasks)
+    return any(task.get("Status") not in ENDED_TASK_STATUSES for task in tasks)
 
 
 def read_situation(
@@ -234,7 +234,9 @@ def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -
     None if CloudWatch does not answer.
     """
     with suppress(FactsUnavailable):
-        return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
+        return count_deleted_messages(
+            run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG
+        )
     return None
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
-from mendq.aws.consumers import active_function_arns, list_mappings
+from mendq.aws.consumers import list_active_function_arns, list_mappings
 from mendq.aws.errors import CaseUnreadable, FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, make_queue, queue_url, refuse_taken_name
 from mendq.cases.record import Notification, record_transition
@@ -423,6 +423,6 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         if isinstance(created_attributes, Refusal):
             return created_attributes
         attributes = created_attributes
-    consumer_arns = active_function_arns(list_mappings(clients, queue_arn))
+    consumer_arns = list_active_function_arns(list_mappings(clients, queue_arn))
     unfit_reason = why_unfit_as_quarantine(source, attributes, consumer_arns)
     return refuse_taken_name(queue_arn, unfit_reason) if unfit_reason else queue_arn

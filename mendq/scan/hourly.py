@@ -32,10 +32,10 @@ Rules:
 6. All queues that show a symptom are stored (`note_spread`) before heal is called for the first
    time. A symptom that many queues show at once (a mass symptom) has a common cause, and heal then
    changes nothing. If heal were called queue by queue, it would change the first few before it
-   could see that. Faults in configurations are left out (`_is_mass`): many queues may have had one
-   for long, so their number does not show a common cause.
+   could see that. Faults in configurations are left out (`_is_mass_symptom`): many queues may have
+   had one for long, so their number does not show a common cause.
 
-7. Heal and people are not flooded. At most NEW_FAULTS_A_DAY (`selection.py`) new faults in
+7. Heal and people are not flooded. At most NEW_FAULTS_PER_DAY (`selection.py`) new faults in
    configurations are sent to heal in a day. If many queues show a symptom, only MOST_IN_A_CALL of
    them (`mendq/cases/finding.py`) are sent, in one call of heal. The most urgent findings are sent
    first. If another symptom of the queue explains a finding, the finding waits. Metrics that heal
@@ -68,7 +68,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
-from mendq.aws.queue import Listing, ManagedQueue, list_readable_queues
+from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases import items
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
@@ -97,27 +97,27 @@ from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAI
 from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
-from mendq.scan.reader import Paces, ScanReader, reader_in
+from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import merge_shared_findings
 from mendq.scan.store import (
-    Noted,
+    BaselineNote,
     ScanStore,
     Stretch,
-    as_noted,
-    findings_of,
-    is_new,
-    note_answers,
-    recall_answers,
+    make_baseline_note,
+    must_store_baseline,
+    read_findings_document,
+    read_last_scan_answers,
     shard_of,
+    store_answers,
 )
 
 # The position before the first queue of a round that has results already. It sorts before the name
 # of every queue. It is not empty, because an empty position means that nothing was stored yet.
-BEGINNING = " "
+POSITION_BEFORE_ALL_QUEUES = " "
 # Seconds that are kept for measuring suspects, and for calling heal (rule 2).
-SECONDS_TO_MEASURE = 300
-SECONDS_TO_DELIVER = 60
+MEASURING_RESERVE_SECONDS = 300
+DELIVERY_RESERVE_SECONDS = 60
 
 
 class ScanContext(StoreContext, frozen=True, kw_only=True):
@@ -131,24 +131,27 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     def scan_store(self) -> ScanStore:
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
-    def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
+    def make_reader(self, hour: datetime, managed_arns: Container[str]) -> ScanReader:
         """Return the run's reader. It reuses some of AWS's answers to the last hour's scan."""
-        made = reader_in(self, self.settings.consent, self.paces)
-        return structs.replace(made, recalled=recall_answers(hour, self.case_bucket, managed))
+        reader = make_scan_reader(self, self.settings.consent, self.paces)
+        return structs.replace(
+            reader, last_scan_answers=read_last_scan_answers(hour, self.case_bucket, managed_arns)
+        )
 
     @property
-    def may_begin(self) -> bool:
+    def has_time_for_more(self) -> bool:
         """True if there is time for other work besides calling heal at the end."""
-        return self.remaining_seconds() > SECONDS_TO_DELIVER
+        return self.remaining_seconds() > DELIVERY_RESERVE_SECONDS
 
     @property
     def allowance(self) -> Allowance:
         """The limits of this run: its time, and the day's metrics up to this hour."""
-        most = metrics_allowed_until(self.settings.limits.scan_metrics_per_day, self.now)
+        metrics_limit = metrics_allowed_until(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
-            may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
+            may_read_queues=lambda: self.remaining_seconds() > MEASURING_RESERVE_SECONDS,
             may_measure=lambda metrics: (
-                self.may_begin and self.scan_store.spend(metrics, most, self.now)
+                self.has_time_for_more
+                and self.scan_store.spend_metrics(metrics, metrics_limit, self.now)
             ),
         )
 
@@ -165,108 +168,124 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
         OwnerUnavailable: if heal cannot be called.
         ClientError, BotoCoreError: if the results cannot be stored.
     """
-    stretch = context.scan_store.begin(context.now)
+    stretch = context.scan_store.claim_stretch(context.now)
     if stretch is None:
         return None
     try:
-        return _run(stretch, context, symptoms)
+        return _scan_stretch(stretch, context, symptoms)
     except Exception:
         with suppress(CaseStoreUnavailable):
-            context.scan_store.end(stretch, stretch.after, done=False)  # rule 4
+            context.scan_store.end_stretch(stretch, stretch.after_queue, is_done=False)  # rule 4
         raise
 
 
-def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> ScanResult:
+def _scan_stretch(
+    stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
+) -> ScanResult:
     listing = list_readable_queues(
         context.clients, context.settings.account, context.settings.consent
     )
-    managed = listing.queues
-    queues = [queue for queue in managed if queue.name > stretch.after]
-    managed_arns = {queue.queue_arn for queue in managed}
-    reader = context.reader(stretch.hour, managed_arns)
-    scanned = ScanResult(failed=listing.failed)
-    for part in scan(queues, reader, context.allowance, symptoms):
-        scanned = merge_results(scanned, part)
-    moves = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
-    if any(finding.symptom in moves for finding in scanned.findings):
-        context.stored(SeenMoves).note(reader.moves_by_name(), context.now)
-    _deliver(scanned, managed, symptoms, reader, context)
+    managed_queues = listing.queues
+    stretch_queues = [queue for queue in managed_queues if queue.name > stretch.after_queue]
+    managed_arns = {queue.queue_arn for queue in managed_queues}
+    reader = context.make_reader(stretch.hour, managed_arns)
+    result = ScanResult(failed=listing.error_by_pattern)
+    for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
+        result = merge_results(result, partial_result)
+    move_symptoms = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
+    if any(finding.symptom in move_symptoms for finding in result.findings):
+        context.stored(SeenMoves).note(reader.read_named_move_destinations(), context.now)
+    _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
-    looked_at = {arn: queue for arn, queue in scanned.looked_at.items() if arn in managed_arns}
-    scanned = replace(scanned, looked_at=looked_at)
-    scanned = _note_baselines(scanned, listing, symptoms, context)
-    _store_results(scanned, listing, stretch, context)
-    note_answers(stretch, context.case_bucket, reader.retained, managed_arns)
-    position = next_position(stretch, scanned, queues)
-    context.scan_store.end(stretch, position.after, done=position.done)
-    return scanned
+    managed_configurations = {
+        arn: configuration for arn, configuration in result.looked_at.items() if arn in managed_arns
+    }
+    result = replace(result, looked_at=managed_configurations)
+    result = _store_baselines(result, listing, symptoms, context)
+    _store_results(result, listing, stretch, context)
+    store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
+    position = next_position(stretch, result, stretch_queues)
+    context.scan_store.end_stretch(stretch, position.after_queue, is_done=position.is_done)
+    return result
 
 
 class Position(NamedTuple):
     """The position at the end of a run.
 
     Attributes:
-        after: The name of the queue after which the next run continues.
-        done: True if the hour's round is done.
+        after_queue: The name of the queue after which the next run continues.
+        is_done: True if the hour's round is done.
     """
 
-    after: str
-    done: bool
+    after_queue: str
+    is_done: bool
 
 
 def next_position(
-    stretch: Stretch, scanned: ScanResult, queues: Sequence[ManagedQueue]
+    stretch: Stretch, result: ScanResult, stretch_queues: Sequence[ManagedQueue]
 ) -> Position:
     """Return the position to store at the end of a run (rules 2, 3 and 5).
 
     Args:
         stretch: The part of the round that this run had claimed.
-        scanned: The results of this run.
-        queues: The queues of the stretch, by name.
+        result: The results of this run.
+        stretch_queues: The queues of the stretch, by name.
     """
-    if stretch.is_first and scanned.is_blind:
-        return Position(stretch.after, done=False)
-    after = scanned.after or stretch.after
-    if queues and scanned.after != queues[-1].name:
-        return Position(after, done=False)
-    if stretch.is_left:
+    if stretch.is_first and result.is_blind:
+        return Position(stretch.after_queue, is_done=False)
+    after_queue = result.after or stretch.after_queue
+    if stretch_queues and result.after != stretch_queues[-1].name:
+        return Position(after_queue, is_done=False)
+    if stretch.is_leftover:
         # The last hour's queues are done. This hour's round begins at the first queue.
-        return Position(BEGINNING, done=False)
-    return Position(after, done=True)
+        return Position(POSITION_BEFORE_ALL_QUEUES, is_done=False)
+    return Position(after_queue, is_done=True)
 
 
-def _deliver(
-    scanned: ScanResult,
-    managed: Sequence[ManagedQueue],
+def _send_findings_to_heal(
+    result: ScanResult,
+    managed_queues: Sequence[ManagedQueue],
     symptoms: Iterable[Symptom],
     reader: ScanReader,
     context: ScanContext,
 ) -> None:
     """Select findings and send them to the heal Lambda (rules 6 and 7)."""
-    by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
+    symptom_by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open()
-    merged = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
-    gives_way_to = {name: symptom.gives_way_to for name, symptom in by_name.items()}
-    waits = find_waiting(merged, gives_way_to)
+    merged_findings = merge_shared_findings(
+        result.findings, managed_queues, open_cases, context.settings.consent
+    )
+    explaining_symptoms_by_name = {
+        name: symptom.gives_way_to for name, symptom in symptom_by_name.items()
+    }
+    waiting_findings = find_waiting(merged_findings, explaining_symptoms_by_name)
     findings = [
-        finding for finding in merged if finding.symptom in by_name and finding not in waits
-    ]
-    slow = {name for name, symptom in by_name.items() if symptom.is_of_configuration}
-    announced = _keep_pace(findings, slow, open_cases, context)
-    modes = {queue.queue_arn: queue.mode for queue in managed}
-    many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
-    few = limit_mass_findings(announced, many)
-    urgent_first = sort_by_urgency(few, lambda finding: finding.seconds_left)
-    paid = [
         finding
-        for finding in urgent_first
-        if _can_be_measured(finding, by_name[finding.symptom], reader, context)
+        for finding in merged_findings
+        if finding.symptom in symptom_by_name and finding not in waiting_findings
     ]
-    for findings_of_a_call in group_into_calls(paid):
+    configuration_symptoms = {
+        name for name, symptom in symptom_by_name.items() if symptom.is_of_configuration
+    }
+    due_findings = _select_due_findings(findings, configuration_symptoms, open_cases, context)
+    mode_by_arn = {queue.queue_arn: queue.mode for queue in managed_queues}
+    mass_symptoms = [
+        name
+        for name in symptom_by_name
+        if _is_mass_symptom(symptom_by_name[name], due_findings, mode_by_arn, context)
+    ]
+    limited_findings = limit_mass_findings(due_findings, mass_symptoms)
+    findings_by_urgency = sort_by_urgency(limited_findings, lambda finding: finding.seconds_left)
+    affordable_findings = [
+        finding
+        for finding in findings_by_urgency
+        if _fits_metrics_budget(finding, symptom_by_name[finding.symptom], reader, context)
+    ]
+    for findings_of_a_call in group_into_calls(affordable_findings):
         _call_heal(findings_of_a_call, context)
 
 
-def _can_be_measured(
+def _fits_metrics_budget(
     finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
 ) -> bool:
     """Count the metrics that heal will read for a finding in the budget.
@@ -274,54 +293,71 @@ def _can_be_measured(
     Return False if the budget is spent and the finding must wait. Only a fault in the configuration
     waits. For other findings the scan has read billed metrics already.
     """
-    metrics = reader.metrics_asked_again(finding.queue_arn, symptom.every_need)
-    if metrics and symptom.is_of_configuration:
-        return context.allowance.may_measure(metrics)
-    context.scan_store.note_spent(metrics, context.now)
+    metric_count = reader.count_metrics_that_heal_reads(finding.queue_arn, symptom.every_need)
+    if metric_count and symptom.is_of_configuration:
+        return context.allowance.may_measure(metric_count)
+    context.scan_store.note_spent_metrics(metric_count, context.now)
     return True
 
 
-def _keep_pace(
+def _select_due_findings(
     findings: Sequence[Finding],
-    slow: Collection[str],
+    configuration_symptoms: Collection[str],
     open_cases: Iterable[OpenCase],
     context: ScanContext,
 ) -> list[Finding]:
-    """Return the findings to send now. Of new faults in configurations, return only a few per day.
+    """Return the findings to send now. New faults in configurations are limited to a few per day.
 
-    The symptoms in `slow` are faults in configurations. If such a fault has an open case that waits
-    for a person, its finding is returned only in the hour of the day in which the case opened.
+    The symptoms in `configuration_symptoms` are faults in configurations. If such a fault has an
+    open case that waits for a person, its finding is returned only in the hour of the day in which
+    the case opened.
     """
-    hour_of_case: dict[tuple[str, str], int] = {}
+    opening_hour_by_case: dict[tuple[str, str], int] = {}
     for case in open_cases:
-        if case.state not in STATES_ENDED_BY_FAILED_CALLS and case.symptom in slow:
-            hour_of_case[case.queue_arn, case.symptom] = case.opened_at.hour
-    hour = context.now.hour
-    due = [
+        if (
+            case.state not in STATES_ENDED_BY_FAILED_CALLS
+            and case.symptom in configuration_symptoms
+        ):
+            opening_hour_by_case[case.queue_arn, case.symptom] = case.opened_at.hour
+    current_hour = context.now.hour
+    due_findings = [
         finding
         for finding in findings
-        if hour_of_case.get((finding.queue_arn, finding.symptom), hour) == hour
+        if opening_hour_by_case.get((finding.queue_arn, finding.symptom), current_hour)
+        == current_hour
     ]
-    topics = [finding.topic for finding in sorted(due) if finding.symptom in slow]
-    admitted = context.scan_store.admit(topics, context.now) if topics else frozenset()
-    return [finding for finding in due if finding.symptom not in slow or finding.topic in admitted]
+    topics = [
+        finding.topic
+        for finding in sorted(due_findings)
+        if finding.symptom in configuration_symptoms
+    ]
+    admitted_topics = (
+        context.scan_store.admit_faults(topics, context.now) if topics else frozenset()
+    )
+    return [
+        finding
+        for finding in due_findings
+        if finding.symptom not in configuration_symptoms or finding.topic in admitted_topics
+    ]
 
 
-def _is_mass(
+def _is_mass_symptom(
     symptom: Symptom,
-    announced: Iterable[Finding],
-    managed: Mapping[str, Mode],
+    findings: Iterable[Finding],
+    mode_by_arn: Mapping[str, Mode],
     context: ScanContext,
 ) -> bool:
     """Store which queues show a symptom. Return True if so many do that it is a mass symptom.
 
     Faults in configurations are not stored and give False (rule 6).
     """
-    queue_arns = [finding.queue_arn for finding in announced if finding.symptom == symptom.name]
+    queue_arns = [finding.queue_arn for finding in findings if finding.symptom == symptom.name]
     if not queue_arns or symptom.is_of_configuration:
         return False
     spread = context.case_store.note_spread(queue_arns, symptom.name, context.now)
-    return explain_mass_symptom(Reach.among(spread, managed), context.settings.limits) is not None
+    return (
+        explain_mass_symptom(Reach.among(spread, mode_by_arn), context.settings.limits) is not None
+    )
 
 
 def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
@@ -335,112 +371,123 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error
 
 
-def _note_baselines(
-    scanned: ScanResult, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
+def _store_baselines(
+    result: ScanResult, listing: QueueListing, symptoms: Sequence[Symptom], context: ScanContext
 ) -> ScanResult:
     """Store the new baselines of healthy queues (rule 8).
 
-    Return `scanned`. If baselines could not be stored, the error is added to it.
+    Return `result`. If baselines could not be stored, the error is added to it.
     """
-    tolerated = _ToleratedSymptoms.of(symptoms)
-    faults = _find_faults(scanned, tolerated)
-    healthy_of_shard = defaultdict[str, list[str]](list)
-    for arn in scanned.looked_at.keys() - scanned.failed.keys():
-        if faults[arn] <= tolerated.works_with:
-            healthy_of_shard[shard_of(arn)].append(arn)
+    tolerated = _ToleratedSymptoms.select_from(symptoms)
+    faults_by_arn = _find_faults(result, tolerated)
+    healthy_arns_by_shard = defaultdict[str, list[str]](list)
+    for arn in result.looked_at.keys() - result.failed.keys():
+        if faults_by_arn[arn] <= tolerated.harmless:
+            healthy_arns_by_shard[shard_of(arn)].append(arn)
     try:
-        for shard, arns in sorted(healthy_of_shard.items()):
-            before = context.scan_store.noted_baselines(shard)
-            noted: dict[str, Noted] = {}
-            for arn in arns:
-                name = parts_of(arn).name
-                configuration = scanned.looked_at[arn]
-                now = as_noted(configuration, faults[arn], context.now)
-                is_due = is_new(now, before.get(name)) and context.may_begin
-                if is_due and _find_recent_symptoms(arn, context) <= tolerated.all:
+        for shard, healthy_arns in sorted(healthy_arns_by_shard.items()):
+            stored_notes = context.scan_store.read_baseline_notes(shard)
+            new_notes: dict[str, BaselineNote] = {}
+            for arn in healthy_arns:
+                queue_name = parts_of(arn).name
+                configuration = result.looked_at[arn]
+                note = make_baseline_note(configuration, faults_by_arn[arn], context.now)
+                stored_note = stored_notes.get(queue_name)
+                is_due = must_store_baseline(note, stored_note) and context.has_time_for_more
+                if is_due and _find_recent_symptoms(arn, context) <= tolerated.all_names:
                     context.baselines.put(arn, configuration, context.now)
-                    noted[name] = now
-            if noted:
-                kept = _without_gone_queues(before, listing)
-                context.scan_store.note_baselines(shard, {**kept, **noted})
+                    new_notes[queue_name] = note
+            if new_notes:
+                kept_notes = _drop_unlisted_queues(stored_notes, listing)
+                context.scan_store.store_baseline_notes(shard, {**kept_notes, **new_notes})
     except CaseStoreUnavailable as error:
-        return replace(scanned, failed={**scanned.failed, "baselines": error})
-    return scanned
+        return replace(result, failed={**result.failed, "baselines": error})
+    return result
 
 
 class _ToleratedSymptoms(NamedTuple):
     """Symptoms that do not make a queue unhealthy, so that its baseline may be stored.
 
     Attributes:
-        works_with: Symptoms with which a queue still works: faults in the configuration, and
+        harmless: Symptoms with which a queue still works: faults in the configuration, and
             symptoms without a plan.
-        of_cost: Symptoms that only cost money.
+        costly: Symptoms that only cost money.
     """
 
-    works_with: frozenset[str]
-    of_cost: frozenset[str]
+    harmless: frozenset[str]
+    costly: frozenset[str]
 
     @classmethod
-    def of(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
-        works_with: set[str] = set()
-        of_cost: set[str] = set()
+    def select_from(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
+        harmless: set[str] = set()
+        costly: set[str] = set()
         for symptom in symptoms:
             if symptom.plan is None or symptom.is_of_configuration:
-                works_with.add(symptom.name)
+                harmless.add(symptom.name)
             if symptom.detection and symptom.detection.measured_last:
-                of_cost.add(symptom.name)
-        return cls(frozenset(works_with), frozenset(of_cost))
+                costly.add(symptom.name)
+        return cls(frozenset(harmless), frozenset(costly))
 
     @property
-    def all(self) -> frozenset[str]:
-        return self.works_with | self.of_cost
+    def all_names(self) -> frozenset[str]:
+        return self.harmless | self.costly
 
 
-def _find_faults(scanned: ScanResult, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
+def _find_faults(result: ScanResult, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
     """Return the symptoms that were found, by the ARN of the queue and of each of its sources.
 
     Symptoms that only cost money are left out.
     """
-    faults = defaultdict[str, set[str]](set)
-    for finding in scanned.findings:
+    faults_by_arn = defaultdict[str, set[str]](set)
+    for finding in result.findings:
         for arn in (finding.queue_arn, *finding.sources):
-            faults[arn].update({finding.symptom} - tolerated.of_cost)
-    return faults
+            faults_by_arn[arn].update({finding.symptom} - tolerated.costly)
+    return faults_by_arn
 
 
-def _without_gone_queues(before: Mapping[str, Noted], listing: Listing) -> dict[str, Noted]:
-    """Return the noted baselines without those of queues that are not listed any more.
+def _drop_unlisted_queues(
+    note_by_queue_name: Mapping[str, BaselineNote], listing: QueueListing
+) -> dict[str, BaselineNote]:
+    """Return the notes about baselines without those of queues that are not listed any more.
 
-    If some queues could not be listed, return all.
+    If some queues could not be listed, return all notes.
     """
-    names = {queue.name for queue in listing.queues}
-    return {name: note for name, note in before.items() if name in names or listing.failed}
+    listed_names = {queue.name for queue in listing.queues}
+    return {
+        name: note
+        for name, note in note_by_queue_name.items()
+        if name in listed_names or listing.error_by_pattern
+    }
 
 
 def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
-    """Return the symptoms of cases that are open, or ended in the last day in another state than
-    CLOSED.
+    """Return the symptoms with an open or lately ended case on the queue.
 
-    Return the word `unreadable` in place of symptoms if a case cannot be read.
+    Lately ended means: in the last day, and in another state than CLOSED. If a case cannot be read,
+    return only the word `unreadable`.
     """
     since = context.now - QUIET_TIME_AFTER_FAILURES
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()
         for case in context.open_cases.list_newest_cases([queue_arn]):
-            ended_lately = case.at > since and case.state is not State.CLOSED
-            if case.state not in FINAL_STATES or ended_lately:
+            has_ended_lately = case.at > since and case.state is not State.CLOSED
+            if case.state not in FINAL_STATES or has_ended_lately:
                 symptoms.add(case.symptom)
         return symptoms
     return {"unreadable"}
 
 
 def _store_results(
-    scanned: ScanResult, listing: Listing, stretch: Stretch, context: ScanContext
+    result: ScanResult, listing: QueueListing, stretch: Stretch, context: ScanContext
 ) -> None:
     """Add this run's results to the round's object in the case bucket (rule 9)."""
-    arns = (queue.queue_arn for queue in listing.queues)
-    document = add_managed_queues(scanned.document(context.now), arns, whole=not listing.failed)
+    managed_arns = (queue.queue_arn for queue in listing.queues)
+    document = add_managed_queues(
+        result.document(context.now), managed_arns, whole=not listing.error_by_pattern
+    )
     if not stretch.is_first:
         with suppress(*items.DECODE_ERRORS):  # a forged object must not stop every scan
-            document = merge_documents(findings_of(stretch.hour, context.case_bucket), document)
+            document = merge_documents(
+                read_findings_document(stretch.hour, context.case_bucket), document
+            )
     context.case_bucket.put(findings_key(stretch.hour), document)

@@ -12,15 +12,20 @@ import msgspec
 from msgspec import Struct
 
 from mendq.aws.clients import Clients, Pace
-from mendq.aws.cloudwatch import listed_kinds, queue_alarms
+from mendq.aws.cloudwatch import list_metric_kinds, read_alarmed_metrics
 from mendq.aws.consumers import (
-    FIGURES,
-    Figures,
+    FUNCTION_METRICS,
+    FunctionMetrics,
     list_mappings,
-    reserved_concurrency_of,
-    timeout_seconds_of,
+    read_reserved_concurrency,
+    read_timeout_seconds,
 )
-from mendq.aws.dlqs import SOURCES, dlq_arn_here, list_source_arns, recent_move_destinations
+from mendq.aws.dlqs import (
+    SOURCES_DESTINATION,
+    list_source_arns,
+    local_dlq_arn,
+    read_recent_move_destinations,
+)
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
@@ -38,41 +43,41 @@ if TYPE_CHECKING:
 class AnswerCache(Struct, frozen=True):
     """A cache of AWS's answers that all threads share. An error is an answer too."""
 
-    _answers: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
+    _futures_by_call: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
-    def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """Return the cached answer for the key `asked`; if there is none, call `ask` and cache it.
+    def get_or_ask(self, call: Hashable, ask: Callable[[], Answer]) -> Answer:
+        """Return the cached answer of a call. If there is none, run `ask` and cache its result.
 
-        If `ask` raised an error, now or before, raise that error.
+        `call` is the key. If `ask` raised an error, now or before, raise that error.
         """
         with self._lock:
-            known = self._answers.get(asked)
-            answer = self._answers.setdefault(asked, Future()) if known is None else known
-        if known is None:
+            known_future = self._futures_by_call.get(call)
+            future = known_future or self._futures_by_call.setdefault(call, Future())
+        if known_future is None:
             try:
-                answer.set_result(ask())
+                future.set_result(ask())
             except Exception as error:  # noqa: BLE001 - raised below, to whoever asked
-                answer.set_exception(error)
-        result: Answer = answer.result()
-        return result
+                future.set_exception(error)
+        answer: Answer = future.result()
+        return answer
 
-    def keep(self, asked: Hashable, answer: object) -> None:
+    def store(self, call: Hashable, answer: object) -> None:
         """Cache an answer, unless there is one already."""
-        self.about(asked, lambda: answer)
+        self.get_or_ask(call, lambda: answer)
 
-    def answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
-        """Yield the first argument and the answer of each cached call of `read`.
+    def iterate_answers(self, read_function: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
+        """Yield the first argument and the answer of each cached call of `read_function`.
 
         Calls that raised an error are left out.
         """
-        for asked, answer in [*self._answers.items()]:
-            if asked[0] is read and answer.done() and not answer.exception():
-                yield asked[1], answer.result()
+        for call, future in [*self._futures_by_call.items()]:
+            if call[0] is read_function and future.done() and not future.exception():
+                yield call[1], future.result()
 
-    def knows(self, asked: Hashable) -> bool:
+    def has_answer(self, call: Hashable) -> bool:
         """Return True if the answer is cached, or another thread is asking for it now."""
-        return asked in self._answers
+        return call in self._futures_by_call
 
 
 # SQS documents no quota for reading attributes. With 50 calls per second, 10,000 queues take three
@@ -85,8 +90,8 @@ LAMBDA_CALLS_PER_SECOND = 5
 # hours.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 CLOUDWATCH_CALLS_PER_SECOND = 2
-FUNCTIONS_A_CALL = 100
-THREADS = 8
+FUNCTIONS_PER_CALL = 100
+THREAD_COUNT = 8
 
 
 class Paces(Struct, frozen=True):
@@ -96,15 +101,17 @@ class Paces(Struct, frozen=True):
     functions: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
     cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
-    def of(self, read: Callable[..., object]) -> Pace:
-        """Return the rate limit of the service that the function `read` calls."""
-        if read in (timeout_seconds_of, reserved_concurrency_of, _mappings_by_queue):
+    def pace_of(self, read_function: Callable[..., object]) -> Pace:
+        """Return the rate limit of the service that `read_function` calls."""
+        if read_function in _LAMBDA_READS:
             return self.functions
-        return self.cloudwatch if read in (listed_kinds, queue_alarms) else self.sqs
+        if read_function in _CLOUDWATCH_READS:
+            return self.cloudwatch
+        return self.sqs
 
 
-# Answers of AWS by call. A call is a pair: the reading function, and the ARN of the queue.
-Recalled = Mapping[Any, Any]
+# AWS's answers by call. A call is a pair: the function that reads, and the ARN of the queue.
+AnswerByCall = Mapping[Any, Any]
 
 
 class ScanReader(FactsReader, frozen=True):
@@ -112,66 +119,77 @@ class ScanReader(FactsReader, frozen=True):
 
     Attributes:
         paces: The rate limits.
-        retained: The answers of this scan.
-        recalled: Answers of the last hour's scan, by reading function and queue ARN. They are used
-            in place of a new call.
-        outdated: Keys of `recalled` that must not be used any more.
+        scan_answers: The answers of this scan.
+        last_scan_answers: Answers of the last hour's scan, by call. They are used in place of a
+            new call.
+        outdated_calls: Calls whose answer in `last_scan_answers` must not be used any more.
     """
 
     paces: Paces = msgspec.field(default_factory=Paces)
-    retained: AnswerCache = msgspec.field(default_factory=AnswerCache)
-    recalled: Recalled = msgspec.field(default_factory=dict)
-    outdated: set[Any] = msgspec.field(default_factory=set)
+    scan_answers: AnswerCache = msgspec.field(default_factory=AnswerCache)
+    last_scan_answers: AnswerByCall = msgspec.field(default_factory=dict)
+    outdated_calls: set[Any] = msgspec.field(default_factory=set)
 
-    def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
+    def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
         """Return the cached answer, or the last hour's, or call AWS within the rate limit."""
-        asked = (read, *about)
+        call = (read_function, *arguments)
 
         def call_aws() -> Answer:
-            self.paces.of(read).wait()
-            return read(self.clients, *about)
+            self.paces.pace_of(read_function).wait()
+            return read_function(self.clients, *arguments)
 
-        if asked in self.recalled and asked not in self.outdated:
-            answer: Answer = self.recalled[asked]
+        if call in self.last_scan_answers and call not in self.outdated_calls:
+            answer: Answer = self.last_scan_answers[call]
             return answer
-        return self.retained.about(asked, call_aws)
+        return self.scan_answers.get_or_ask(call, call_aws)
 
-    def ask_anew(self, facts: Facts) -> None:
-        """Make later reads of the queue's DLQ and sources call AWS.
+    def forget_last_scan_answers(self, facts: Facts) -> None:
+        """Make later reads of the queue's DLQ and sources call AWS again.
 
-        The queue will be measured, so answers of the last hour's scan may be too old.
+        Use it for a queue that will be measured: answers of the last hour's scan are too old then.
         """
-        sources = (list_source_arns, facts.queue_arn)
-        around = (facts.dlq_arn, *self.recalled.get(sources, ()))
-        self.outdated.add(sources)
-        self.outdated.update((attributes_of, arn) for arn in around)
+        sources_call = (list_source_arns, facts.queue_arn)
+        neighbor_arns = (facts.dlq_arn, *self.last_scan_answers.get(sources_call, ()))
+        self.outdated_calls.add(sources_call)
+        self.outdated_calls.update((attributes_of, arn) for arn in neighbor_arns)
 
-    def moves_by_name(self) -> frozenset[str]:
+    def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that are the named destination of a redrive.
 
         They come from the redrives of all known DLQs, and from what an earlier scan stored. Call it
         only after all queues were read, because DLQs are found in the answers.
         """
-        return self.retained.about("moves_by_name", self._moves_by_name)
+        return self.scan_answers.get_or_ask("moves_by_name", self._read_destinations_of_known_dlqs)
 
-    def _moves_by_name(self) -> frozenset[str]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            destinations = pool.map(self._read_move_destinations, sorted(self._list_known_dlqs()))
-            return super().moves_by_name().union(*destinations) - {SOURCES}
+    def _read_destinations_of_known_dlqs(self) -> frozenset[str]:
+        """Return the stored destinations of redrives, and those of all known DLQs' redrives."""
+        with ThreadPoolExecutor(THREAD_COUNT) as thread_pool:
+            destinations = thread_pool.map(
+                self._read_move_destinations, sorted(self._list_known_dlqs())
+            )
+            stored_destinations = super().read_named_move_destinations()
+            return stored_destinations.union(*destinations) - {SOURCES_DESTINATION}
 
     def _list_known_dlqs(self) -> Iterator[str]:
         """Yield the ARNs of queues that are known to be a DLQ."""
-        for queue_arn, attributes in self._answers_of(attributes_of):
-            if there := dlq_arn_here(Facts(queue_arn, attributes, {})):
-                yield there
-        yield from (arn for arn, named_by in self._answers_of(list_source_arns) if named_by)
+        for queue_arn, attributes in self._iterate_answers(attributes_of):
+            if dlq_arn := local_dlq_arn(Facts(queue_arn, attributes, {})):
+                yield dlq_arn
+        yield from (
+            arn for arn, source_arns in self._iterate_answers(list_source_arns) if source_arns
+        )
 
-    def _answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
-        """Yield queue ARN and answer of each call of `read`, from this scan and the last hour's."""
-        yield from self.retained.answers_of(read)
-        for (recalled_read, about), answer in self.recalled.items():
-            if recalled_read is read:
-                yield about, answer
+    def _iterate_answers(
+        self, read_function: Callable[..., Answer]
+    ) -> Iterator[tuple[str, Answer]]:
+        """Yield queue ARN and answer of each call of `read_function`.
+
+        The answers of this scan come first, then those of the last hour's scan.
+        """
+        yield from self.scan_answers.iterate_answers(read_function)
+        for (last_read_function, queue_arn), answer in self.last_scan_answers.items():
+            if last_read_function is read_function:
+                yield queue_arn, answer
 
     def _read_move_destinations(self, dlq_arn: str) -> frozenset[str]:
         """Return the ARNs of the queues to which a DLQ's messages are moved.
@@ -179,110 +197,142 @@ class ScanReader(FactsReader, frozen=True):
         If the DLQ's redrives cannot be read, return none. Each source of the DLQ gets the error.
         """
         try:
-            return self.ask(recent_move_destinations, dlq_arn, self.now)
+            return self.ask(read_recent_move_destinations, dlq_arn, self.now)
         except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
-    def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+    def read_mappings(self, queue_arn: str) -> Sequence[Mapping_]:
         """Return the event source mappings of a queue. All mappings are read once per scan."""
-        return self.ask(_mappings_by_queue).get(queue_arn, ())
+        return self.ask(_read_mappings_by_source).get(queue_arn, ())
 
-    def listed_kinds(self, queue_name: str) -> Sequence[str]:
+    def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the kinds of metrics that CloudWatch has only for some queues, for this queue.
 
         They are listed once per scan for all queues.
         """
-        return self.ask(listed_kinds).get(queue_name, ())
+        return self.ask(list_metric_kinds).get(queue_name, ())
 
-    def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
-        """Return figures by function name. Those that are not cached are read, up to 100 functions
-        with one query.
+    def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
+        """Return metrics of the last hour by function name.
+
+        Those that are not cached are read, up to 100 functions with one query.
         """
-        unknown = [name for name in names if not self.retained.knows(("figures", name))]
-        for first in range(0, len(unknown), FUNCTIONS_A_CALL):
+        uncached_names = [
+            name for name in function_names if not self.scan_answers.has_answer(("figures", name))
+        ]
+        for batch_start in range(0, len(uncached_names), FUNCTIONS_PER_CALL):
             self.paces.cloudwatch.wait()
-            some = unknown[first : first + FUNCTIONS_A_CALL]
-            for name, figures in super().figures(some).items():
-                self.retained.keep(("figures", name), figures)
-        return {name: self.retained.about(("figures", name), dict) for name in names}
+            batch = uncached_names[batch_start : batch_start + FUNCTIONS_PER_CALL]
+            for name, metrics in super().read_function_metrics(batch).items():
+                self.scan_answers.store(("figures", name), metrics)
+        return {
+            name: self.scan_answers.get_or_ask(("figures", name), dict) for name in function_names
+        }
 
-    def metrics_of_figures(self, suspects: Iterable[Facts], *, anew: bool = False) -> int:
-        """Return how many metrics must be read for the figures of these queues' consumers.
+    def count_function_metrics(
+        self, queues: Iterable[Facts], *, includes_cached: bool = False
+    ) -> int:
+        """Return how many metrics of Lambda functions must be read for these queues' consumers.
+
+        AWS bills each metric.
 
         Args:
-            suspects: The queues, with their consumers.
-            anew: True to count metrics with a cached answer too.
+            queues: The queues, with their consumers.
+            includes_cached: True to count metrics with a cached answer too.
         """
         names: set[str] = set()
-        for facts in suspects:
+        for facts in queues:
             names.update(function_names(facts))
-        unknown = (anew or not self.retained.knows(("figures", name)) for name in names)
-        return len(FIGURES) * sum(unknown)
+        needs_reading = (
+            includes_cached or not self.scan_answers.has_answer(("figures", name)) for name in names
+        )
+        return len(FUNCTION_METRICS) * sum(needs_reading)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
-        """Return measurements by queue ARN. Only those that are not cached are read, because AWS
-        bills each metric.
-        """
-        asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
-        unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}
-        if unknown:
-            self.paces.cloudwatch.wait()
-            for arn, measurement in super().measure(unknown).items():
-                self.retained.keep(asked[arn], measurement)
-        return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
+        """Return measurements by queue ARN.
 
-    def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
+        Only those that are not cached are read, because AWS bills each metric.
+        """
+        call_by_arn = {arn: ("measured", arn, window) for arn, window in windows.items()}
+        uncached_windows = {
+            arn: windows[arn]
+            for arn in windows
+            if not self.scan_answers.has_answer(call_by_arn[arn])
+        }
+        if uncached_windows:
+            self.paces.cloudwatch.wait()
+            for arn, measurement in super().measure(uncached_windows).items():
+                self.scan_answers.store(call_by_arn[arn], measurement)
+        return {
+            arn: self.scan_answers.get_or_ask(call, lambda: None)
+            for arn, call in call_by_arn.items()
+        }
+
+    def count_metrics_to_read(
+        self, facts: Facts, needs: Collection[Need], *, includes_cached: bool = False
+    ) -> int:
         """Return how many metrics must be read for these needs. Cached ones are not counted.
 
         Args:
             facts: The queue with its attributes. Its consumers are read here, which AWS does not
                 bill.
             needs: The facts that are needed.
-            anew: True to count cached ones too: heal does not have this scan's answers.
+            includes_cached: True to count cached ones too: heal does not have this scan's answers.
         """
-        window = self.window(facts) if Need.MEASUREMENTS in needs else None
-        known = not anew and self.retained.knows(("measured", facts.queue_arn, window))
-        measured = len(window.series) if window and not known else 0
-        figured = [self.with_consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
-        # One more metric: the deletes of the source queue.
-        figures = self.metrics_of_figures(figured, anew=anew)
-        return measured + figures + (Need.SOLE_SOURCE in needs)
+        window = self.choose_window(facts) if Need.MEASUREMENTS in needs else None
+        measurement_call = ("measured", facts.queue_arn, window)
+        metric_count = 0
+        if window and (includes_cached or not self.scan_answers.has_answer(measurement_call)):
+            metric_count += len(window.series)
+        if Need.LAMBDA_CONSUMERS in needs:
+            queues = [self.with_consumers(facts)]
+            metric_count += self.count_function_metrics(queues, includes_cached=includes_cached)
+        if Need.SOLE_SOURCE in needs:
+            metric_count += 1  # the deletes of the source queue
+        return metric_count
 
-    def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
+    def count_metrics_that_heal_reads(self, queue_arn: str, needs: Collection[Need]) -> int:
         """Return how many metrics heal will read about the queue."""
         facts = Facts(queue_arn, self.ask(attributes_of, queue_arn), {})
-        return self.metrics_to_ask(facts, needs, anew=True)
+        return self.count_metrics_to_read(facts, needs, includes_cached=True)
 
 
-def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
+def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
     """Return all event source mappings of the account and region by the ARN of their source.
 
     Sources are queues, and also streams and others. Mappings without a source ARN are under an
     empty text. Raises FactsUnavailable.
     """
-    mappings: dict[str, list[Mapping_]] = defaultdict(list)
+    mappings_by_source: dict[str, list[Mapping_]] = defaultdict(list)
     for mapping in list_mappings(clients):
-        mappings[mapping.get("EventSourceArn", "")].append(mapping)
-    return mappings
+        mappings_by_source[mapping.get("EventSourceArn", "")].append(mapping)
+    return mappings_by_source
 
 
-def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:
+# The read functions that call Lambda and CloudWatch. All others call SQS.
+_LAMBDA_READS = (read_timeout_seconds, read_reserved_concurrency, _read_mappings_by_source)
+_CLOUDWATCH_READS = (list_metric_kinds, read_alarmed_metrics)
+
+
+def make_scan_reader(
+    context: StoreContext, consent: Consent, paces: Paces | None = None
+) -> ScanReader:
     """Return the reader for one scan. It lists the open cases only once."""
-    retained = AnswerCache()
+    scan_answers = AnswerCache()
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
-        asked = frozenset(queue_arns)
-        open_cases = retained.about("open", context.open_cases.list_open)
-        return frozenset(case.symptom for case in open_cases if case.queue_arn in asked)
+        wanted_arns = frozenset(queue_arns)
+        open_cases = scan_answers.get_or_ask("open", context.open_cases.list_open)
+        return frozenset(case.symptom for case in open_cases if case.queue_arn in wanted_arns)
 
     return ScanReader(
         context.clients,
         context.now,
         context.settings.timing,
         list_open_symptoms,
-        noted_moves=lambda: context.stored(SeenMoves).into(context.now),
+        read_noted_moves=lambda: context.stored(SeenMoves).into(context.now),
         list_newest_cases=context.open_cases.list_newest_cases,
         consent=consent,
-        has_made=context.stored(MadeDlqs).is_made,
+        has_made_dlq=context.stored(MadeDlqs).is_made,
         paces=paces or Paces(),
     )

@@ -56,7 +56,7 @@ This module stores nothing, sends no notifications, and does not choose which fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -64,7 +64,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.aws.cloudwatch import QUEUES_A_CALL
+from mendq.aws.cloudwatch import QUEUES_PER_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, tags_if_readable
@@ -72,28 +72,28 @@ from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_k
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
-from mendq.model.metrics import Window
+from mendq.model.metrics import Measurement, Window
 from mendq.model.tags import MODE_OFF, MODE_TAG
 from mendq.notifications.queue_lines import describe_configuration
-from mendq.scan.reader import THREADS, ScanReader
+from mendq.scan.reader import THREAD_COUNT, ScanReader
 
-QUEUES_A_BLOCK = 200
-# Needs that are read for every suspect. A detection's other needs are read later, one by one.
-OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
-# Needs that only the plans of symptoms have. A scan makes no plan, so it does not read them.
-OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
+QUEUES_PER_BLOCK = 200
+# Facts that are read for every suspect. A detection's other needs are read later, one by one.
+NEEDS_READ_FOR_SUSPECTS = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
+# Facts that only the plans of symptoms need. A scan makes no plan, so it does not read them.
+NEEDS_OF_PLANS = frozenset({Need.DLQ_NAMESAKE})
 
 
 class Allowance(Struct, frozen=True):
     """The limits of a scan.
 
     Attributes:
-        may_look: Function that returns True while there is time to read more queues.
+        may_read_queues: Function that returns True while there is time to read more queues.
         may_measure: Function that gets a number of metrics. If they may be read, it counts them as
             spent and returns True.
     """
 
-    may_look: Callable[[], bool] = lambda: True
+    may_read_queues: Callable[[], bool] = lambda: True
     may_measure: Callable[[int], bool] = lambda _metrics: True
 
 
@@ -113,28 +113,34 @@ def scan(
         allowance: How far the scan may go.
         symptoms: The symptoms to look for. Those without a detection are left out.
     """
-    detected = tuple(symptom for symptom in symptoms if symptom.detection)
+    detectable_symptoms = tuple(symptom for symptom in symptoms if symptom.detection)
     suspects: list[_Suspect] = []
-    with_source = set[str]()
-    with ThreadPoolExecutor(THREADS) as pool:
-        for first in range(0, len(queues), QUEUES_A_BLOCK):
-            if not allowance.may_look():
+    arns_scanned_with_source = set[str]()
+    with ThreadPoolExecutor(THREAD_COUNT) as pool:
+        for block_start in range(0, len(queues), QUEUES_PER_BLOCK):
+            if not allowance.may_read_queues():
                 break
-            block = queues[first : first + QUEUES_A_BLOCK]
-            new = [queue for queue in block if queue.queue_arn not in with_source]
-            looks = list(pool.map(lambda queue: _look_at(queue, reader, detected), new))
-            seen_already = with_source.union(queue.queue_arn for queue in block)
-            made_dlqs = sorted({look.made_dlq for look in looks} - {"", *seen_already})
-            with_source.update(made_dlqs)
-            looks += pool.map(lambda dlq: _look_at_made(dlq, reader, detected), made_dlqs)
-            new_suspects = [look.suspect for look in looks if look.suspect]
+            block = queues[block_start : block_start + QUEUES_PER_BLOCK]
+            new_queues = [
+                queue for queue in block if queue.queue_arn not in arns_scanned_with_source
+            ]
+            checks = list(
+                pool.map(lambda queue: _check_queue(queue, reader, detectable_symptoms), new_queues)
+            )
+            seen_arns = arns_scanned_with_source.union(queue.queue_arn for queue in block)
+            made_dlq_arns = sorted({check.made_dlq_arn for check in checks} - {"", *seen_arns})
+            arns_scanned_with_source.update(made_dlq_arns)
+            checks += pool.map(
+                lambda dlq_arn: _check_made_dlq(dlq_arn, reader, detectable_symptoms), made_dlq_arns
+            )
+            new_suspects = [check.suspect for check in checks if check.suspect]
             suspects += new_suspects
-            seen = ScanResult()
-            for look in looks:
-                seen = merge_results(seen, look.scanned)
-            yield replace(seen, suspects=len(new_suspects), after=block[-1].name)
-    suspects.sort(key=lambda suspect: suspect.turn(reader.now))
-    yield from _measure(suspects, reader, allowance)
+            block_result = ScanResult()
+            for check in checks:
+                block_result = merge_results(block_result, check.result)
+            yield replace(block_result, suspects=len(new_suspects), after=block[-1].name)
+    suspects.sort(key=lambda suspect: suspect.sort_key(reader.now))
+    yield from _measure_suspects(suspects, reader, allowance)
 
 
 class _Suspect(Struct, frozen=True):
@@ -148,79 +154,80 @@ class _Suspect(Struct, frozen=True):
     def queue_arn(self) -> str:
         return self.facts.queue_arn
 
-    def turn(self, now: datetime) -> tuple[bool, str]:
+    def sort_key(self, now: datetime) -> tuple[bool, str]:
         """Return the key by which suspects are sorted before they are measured (rule 5)."""
-        can_wait = all(_detection_of(symptom).measured_last for symptom in self.symptoms)
-        return can_wait, scan_order_key(self.queue_arn, now)
+        can_all_wait = all(_get_detection(symptom).measured_last for symptom in self.symptoms)
+        return can_all_wait, scan_order_key(self.queue_arn, now)
 
 
-class _QueueLook(Struct, frozen=True):
+class _QueueCheck(Struct, frozen=True):
     """The result of checking one queue without measuring it.
 
     Attributes:
-        scanned: The result, with the findings.
+        result: The result, with the findings.
         suspect: The queue with the symptoms that must be measured; None if there are none.
-        made_dlq: The ARN of the queue's DLQ if Mendq made that DLQ, else an empty text.
+        made_dlq_arn: The ARN of the queue's DLQ if Mendq made that DLQ, else an empty text.
     """
 
-    scanned: ScanResult
+    result: ScanResult
     suspect: _Suspect | None = None
-    made_dlq: str = ""
+    made_dlq_arn: str = ""
 
 
-def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
+def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueCheck:
     """Check a DLQ that Mendq made (rule 7). If its own `mendq` tag is `off`, return no result."""
     try:
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
-        return _QueueLook(ScanResult(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
+        return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
     if tags.get(MODE_TAG) == MODE_OFF:
-        return _QueueLook(ScanResult())
-    return _look_at(ManagedQueue(dlq_arn, tags), reader, symptoms)
+        return _QueueCheck(ScanResult())
+    return _check_queue(ManagedQueue(dlq_arn, tags), reader, symptoms)
 
 
-def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
+def _check_queue(
+    queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]
+) -> _QueueCheck:
     """Check a queue for every symptom without measuring it.
 
     The result names the symptoms for which the queue must be measured.
     """
     try:
         facts = _read_facts(queue, reader)
-        window = reader.window(facts)
+        window = reader.choose_window(facts)
     except QueueGone:
-        return _QueueLook(ScanResult(queues_scanned=1, gone=1))
+        return _QueueCheck(ScanResult(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
-        failed_queue = {queue.queue_arn: error}
-        return _QueueLook(ScanResult(queues_scanned=1, unseen=1, failed=failed_queue))
+        return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}))
     findings: list[Finding] = []
-    suspected: list[Symptom] = []
-    failed: dict[str, Exception] = {}
+    suspected_symptoms: list[Symptom] = []
+    error_by_arn: dict[str, Exception] = {}
     for symptom in symptoms:
         try:
-            found, must_measure = _check_unmeasured(symptom, facts, reader)
-            findings += found
+            new_findings, must_measure = _check_without_measuring(symptom, facts, reader)
+            findings += new_findings
             if must_measure:
-                suspected.append(symptom)
+                suspected_symptoms.append(symptom)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
-            failed.setdefault(queue.queue_arn, error)
-    made_dlq = ""
+            error_by_arn.setdefault(queue.queue_arn, error)
+    made_dlq_arn = ""
     try:
-        made_dlq = reader.made_dlq(facts)
+        made_dlq_arn = reader.find_made_dlq(facts)
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
-        failed.setdefault(queue.queue_arn, error)
+        error_by_arn.setdefault(queue.queue_arn, error)
     suspect = None
-    if suspected and window:
-        suspect = _make_suspect(facts, window, tuple(suspected))
-        reader.ask_anew(facts)
-    unsure = suspected or failed or window is None
-    scanned = ScanResult(
+    if suspected_symptoms and window:
+        suspect = _make_suspect(facts, window, tuple(suspected_symptoms))
+        reader.forget_last_scan_answers(facts)
+    is_incomplete = suspected_symptoms or error_by_arn or window is None
+    result = ScanResult(
         queues_scanned=1,
         findings=tuple(findings),
-        failed=failed,
-        looked_at={} if unsure else {queue.queue_arn: describe_configuration(facts)},
-        unsettled=(queue.queue_arn,) if suspected and not window else (),
+        failed=error_by_arn,
+        looked_at={} if is_incomplete else {queue.queue_arn: describe_configuration(facts)},
+        unsettled=(queue.queue_arn,) if suspected_symptoms and not window else (),
     )
-    return _QueueLook(scanned, suspect, made_dlq)
+    return _QueueCheck(result, suspect, made_dlq_arn)
 
 
 def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
@@ -236,19 +243,19 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
     return facts
 
 
-def _check_unmeasured(
+def _check_without_measuring(
     symptom: Symptom, facts: Facts, reader: ScanReader
 ) -> tuple[list[Finding], bool]:
     """Check a queue for a symptom without measuring (rules 1 and 4).
 
     Return the findings, and True if the queue must be measured for the symptom.
     """
-    detection = _detection_of(symptom)
+    detection = _get_detection(symptom)
     is_suspect = detection.is_suspect(facts)
     needs_measurements = Need.MEASUREMENTS in detection.needs
     findings: list[Finding] = []
     if detection.of_configuration or (is_suspect and not needs_measurements):
-        findings = _detect(symptom, facts, reader)
+        findings = _detect_symptom(symptom, facts, reader)
     return findings, is_suspect and needs_measurements and not findings
 
 
@@ -257,95 +264,106 @@ def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -
 
     If all its detections name the kinds of metrics that they read, only these are read.
     """
-    detections = [_detection_of(symptom) for symptom in symptoms]
+    detections = [_get_detection(symptom) for symptom in symptoms]
     if all(detection.reads for detection in detections):
-        kinds: dict[str, None] = {}
+        metric_kinds: dict[str, None] = {}
         for detection in detections:
-            kinds.update(dict.fromkeys(detection.reads))
-        window = replace(window, kinds=tuple(kinds))
+            metric_kinds.update(dict.fromkeys(detection.reads))
+        window = replace(window, kinds=tuple(metric_kinds))
     return _Suspect(facts, window, symptoms)
 
 
-def _measure(
+def _measure_suspects(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
 ) -> Iterator[ScanResult]:
     """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
-    for done in range(0, len(suspects), QUEUES_A_CALL):
-        batch = suspects[done : done + QUEUES_A_CALL]
-        metrics = reader.metrics_of_figures(suspect.facts for suspect in batch)
-        metrics += sum(len(suspect.window.series) for suspect in batch)
-        if not allowance.may_measure(metrics):
-            yield ScanResult(skipped=tuple(suspect.queue_arn for suspect in suspects[done:]))
+    for batch_start in range(0, len(suspects), QUEUES_PER_CALL):
+        batch = suspects[batch_start : batch_start + QUEUES_PER_CALL]
+        metric_count = reader.count_function_metrics(suspect.facts for suspect in batch)
+        metric_count += sum(len(suspect.window.series) for suspect in batch)
+        if not allowance.may_measure(metric_count):
+            yield ScanResult(skipped=tuple(suspect.queue_arn for suspect in suspects[batch_start:]))
             return
-        yield replace(_measure_batch(batch, reader), metrics=metrics)
+        yield replace(_measure_batch(batch, reader), metrics=metric_count)
 
 
 def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
     """Measure some suspects with one call, and check the symptoms that they are suspected of."""
     try:
-        measured = reader.measure({suspect.queue_arn: suspect.window for suspect in batch})
-        # The reader keeps the figures of all their consumers, and answers each queue from them.
+        measurement_by_arn = reader.measure(
+            {suspect.queue_arn: suspect.window for suspect in batch}
+        )
+        # The reader caches the metrics of all their consumers, and answers for each queue from
+        # them.
         names: set[str] = set()
         for suspect in batch:
             names.update(function_names(suspect.facts))
-        reader.figures(sorted(names))
+        reader.read_function_metrics(sorted(names))
     except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
         return ScanResult(failed={suspect.queue_arn: error for suspect in batch})
     findings: list[Finding] = []
-    failed: dict[str, Exception] = {}
+    error_by_arn: dict[str, Exception] = {}
     for suspect in batch:
         for symptom in suspect.symptoms:
             try:
-                facts = reader.with_figures(suspect.facts)
-                facts = replace(facts, measurement=measured[suspect.queue_arn])
-                findings += _detect(symptom, facts, reader)
+                facts = reader.with_function_metrics(suspect.facts)
+                facts = replace(facts, measurement=measurement_by_arn[suspect.queue_arn])
+                findings += _detect_symptom(symptom, facts, reader)
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
-                failed[suspect.queue_arn] = error
-    looked_at: dict[str, dict[str, str]] = {}
-    levels: dict[str, dict[str, int]] = {}
-    seen = [suspect for suspect in batch if measured[suspect.queue_arn] is not None]
-    for suspect in seen:
-        if suspect.queue_arn not in failed:
-            looked_at[suspect.queue_arn] = describe_configuration(suspect.facts)
-    for suspect in batch:
-        found = measured[suspect.queue_arn]
-        if found and "every queue" in suspect.window.kinds:
-            now = found.now
-            levels[suspect.queue_arn] = {
-                "backlog": now.backlog,
-                "oldest_age_seconds": now.oldest_age_seconds,
-            }
+                error_by_arn[suspect.queue_arn] = error
     return ScanResult(
         measured=len(batch),
         findings=tuple(findings),
-        failed=failed,
-        looked_at=looked_at,
-        queues=levels,
+        failed=error_by_arn,
+        looked_at={
+            suspect.queue_arn: describe_configuration(suspect.facts)
+            for suspect in batch
+            if measurement_by_arn[suspect.queue_arn] and suspect.queue_arn not in error_by_arn
+        },
+        queues=_summarize_levels(batch, measurement_by_arn),
     )
 
 
-def _detect(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
+def _summarize_levels(
+    batch: Sequence[_Suspect], measurement_by_arn: Mapping[str, Measurement | None]
+) -> dict[str, dict[str, int]]:
+    """Return the backlog and the age of the oldest message, in seconds, by queue ARN.
+
+    Queues for which these metrics were not measured are left out.
+    """
+    levels_by_arn: dict[str, dict[str, int]] = {}
+    for suspect in batch:
+        measurement = measurement_by_arn[suspect.queue_arn]
+        if measurement and "every queue" in suspect.window.kinds:
+            levels_by_arn[suspect.queue_arn] = {
+                "backlog": measurement.now.backlog,
+                "oldest_age_seconds": measurement.now.oldest_age_seconds,
+            }
+    return levels_by_arn
+
+
+def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
     """Return the finding of a symptom on a queue, if there is one (rule 8)."""
-    detection = _detection_of(symptom)
-    needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
+    detection = _get_detection(symptom)
+    needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
     facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
-    found = detection.detect(facts)
+    detected = detection.detect(facts)
     # A redrive explains measurements only.
-    if found and facts.measurement and Need.MOVE_TASKS in needs:
-        found = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
-    if found is None:
+    if detected and facts.measurement and Need.MOVE_TASKS in needs:
+        detected = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
+    if detected is None:
         return []
     finding = Finding(
         queue_arn=facts.queue_arn,
         symptom=symptom.name,
-        because=found.because,
+        because=detected.because,
         sources=facts.source_arns,
-        about=found.about,
-        seconds_left=found.seconds_left,
+        about=detected.about,
+        seconds_left=detected.seconds_left,
     )
     return [finding]
 
 
-def _detection_of(symptom: Symptom) -> Detection:
+def _get_detection(symptom: Symptom) -> Detection:
     assert symptom.detection is not None  # noqa: S101 - `scan` leaves the others out
     return symptom.detection

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mendq.aws.queue import ManagedQueue
     from mendq.cases.table import OpenCase
 
-NEW_FAULTS_A_DAY = 10
+NEW_FAULTS_PER_DAY = 10
 
 
 class Admission(Struct, frozen=True):
@@ -46,7 +46,7 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
 
     A note is a text such as `2026-11-16 topic`: the day of the first report, and the fault. A fault
     with a note may always be reported, because its case stays open only while it is found again.
-    New faults may be reported until there are NEW_FAULTS_A_DAY on this day. Their order does not
+    New faults may be reported until there are NEW_FAULTS_PER_DAY on this day. Their order does not
     depend on names: otherwise the same few queues could always come before the others.
 
     Args:
@@ -54,24 +54,30 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
         topics: The faults that were found (`Finding.topic`).
         now: The time of the run.
     """
-    oldest = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
-    today = f"{now:%F} "
-    asked = dict.fromkeys(topics)
-    valid = {note for note in notes if note.partition(" ")[0] > oldest}
-    noted = {note.partition(" ")[2] for note in valid}
-    room = NEW_FAULTS_A_DAY - sum(note.startswith(today) for note in notes)
-    turns = sorted(asked.keys() - noted, key=lambda topic: scan_order_key(topic, now))
-    new = turns[: max(0, room)]
+    oldest_day = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
+    day_prefix = f"{now:%F} "
+    unique_topics = dict.fromkeys(topics)
+    valid_notes = {note for note in notes if note.partition(" ")[0] > oldest_day}
+    noted_topics = {note.partition(" ")[2] for note in valid_notes}
+    new_topics_left_today = NEW_FAULTS_PER_DAY - sum(note.startswith(day_prefix) for note in notes)
+    new_topics_in_turn = sorted(
+        unique_topics.keys() - noted_topics, key=lambda topic: scan_order_key(topic, now)
+    )
+    admitted_new_topics = new_topics_in_turn[: max(0, new_topics_left_today)]
     return Admission(
-        topics=[topic for topic in asked if topic in noted or topic in new],
-        notes_to_add=[f"{today}{topic}" for topic in sorted(new)],
-        notes_to_drop=sorted(notes - valid),
+        topics=[
+            topic
+            for topic in unique_topics
+            if topic in noted_topics or topic in admitted_new_topics
+        ],
+        notes_to_add=[f"{day_prefix}{topic}" for topic in sorted(admitted_new_topics)],
+        notes_to_drop=sorted(notes - valid_notes),
     )
 
 
 def merge_shared_findings(
     findings: Iterable[Finding],
-    managed: Iterable[ManagedQueue],
+    managed_queues: Iterable[ManagedQueue],
     open_cases: Iterable[OpenCase],
     consent: Consent,
 ) -> list[Finding]:
@@ -83,37 +89,52 @@ def merge_shared_findings(
     missing queue would move the backlogs of all. Its `open_at` are the other queues with an open
     case of the symptom.
     """
-    tags = {queue.queue_arn: queue.tags for queue in managed}
-    open_at = defaultdict[str, list[str]](list)
+    tags_by_arn = {queue.queue_arn: queue.tags for queue in managed_queues}
+    open_arns_by_symptom = defaultdict[str, list[str]](list)
     for case in open_cases:
-        open_at[case.symptom].append(case.queue_arn)
-    shared = defaultdict[object, list[Finding]](list)
+        open_arns_by_symptom[case.symptom].append(case.queue_arn)
+    findings_by_fault = defaultdict[object, list[Finding]](list)
     for finding in sorted(findings):
-        shared[finding.symptom, finding.about or finding.queue_arn].append(finding)
+        findings_by_fault[finding.symptom, finding.about or finding.queue_arn].append(finding)
 
-    def rank(finding: Finding) -> tuple[bool, Mode]:
+    def rank_finding(finding: Finding) -> tuple[bool, Mode]:
         name = parts_of(finding.queue_arn).name
-        mode = consent.mode_of(name, tags.get(finding.queue_arn, {}))
-        return finding.queue_arn in open_at[finding.symptom], mode or Mode.OBSERVE
+        mode = consent.mode_of(name, tags_by_arn.get(finding.queue_arn, {}))
+        return finding.queue_arn in open_arns_by_symptom[finding.symptom], mode or Mode.OBSERVE
 
-    retained = list[Finding]()
-    for same in shared.values():
-        first = max(same, key=rank)
-        others = tuple(finding.queue_arn for finding in same if finding != first)
-        asked = [arn for arn in open_at[first.symptom] if first.about and arn != first.queue_arn]
-        sources = (*first.sources, *others)
-        retained.append(replace(first, sources=sources, others=others, open_at=tuple(asked)))
-    return retained
+    merged_findings = list[Finding]()
+    for findings_of_fault in findings_by_fault.values():
+        kept_finding = max(findings_of_fault, key=rank_finding)
+        other_arns = tuple(
+            finding.queue_arn for finding in findings_of_fault if finding != kept_finding
+        )
+        other_open_arns: list[str] = []
+        if kept_finding.about:
+            other_open_arns = [
+                arn
+                for arn in open_arns_by_symptom[kept_finding.symptom]
+                if arn != kept_finding.queue_arn
+            ]
+        merged_finding = replace(
+            kept_finding,
+            sources=(*kept_finding.sources, *other_arns),
+            others=other_arns,
+            open_at=tuple(other_open_arns),
+        )
+        merged_findings.append(merged_finding)
+    return merged_findings
 
 
 def map_merged_findings(
-    findings: Iterable[Finding], retained: Iterable[Finding]
+    findings: Iterable[Finding], merged_findings: Iterable[Finding]
 ) -> Mapping[Finding, Finding]:
     """Map each finding that `merge_shared_findings` left out to the one that it kept instead."""
-    kept = {(finding.symptom, finding.about): finding for finding in retained if finding.about}
-    merged = dict[Finding, Finding]()
+    kept_finding_by_fault = {
+        (finding.symptom, finding.about): finding for finding in merged_findings if finding.about
+    }
+    kept_finding_by_finding = dict[Finding, Finding]()
     for finding in findings:
-        first = kept.get((finding.symptom, finding.about))
-        if first is not None and first != finding:
-            merged[finding] = first
-    return merged
+        kept_finding = kept_finding_by_fault.get((finding.symptom, finding.about))
+        if kept_finding is not None and kept_finding != finding:
+            kept_finding_by_finding[finding] = kept_finding
+    return kept_finding_by_finding

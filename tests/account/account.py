@@ -265,7 +265,7 @@ def furnished(clients: Clients) -> Account:
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")
-    clients.__dict__["look_ups"] = Pace(None)
+    clients.__dict__["event_history_pace"] = Pace(None)
     for name in ("urgent", "info"):
         clients.sns.create_topic(Name=name)
     return Account(clients, settings())

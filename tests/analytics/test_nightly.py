@@ -21,7 +21,7 @@ from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import DRIVER_BYTES, Reader
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyRead
 from tests.analytics.authored import (
     SCHEMAS,
     Account,
@@ -55,7 +55,11 @@ HOSTILE: dict[str, tuple[bytes, str | None]] = {
 
 
 def run(
-    spark: SparkSession, account: Account, first: str, last: str | None = None, reader: str = NATIVE
+    spark: SparkSession,
+    account: Account,
+    first: str,
+    last: str | None = None,
+    reader: str = NATIVE_READER,
 ) -> int:
     """`nightly` for one day (`11-10`) of the account, `backfill` for two; the exit code."""
     days = ["nightly", "--date", f"2026-{first}"]
@@ -63,7 +67,7 @@ def run(
         days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
     # Without a wheel Spark's Python reads, with them the driver does.
-    here = 0 if reader == FALLBACK else DRIVER_BYTES
+    here = 0 if reader == FALLBACK_READER else DRIVER_BYTES
     return job.run(parse([*days, *roots]), spark, Reader(reader, driver_bytes=here))
 
 
@@ -74,7 +78,7 @@ def nightly_of(
     trail, cases, out = (FolderStorage(str(each)) for each in roots)
     now = datetime(2026, 11, 12, tzinfo=UTC)
     tables = Tables(spark, out, lambda _: None)
-    return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE), home)
+    return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE_READER), home)
 
 
 def weekly(spark: SparkSession, account: Account) -> int:
@@ -169,9 +173,9 @@ def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
     """And so they are by the run of the day into which a burst goes on."""
     for name in ("trail", "cases", "findings"):
         (account.folder / name).symlink_to(night.folder / name)
-    assert run(spark, account, "11-11", reader=FALLBACK) == 3
+    assert run(spark, account, "11-11", reader=FALLBACK_READER) == 3
     written, first = account.written(), night.written()
-    assert account.nightly("11-10")["reader"] == FALLBACK
+    assert account.nightly("11-10")["reader"] == FALLBACK_READER
     tables = [name for name in first if name.endswith(".parquet")]
     assert len(tables) == 6
     assert {name: written[name] for name in tables} == {name: first[name] for name in tables}
@@ -226,7 +230,7 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
     tmp_path: Path, unreadable: int, code: int
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
-    nightly = NightlyRead(DAY, now, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
+    nightly = NightlyRead(DAY, now, NATIVE_READER, "", bytes=100_000, bytes_unreadable=unreadable)
     assert (
         job._choose_exit_code(NightlyRunResult((nightly,)), FolderStorage(str(tmp_path)), ONE)
         == code
@@ -289,4 +293,4 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
 def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
     files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
-    assert Reader(NATIVE).read_here(FolderStorage("/"), files) is None
+    assert Reader(NATIVE_READER).read_here(FolderStorage("/"), files) is None

@@ -18,7 +18,7 @@ from analytics.job import parse, run
 from analytics.storage import FolderStorage, StorageEntry
 from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
-from mendq.nightly.verdict import shared_folder, week_named
+from mendq.nightly.verdict import name_of_week, shared_table_prefix
 from mendq.report.summary import read
 from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
@@ -39,7 +39,9 @@ class Central:
         self.folder = folder
 
     def put(self, account: str, day: date, *rows: dict[str, Any], week: str = WEEK) -> Path:
-        path = self.folder / shared_folder(account, REGION, "incidents", week) / f"{day}.parquet"
+        path = (
+            self.folder / shared_table_prefix(account, REGION, "incidents", week) / f"{day}.parquet"
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMAS["incidents"]), path)
         return path
@@ -135,7 +137,7 @@ def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
         central.whole(account, of(account))
         for weeks in range(1, 20):
             day = MONDAY - timedelta(weeks=weeks)
-            central.put(account, day, week=week_named(day))
+            central.put(account, day, week=name_of_week(day))
     bucket = ListingRecorder(str(central.folder))
     assert {member.account for member in list_members(bucket, WEEK)} == {WHOLE, LATE}
     assert len(bucket.listed) == 1 + 3 * 2

@@ -19,7 +19,7 @@ from analytics.storage import (
     open_root,
 )
 from analytics.trail import Reader
-from mendq.nightly.verdict import FALLBACK
+from mendq.nightly.verdict import FALLBACK_READER
 from tests.analytics.nasty_files import GOOD
 
 
@@ -64,7 +64,7 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
 
 def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
     root.put("t/grown", GOOD * 2)
-    [row] = Reader(FALLBACK).read_here(root, [("t/grown", len(GOOD))]) or []
+    [row] = Reader(FALLBACK_READER).read_here(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
 

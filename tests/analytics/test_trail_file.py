@@ -18,7 +18,7 @@ from analytics import trail
 from analytics.trail import Reader, load_binary_files
 from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, file_reader, make_call_row, read_file
 from mendq.model.failed_call import RefusedBy
-from mendq.nightly.verdict import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 from tests.analytics.authored import QUEUE_ARN, WORKER, burst, content, record
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
 from tests.real_records import DETONATIONS, detonations
@@ -114,9 +114,9 @@ def test_values_are_counted_alike(more: int) -> None:
 
 
 def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Reader.for_this_process() == Reader(NATIVE)
+    assert Reader.for_this_process() == Reader(NATIVE_READER)
     monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
-    assert Reader.for_this_process() == Reader(FALLBACK, "cannot import pyarrow")
+    assert Reader.for_this_process() == Reader(FALLBACK_READER, "cannot import pyarrow")
 
 
 @pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
@@ -147,7 +147,7 @@ REFUSED = {
 }
 
 
-@pytest.fixture(params=[NATIVE, FALLBACK])
+@pytest.fixture(params=[NATIVE_READER, FALLBACK_READER])
 def reader(request: pytest.FixtureRequest) -> Reader:
     return Reader(request.param)
 

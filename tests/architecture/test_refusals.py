@@ -14,7 +14,7 @@ from mendq.catalogue.symptom import CallExample, QueueExample
 from mendq.model.case import QUEUE_DELETED_CODE, State
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED
-from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
+from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, choose_next_step
 from mendq.report.words import WHY
 from tests.architecture.aws_commands import mistake_in
 from tests.architecture.refusal_codes import (
@@ -78,13 +78,13 @@ def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has()
     given = [each for source in sources for each in codes_given(source, opening)]
     assert {ast.unparse(each) for each in given if not isinstance(each, ast.Constant)} == NAMES
     codes = {code for source in sources for code in codes_spelled_out(source, opening)}
-    assert set(BY_CODE) == codes | _named_elsewhere()
-    assert set(BY_STATE) == set(State)
+    assert set(NEXT_STEP_BY_CODE) == codes | _named_elsewhere()
+    assert set(NEXT_STEP_BY_STATE) == set(State)
 
 
 def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
-    for code, (sentence, _) in BY_CODE.items():
-        step = next_step(replace(CASE, state=State.REFUSED, code=code))
+    for code, (sentence, _) in NEXT_STEP_BY_CODE.items():
+        step = choose_next_step(replace(CASE, state=State.REFUSED, code=code))
         assert step["sentence"].endswith("."), code
         assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
         tool = step["command"].partition(" ")[0]

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pytest
 
 from mendq.aws.cloudwatch import (
-    ANY,
+    ANY_QUEUE,
     FORTNIGHT,
-    messages_deleted,
-    queue_alarms,
-    read_two_weeks,
+    count_deleted_messages,
+    read_alarmed_metrics,
+    read_two_weeks_of_metrics,
     with_alarms,
 )
-from mendq.aws.consumers import figures_of
+from mendq.aws.consumers import read_function_metrics
 from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
 from mendq.model.facts import QueueFacts
@@ -57,9 +57,9 @@ def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
     put(seen, "math", Metrics=[of("a", metric(IN_FLIGHT)), {"Id": "b", "Expression": "a * 2"}])
     query = f'SELECT MAX({DEPTH}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
     put(seen, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
-    assert queue_alarms(seen.account.clients) == {
+    assert read_alarmed_metrics(seen.account.clients) == {
         "orders": frozenset({AGE, IN_FLIGHT}),
-        ANY: frozenset({DEPTH}),
+        ANY_QUEUE: frozenset({DEPTH}),
     }
 
 
@@ -79,10 +79,10 @@ def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
         seen.count(arn, now - timedelta(minutes=minutes), age=age)
     seen.count(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
-    found = read_two_weeks(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
+    found = read_two_weeks_of_metrics(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
     assert [value for _, value in found[AGE]] == [10, 70]
     assert found[IN_FLIGHT] == []
-    assert read_two_weeks(seen.account.clients, arn, [], now) == {}, "nothing is billed"
+    assert read_two_weeks_of_metrics(seen.account.clients, arn, [], now) == {}, "nothing is billed"
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
@@ -100,9 +100,11 @@ def test_metrics_leave_out_what_is_no_finite_number(seen: Scanning, odd: float) 
     events = seen.account.clients.cloudwatch.meta.events
     events.register_first("before-call.*.GetMetricData", cast("Callable[..., None]", answer))
     clients, since = seen.account.clients, now - timedelta(hours=1)
-    assert [value for _, value in read_two_weeks(clients, STANDARD_ARN, [AGE], now)[AGE]] == [
+    assert [
+        value for _, value in read_two_weeks_of_metrics(clients, STANDARD_ARN, [AGE], now)[AGE]
+    ] == [
         3.0,
         4.0,
     ]
-    assert messages_deleted(clients, STANDARD_ARN, since, now) == 7
-    assert figures_of(clients, ["bill"], now)["bill"]["invocations"] == 7
+    assert count_deleted_messages(clients, STANDARD_ARN, since, now) == 7
+    assert read_function_metrics(clients, ["bill"], now)["bill"]["invocations"] == 7

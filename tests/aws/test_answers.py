@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import measure
+from mendq.aws.cloudwatch import measure_queues
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts_reader import FactsReader
 from mendq.model.consent import Consent
@@ -52,7 +52,7 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         ]
         window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY, "ScanBy": ANY}
         cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
-        return READER.with_figures(READER.with_consumers(Facts(QUEUE, {}, {})))
+        return READER.with_function_metrics(READER.with_consumers(Facts(QUEUE, {}, {})))
 
 
 def test_a_mapping_is_read_whole() -> None:
@@ -182,7 +182,7 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
         for n, page in enumerate(pages):
             more = {"NextToken": "more"} if n + 1 < len(pages) else {}
             cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
-        found = measure(CLIENTS, dict.fromkeys(TWO, window))
+        found = measure_queues(CLIENTS, dict.fromkeys(TWO, window))
     assert [found[each] is not None for each in TWO] == known
     second = found[TWO[1]]
     assert second is not None
@@ -199,6 +199,6 @@ def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
     with Stubber(CLIENTS.cloudwatch) as cloudwatch:
         for _kind in LISTED_KINDS:
             cloudwatch.add_response("list_metrics", {"Metrics": []})
-        window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
+        window = READER.choose_window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
     assert window is not None
     assert ("deduplicated" in window.series) is asked

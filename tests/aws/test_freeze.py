@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from mendq.aws.clients import Clients, closed_calendars
+from mendq.aws.clients import Clients, explain_closed_calendars
 
 CALENDAR = "arn:aws:ssm:us-east-1:123456789012:document/Peak"
 
@@ -26,12 +26,12 @@ def test_the_calendar_decides_and_where_there_is_none_none_is_asked(
 ) -> None:
     answer: dict[str, Any] = {"State": state}
     with Stubber(clients.ssm) as ssm:
-        assert closed_calendars(clients, ()) is None
+        assert explain_closed_calendars(clients, ()) is None
         ssm.add_response("get_calendar_state", answer, {"CalendarNames": [CALENDAR]})
-        assert closed_calendars(clients, (CALENDAR,)) == expected
+        assert explain_closed_calendars(clients, (CALENDAR,)) == expected
 
 
 def test_an_unreadable_calendar_freezes(clients: Clients) -> None:
     with Stubber(clients.ssm) as ssm:
         ssm.add_client_error("get_calendar_state", "AccessDeniedException")
-        assert "cannot be read" in str(closed_calendars(clients, (CALENDAR,)))
+        assert "cannot be read" in str(explain_closed_calendars(clients, (CALENDAR,)))

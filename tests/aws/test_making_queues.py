@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from mendq.aws.queue import READS_OF_A_NEW_QUEUE, make_queue
+from mendq.aws.queue import NEW_QUEUE_READ_ATTEMPTS, make_queue
 from mendq.model.plan import AWS_REFUSED, Escalate, Retry
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.scan.scanning import refusing
@@ -54,23 +54,23 @@ def _refused_with(account: Account, code: str, status: int) -> None:
 def test_make_queue_returns_attributes_once_new_queue_can_be_read(
     account: Account, waited: list[float]
 ) -> None:
-    reads = _not_there_yet(account, READS_OF_A_NEW_QUEUE - 1)
+    reads = _not_there_yet(account, NEW_QUEUE_READ_ATTEMPTS - 1)
     made = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(made, dict)
     assert made["VisibilityTimeout"] == "45"
-    assert len(reads) == READS_OF_A_NEW_QUEUE
-    assert waited == [1] * (READS_OF_A_NEW_QUEUE - 1)
+    assert len(reads) == NEW_QUEUE_READ_ATTEMPTS
+    assert waited == [1] * (NEW_QUEUE_READ_ATTEMPTS - 1)
 
 
 def test_make_queue_asks_for_another_try_if_new_queue_cannot_be_read_yet(
     account: Account, waited: list[float]
 ) -> None:
-    reads = _not_there_yet(account, READS_OF_A_NEW_QUEUE)
+    reads = _not_there_yet(account, NEW_QUEUE_READ_ATTEMPTS)
     refusal = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(refusal, Retry)
     assert refusal.code == "not_usable_yet"
     assert QUEUE in refusal.reason
-    assert len(reads) == READS_OF_A_NEW_QUEUE
+    assert len(reads) == NEW_QUEUE_READ_ATTEMPTS
     made = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(made, dict), "the next try finds the queue that is there"
     assert _names(account) == ["orders-dlq"]

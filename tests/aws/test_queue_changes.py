@@ -10,7 +10,12 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from mendq.aws.clients import Pace
-from mendq.aws.recent_changes import CHANGES, MOST_PAGES, RecentChanges, list_changes_since
+from mendq.aws.recent_changes import (
+    CHANGE_CALLS,
+    MOST_PAGES_FOR_DECISION,
+    RecentChanges,
+    list_changes_since,
+)
 from mendq.model.policy import QueueChange
 from mendq.model.queue import public_url
 from tests.account.answers import answer_instead
@@ -32,7 +37,7 @@ def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: A
     return found
 
 
-@pytest.mark.parametrize("event_name", sorted(CHANGES - {"SetQueueAttributes"}))
+@pytest.mark.parametrize("event_name", sorted(CHANGE_CALLS - {"SetQueueAttributes"}))
 def test_every_other_change_may_be_one_of_the_policy(account: Account, event_name: str) -> None:
     found = _changed(account, event_name)
     assert found == QueueChange(account.now, event_name, ALICE, ("Policy",))
@@ -105,23 +110,26 @@ def test_an_event_that_cannot_be_read_leaves_it_open(account: Account, text: str
 
 def test_a_history_that_does_not_end_leaves_it_open(account: Account) -> None:
     with Stubber(account.clients.cloudtrail_in_full) as stub:
-        for page in range(MOST_PAGES):
+        for page in range(MOST_PAGES_FOR_DECISION):
             stub.add_response("lookup_events", {"Events": [], "NextToken": str(page)})
-        assert _since(account) == f"more than {MOST_PAGES * 50} calls of AddPermission since"
+        assert (
+            _since(account)
+            == f"more than {MOST_PAGES_FOR_DECISION * 50} calls of AddPermission since"
+        )
         stub.assert_no_pending_responses()
 
 
 def test_all_pages_of_every_kind_are_read_from_that_moment_on(account: Account) -> None:
     since = account.now - timedelta(days=1)
     with Stubber(account.clients.cloudtrail_in_full) as stub:
-        for name in sorted(CHANGES):
+        for name in sorted(CHANGE_CALLS):
             kind = [{"AttributeKey": "EventName", "AttributeValue": name}]
             asked = {"LookupAttributes": kind, "StartTime": since, "MaxResults": 50}
             more = {"Events": [event(account, QUEUE, name)], "NextToken": "more"}
             stub.add_response("lookup_events", more, asked)
             last = {"Events": [event(account, QUEUE, name)]}
             stub.add_response("lookup_events", last, {**asked, "NextToken": "more"})
-        assert len(_since(account)) == 2 * len(CHANGES)
+        assert len(_since(account)) == 2 * len(CHANGE_CALLS)
 
 
 @pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
@@ -138,7 +146,7 @@ def test_an_answer_without_events_is_not_that_nobody_changed_it(
 
 
 def _last(account: Account, queue_arn: str = QUEUE) -> Any:
-    return RecentChanges(account.clients).last_of(queue_arn)
+    return RecentChanges(account.clients).find_last_change(queue_arn)
 
 
 def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
@@ -185,22 +193,26 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
 ) -> None:
     slept = list[float]()
     paced = Pace(per_second=2, sleep=slept.append, clock=lambda: 0.0)
-    account.clients.__dict__["look_ups"] = paced
+    account.clients.__dict__["event_history_pace"] = paced
     asked = list[Any]()
     events = account.clients.cloudtrail.meta.events
     events.register("before-call.cloudtrail.LookupEvents", lambda **_: asked.append(1))
     account.history = [event(account, QUEUE)]
     recent = RecentChanges(account.clients)
-    assert [recent.last_of(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [0, 1, 0]
-    assert len(asked) == len(CHANGES)
-    assert slept == [n / 2 for n in range(len(CHANGES))]
+    assert [recent.find_last_change(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [
+        0,
+        1,
+        0,
+    ]
+    assert len(asked) == len(CHANGE_CALLS)
+    assert slept == [n / 2 for n in range(len(CHANGE_CALLS))]
 
 
 def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
     for _ in range(6):
         account.history.insert(0, event(account, QUEUE))
         account.later(hours=1)
-    last = RecentChanges(account.clients).last_of(QUEUE)
+    last = RecentChanges(account.clients).find_last_change(QUEUE)
     assert isinstance(last, QueueChange)
     hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
     assert hours == [1, 2, 3, 4]

@@ -124,7 +124,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     """Of each queue, and of all what CloudWatch and Lambda list and two rounds noted as moved."""
     both = with_dlq(seen)
     seen.account.later(hours=7)
-    reader, asked = seen.context().reader(seen.account.now, ()), calls_of(seen.account)
+    reader, asked = seen.context().make_reader(seen.account.now, ()), calls_of(seen.account)
     every = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
     for _ in range(3):
         for queue in both:

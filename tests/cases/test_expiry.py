@@ -108,13 +108,13 @@ def evidence(account: Account) -> None:
 
 def a_scan(account: Account) -> None:
     store = ScanStore(account.clients.dynamodb, account.settings.case_table, "scan-1")
-    stretch = store.begin(account.now)
+    stretch = store.claim_stretch(account.now)
     assert stretch is not None
-    assert store.spend(3, 10, account.now)
-    store.note_spent(3, account.now - DAY)
-    assert store.admit(["a fault of orders"], account.now)
-    store.note_baselines("7", {"orders": ["digest"]})
-    store.end(stretch, "orders", done=True)
+    assert store.spend_metrics(3, 10, account.now)
+    store.note_spent_metrics(3, account.now - DAY)
+    assert store.admit_faults(["a fault of orders"], account.now)
+    store.store_baseline_notes("7", {"orders": ["digest"]})
+    store.end_stretch(stretch, "orders", is_done=True)
     context = context_of(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
     context.stored(SeenMoves).note([QUEUE], account.now)

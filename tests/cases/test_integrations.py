@@ -18,7 +18,7 @@ from mendq.aws.errors import NotificationNotSent
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
-from mendq.notifications.sent import NotificationRecord, for_sns
+from mendq.notifications.sent import NotificationRecord, make_publish_arguments
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail
 from tests.heal.test_notification_faults import PAGE
@@ -161,7 +161,9 @@ HOSTILE = '``` <!channel> <https://evil.example|click> @here &lt; \x00\u202e "qu
 
 def test_chat_gets_amazon_qs_schema_and_mail_the_plain_text() -> None:
     page = {"subject": f"on {HOSTILE}", "text": f"WHO\n  {HOSTILE}\n", "dedup_key": "kms_denied-1"}
-    message = for_sns({**page, "queue_arn": "arn:aws:sqs:r:a:orders"}, chat=True)
+    message = make_publish_arguments(
+        {**page, "queue_arn": "arn:aws:sqs:r:a:orders"}, is_for_chat=True
+    )
     assert message["MessageStructure"] == "json"
     assert len(message["Message"].encode()) < 262_144, "SNS takes no more"
     said = json.loads(message["Message"])

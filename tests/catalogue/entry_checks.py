@@ -21,7 +21,7 @@ from mendq.catalogue.symptom import (
     Symptom,
 )
 from mendq.model.failed_call import KNOWN_CODES
-from mendq.notifications.next_steps import BY_CODE
+from mendq.notifications.next_steps import NEXT_STEP_BY_CODE
 from tests.architecture.refusal_codes import codes_spelled_out
 from tests.catalogue.asking import caught_by, detected_by
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
@@ -115,7 +115,9 @@ def _is_plan(example: CallExample | QueueExample) -> bool:
 
 def codes_without_next_step(path: Path) -> Iterator[str]:
     """Yield a sentence for each code of a refusal in the entry's file that has no next step."""
-    for code in sorted(set(codes_spelled_out(path.read_text(), _OPENING)) - BY_CODE.keys()):
+    for code in sorted(
+        set(codes_spelled_out(path.read_text(), _OPENING)) - NEXT_STEP_BY_CODE.keys()
+    ):
         yield (
             f"The code `{code}` has no next step. Use a code that BY_CODE in "
             "mendq/notifications/next_steps.py has already, or add it there: "

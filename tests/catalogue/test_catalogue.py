@@ -25,7 +25,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.failed_call import FailedCall, read
 from mendq.model.plan import Escalate, Plan, owner_of_case
 from mendq.model.steps import STEP_CLASSES, AttributeStep, Owner, SetMessageRetention
-from mendq.scan.scan import OF_A_PLAN, OF_A_SUSPECT
+from mendq.scan.scan import NEEDS_OF_PLANS, NEEDS_READ_FOR_SUSPECTS
 from tests.architecture.aws_commands import mistake_in
 from tests.catalogue.asking import (
     answer_to,
@@ -129,7 +129,9 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
     assert shows or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)
-    scanned = asked_only(example.facts, {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN)
+    scanned = asked_only(
+        example.facts, {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
+    )
     by_the_scan = found_in(entry, scanned)
     assert by_the_scan is not None
     assert by_the_scan.found == facts.found
@@ -143,7 +145,7 @@ def test_a_detection_misses_it_in_what_its_needs_gather(
     entry: Symptom, example: QueueNearMiss
 ) -> None:
     assert entry.detection is not None
-    needs = {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN
+    needs = {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
     assert found_in(entry, asked_only(example.facts, needs)) is None
 
 

@@ -18,7 +18,7 @@ from mendq.catalogue.keys.kms_denied import KMS_DENIED
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import parse_statements
-from mendq.notifications.text import MOST_COMMAND
+from mendq.notifications.text import MOST_COMMAND_CHARACTERS
 from tests.architecture.aws_commands import commands_in, mistake_in
 
 STRANGER = "arn:aws:iam::210987654321:role/sender"
@@ -175,7 +175,7 @@ def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: 
             for line in section.lines:
                 assert line.isprintable()
                 assert line.isascii()
-                assert len(line) <= MOST_COMMAND + 80
+                assert len(line) <= MOST_COMMAND_CHARACTERS + 80
         for document in documents(facts):
             text = json.dumps(document if "Statement" in document else {"Statement": document})
             assert parse_statements(text)

@@ -18,7 +18,7 @@ from mendq.catalogue.dlq.time_left import (
 )
 from mendq.catalogue.examples import A_DAY, AT
 from mendq.model.limits import Bounds
-from mendq.notifications.text import span
+from mendq.notifications.text import format_duration
 from tests.catalogue.asking import golden
 
 MINUTE = timedelta(minutes=1)
@@ -91,7 +91,7 @@ def test_the_most_urgent_comes_first_and_what_has_no_end_last() -> None:
 
 @pytest.mark.parametrize(("seconds", "words"), golden("tables")["spans"])
 def test_a_span_in_its_two_largest_units(seconds: float, words: str) -> None:
-    assert span(timedelta(seconds=seconds)) == words
+    assert format_duration(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(

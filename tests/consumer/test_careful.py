@@ -12,7 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from mendq.consumer.idempotent import MOST_WAITING, Busy, Careful, ClaimLost, Once
+from mendq.consumer.idempotent import MOST_WAITING_MESSAGES, Busy, Careful, ClaimLost, Once
 from tests.consumer.orders_table import TABLE, Killed, OrdersTable, eventually, orders_table
 
 CLAIM_SECONDS = 600
@@ -278,13 +278,13 @@ def test_only_so_many_busy_messages_are_held(table: OrdersTable) -> None:
     """A body can be 1 MiB: what is beyond that comes again after its visibility timeout."""
     shop = Shop(table)
     shop.claim_elsewhere("a")
-    shop.send(*["a"] * (MOST_WAITING + 10))
-    for _ in range(MOST_WAITING // 10 + 1):
+    shop.send(*["a"] * (MOST_WAITING_MESSAGES + 10))
+    for _ in range(MOST_WAITING_MESSAGES // 10 + 1):
         shop.consumer.consume()
     table.now += CLAIM_SECONDS + 1
     shop.consumer.consume()
     assert shop.done == ["a"]
-    assert len(shop.deleted) == MOST_WAITING
+    assert len(shop.deleted) == MOST_WAITING_MESSAGES
     assert shop.count(hidden=True) == 10
 
 

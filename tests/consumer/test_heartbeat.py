@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from mendq.consumer import VisibilityHeartbeat
-from mendq.consumer.writes import LONGEST_SECONDS
+from mendq.consumer.writes import LONGEST_HOLD_SECONDS
 from tests.consumer.answers import Sqs, message
 
 SECONDS = 60
@@ -85,7 +85,7 @@ def test_a_receive_that_may_outlast_the_visibility_is_not_made(
 def test_no_extension_reaches_beyond_twelve_hours(
     sqs: Sqs, clock: Clock, seconds: int, step: float
 ) -> None:
-    ends = clock.now + LONGEST_SECONDS
+    ends = clock.now + LONGEST_HOLD_SECONDS
     held = visibility(sqs, clock, message(), seconds=seconds)
     while not held.is_lost:
         before = len(sqs.written)

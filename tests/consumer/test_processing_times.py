@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from local_account.cloudwatch import parse_embedded_metrics
-from mendq.consumer import MOST_VALUES, ProcessingTimes, VisibilityHeartbeat
+from mendq.consumer import MOST_VALUES_PER_LINE, ProcessingTimes, VisibilityHeartbeat
 from mendq.model.metrics import METRICS_BY_KIND
 from tests.consumer.answers import Sqs, message
 from tests.consumer.test_heartbeat import Clock
@@ -37,7 +37,7 @@ def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: Clock) -> None:
     times.add(0)
     (line,) = lines
     seconds = json.loads(line)["ProcessingSeconds"]
-    assert len(seconds) == MOST_VALUES
+    assert len(seconds) == MOST_VALUES_PER_LINE
     assert set(seconds) <= {n / 100 for n in range(5_000)}
     assert max(seconds) > 1, "all alike likely, and not the first hundred"
     times.publish()

@@ -20,7 +20,7 @@ from mendq.aws.errors import (
 )
 from mendq.cases.open_case_index import UNFILED
 from mendq.catalogue import BY_NAME
-from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, FollowUpResult, follow_up
+from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
@@ -102,7 +102,7 @@ def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
 def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Account) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
-    followed = follow(account, lambda: SECONDS_FOR_A_CASE - 1)
+    followed = follow(account, lambda: LONGEST_CASE_SECONDS - 1)
     assert (followed.moved_cases, followed.errors) == ([], {})
     assert len(followed.open_cases) == 3, "the alarms still hear how many are open"
     assert account.case_store_items() == before
@@ -116,7 +116,7 @@ def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Accoun
     make_escalated_cases(account)
     before = cases_in_store(account)
     left = iter([60.0, 60.0])
-    followed = follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1))
+    followed = follow(account, lambda: next(left, LONGEST_CASE_SECONDS - 1))
     assert (len(followed.moved_cases), followed.errors) == (1, {})
     changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
     assert len(changed) == 1
@@ -238,7 +238,7 @@ def test_follow_up_without_time_files_nothing_and_the_next_run_does(account: Acc
     not_filed(account)
     left = iter([60.0])
     before = account.case_store_items()
-    assert follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1)).errors == {}
+    assert follow(account, lambda: next(left, LONGEST_CASE_SECONDS - 1)).errors == {}
     assert account.transitions() == []
     assert account.case_store_items() == before
     assert follow(account).errors == {}
@@ -386,7 +386,7 @@ def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
     assert {type(error) for error in healed.errors.values()} == {ComeAgain}
-    assert follow(account, lambda: SECONDS_FOR_A_CASE - 1).errors == {}
+    assert follow(account, lambda: LONGEST_CASE_SECONDS - 1).errors == {}
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
     assert account.heal(bodies).errors == {}

@@ -151,7 +151,7 @@ def test_deployed_nothing_lets_its_clock_be_put_forward(
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mendq.follow_up.case_evidence.messages_deleted", lambda *_: 7)
+    monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)
     queue = followed.queue("invoices", VisibilityTimeout="30")
     followed.heal(followed.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
-from mendq.nightly.verdict import NATIVE, SHARED_TABLES, NightlyRead, nightly_key
+from mendq.nightly.verdict import NATIVE_READER, SHARED_TABLES, NightlyRead, nightly_key
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.test_nightly_watch import ID, event
@@ -39,7 +39,9 @@ class Lambda:
 
     def nightly(self, day: date, records: int, **fields: Any) -> None:
         made_at = fields.pop("made_at", self.created_at + timedelta(minutes=1))
-        nightly = NightlyRead(day, made_at, NATIVE, "", records=records, **{"files": 1, **fields})
+        nightly = NightlyRead(
+            day, made_at, NATIVE_READER, "", records=records, **{"files": 1, **fields}
+        )
         self.put(nightly_key(day), json.dumps(nightly.document()).encode())
 
     def put(self, key: str, content: bytes) -> None:

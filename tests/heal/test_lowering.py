@@ -16,7 +16,7 @@ from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
 def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
     """A function that takes 4 s and fails now and then; moto knows no percentiles."""
     figures = {"bill": {"duration_p99_seconds": 4.0, "error_share": 0.01, "invocations": 900}}
-    monkeypatch.setattr("mendq.aws.facts_reader.figures_of", lambda *_: figures)
+    monkeypatch.setattr("mendq.aws.facts_reader.read_function_metrics", lambda *_: figures)
     with scanning() as made:
         yield made
 

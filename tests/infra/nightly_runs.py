@@ -9,12 +9,12 @@ from typing import Any
 from unittest.mock import patch
 
 from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
-from mendq.nightly.deliver import ReportBucket, account_alias, send_report
+from mendq.nightly.deliver import ReportBucket, read_account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.nightly.jobs import Roots, nightly_job, start_job
+from mendq.nightly.jobs import Roots, make_nightly_job, start_job
 from mendq.nightly.outcome import NightlyRunOutcome
 from mendq.nightly.verdict import SHARED_TABLES, nightly_key
-from mendq.nightly.watch import share_tables, watch
+from mendq.nightly.watch import share_tables, watch_run
 from mendq.notifications.notification import Redelivery
 from mendq.report.mail import Outgoing
 from tests.infra.aws_calls import Recorded, recording
@@ -31,7 +31,7 @@ def starting_a_nightly() -> Recorded:
     place = settings.account, "us-east-1"
     roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *place)
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
-    assert start_job(recorded.clients.emr, settings, nightly_job(at, roots), at) == "1"
+    assert start_job(recorded.clients.emr, settings, make_nightly_job(at, roots), at) == "1"
     return recorded
 
 
@@ -52,7 +52,7 @@ def watching_a_nightly() -> Recorded:
     function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
     announced = ended(detail={"applicationId": settings.application_id})
-    assert isinstance(watch(recorded.clients, settings, announced), NightlyRunOutcome)
+    assert isinstance(watch_run(recorded.clients, settings, announced), NightlyRunOutcome)
     assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(SHARED_TABLES)
     return recorded
 
@@ -62,9 +62,9 @@ def delivering() -> Recorded:
     answers: dict[str, Any] = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
     answers["ListAccountAliases"] = {"AccountAliases": ["orders"]}
     recorded = recording(answers, otherwise={})
-    assert account_alias(recorded.clients) == "orders"
+    assert read_account_alias(recorded.clients) == "orders"
     bucket = ReportBucket(recorded.clients.s3, "reports")
-    assert bucket.summary("summary/week=2026-W46/summary.json", 9) == b"{}"
+    assert bucket.read_summary("summary/week=2026-W46/summary.json", 9) == b"{}"
     bucket.put_page("2026-W46", "<!doctype html>")
     function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
     settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
@@ -77,5 +77,5 @@ def delivering() -> Recorded:
     assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}
     with patch.object(DeliveryClaims, "_write", lambda *_, **__: None):  # there is a mark already
-        assert marked.take("verdict") is None
+        assert marked.claim_channel("verdict") is None
     return recorded

@@ -101,7 +101,7 @@ def _scanned(account: Account, watched: Account) -> None:
     scans = Scanning(watched)
     looked_once = iter([900.0, 0.0])
     scans.remaining_seconds = lambda: next(looked_once, 900.0)
-    with patch("mendq.scan.scan.QUEUES_A_BLOCK", 1):
+    with patch("mendq.scan.scan.QUEUES_PER_BLOCK", 1):
         for _ in range(2):
             scans.scan()
     assert scans.findings()["queues_scanned"] == 2

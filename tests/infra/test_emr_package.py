@@ -20,7 +20,7 @@ import pytest
 from analytics.trail import DRIVER_BYTES
 from infra.packaging.emr import EmrPackage, build_archive, stage
 from infra.packaging.zips import LAMBDA, THIS_MACHINE
-from mendq.nightly.jobs import FOLDER
+from mendq.nightly.jobs import PACKAGES_FOLDER
 from tests.analytics.authored import Account, burst
 from tests.infra.test_packaging import AARCH64, processors
 
@@ -105,10 +105,10 @@ def submit(
     What EMR does with the archive for the driver is done here; for an executor Spark does it.
     """
     with tarfile.open(package.compiled) as archive:
-        archive.extractall(account.folder / FOLDER, filter="data")
+        archive.extractall(account.folder / PACKAGES_FOLDER, filter="data")
     settings = {
-        "archives": f"{package.compiled}#{FOLDER}",
-        "executorEnv.PYTHONPATH": f"./{FOLDER}",
+        "archives": f"{package.compiled}#{PACKAGES_FOLDER}",
+        "executorEnv.PYTHONPATH": f"./{PACKAGES_FOLDER}",
         "submit.pyFiles": package.modules,
         "ui.enabled": "false",
         "driver.memory": "1g",
@@ -118,7 +118,7 @@ def submit(
         "executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-    python_path = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
+    python_path = os.pathsep.join((f"./{PACKAGES_FOLDER}", environment["PYTHONPATH"]))
     return subprocess.run(
         [
             *(environment["SPARK_HOME"] + "/bin/spark-submit", "--master", CLUSTER),

@@ -29,8 +29,14 @@ from infra.synthesis import stage_code
 from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, REGION
-from mendq.nightly.outcome import ENDED
-from mendq.nightly.verdict import NATIVE, SHARED_TABLES, NightlyRead, nightly_key, shared_folder
+from mendq.nightly.outcome import ENDED_STATES
+from mendq.nightly.verdict import (
+    NATIVE_READER,
+    SHARED_TABLES,
+    NightlyRead,
+    nightly_key,
+    shared_table_prefix,
+)
 from tests.analytics.authored import SCHEMAS, burst, content, transition
 from tests.analytics.test_organization import of
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK
@@ -101,7 +107,7 @@ class Stack:
                 file = io.BytesIO()
                 pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[table]), file)
                 self.put("ReportBucket", f"{table}/dt={day}/{table}.parquet", file.getvalue())
-            night = NightlyRead(day, made_at, NATIVE, "", files=1, records=1_000)
+            night = NightlyRead(day, made_at, NATIVE_READER, "", files=1, records=1_000)
             self.put("ReportBucket", nightly_key(day), json.dumps(night.document()).encode())
         bucket = f"jobs-{self.account}"
         self.client("s3").create_bucket(Bucket=bucket)
@@ -134,7 +140,7 @@ class Stack:
 
         def ended() -> bool:
             run.update(emr.get_job_run(**asked)["jobRun"])
-            return run["state"] in ENDED
+            return run["state"] in ENDED_STATES
 
         eventually(ended, seconds=240, every_seconds=0.5)
         assert (run["state"], run["stateDetails"]) == ("SUCCESS", "")
@@ -213,7 +219,7 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     two = timedelta(hours=2)
     late.runs("nightly", datetime.combine(DAYS[2], datetime.min.time(), UTC) + two)
     hub.local.fire(_schedule(hub, "nightly"), datetime(2026, 11, 16, 2, tzinfo=UTC))
-    shared = [shared_folder(HUB, REGION, each, WEEK) for each in SHARED_TABLES]
+    shared = [shared_table_prefix(HUB, REGION, each, WEEK) for each in SHARED_TABLES]
     there = {f"{each}/{day}.parquet" for each in shared for day in DAYS[5:]}
     eventually(lambda: there <= {*central()}, seconds=240, every_seconds=0.5)
     hub.local.fire(_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))

@@ -28,16 +28,16 @@ def mark(account: Account) -> dict[str, Any]:
 
 
 def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) -> None:
-    assert marked(account).take("verdict")
+    assert marked(account).claim_channel("verdict")
     before = mark(account)
     assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
     for seconds in (0, CLAIM_SECONDS - 1):
         account.later(seconds=seconds)
         with pytest.raises(HeldByAnother):
-            marked(account, "run-2").take("verdict")
+            marked(account, "run-2").claim_channel("verdict")
     assert mark(account) == before
     account.later(seconds=1)
-    assert marked(account, "run-2").take("verdict")
+    assert marked(account, "run-2").claim_channel("verdict")
 
 
 def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
@@ -45,26 +45,26 @@ def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
 
 
 def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
-    taken = marked(account).take("verdict") or ""
-    marked(account).note("verdict", taken, "MessageRejected")
+    taken = marked(account).claim_channel("verdict") or ""
+    marked(account).record_outcome("verdict", taken, "MessageRejected")
     assert mark(account)["why"] == "MessageRejected"
-    assert marked(account, "run-2").take("verdict")
+    assert marked(account, "run-2").claim_channel("verdict")
 
 
 def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> None:
     """The other one takes it between this one's look and its write."""
-    assert marked(account).take("verdict")
+    assert marked(account).claim_channel("verdict")
     account.later(seconds=CLAIM_SECONDS)
     raced: list[bool] = []
 
     def race(**_: Any) -> None:
         if not raced:
             raced.append(True)
-            assert marked(account, "run-3").take("verdict")
+            assert marked(account, "run-3").claim_channel("verdict")
 
     account.clients.s3.meta.events.register("after-call.s3.GetObject", race)
     with pytest.raises(HeldByAnother):
-        marked(account, "run-2").take("verdict")
+        marked(account, "run-2").claim_channel("verdict")
     assert mark(account)["owner"] == "run-3"
 
 
@@ -81,4 +81,4 @@ def test_a_mark_of_others_stops_the_channel_and_one_without_an_end_has_ended(
     account: Account, body: bytes
 ) -> None:
     account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)
-    assert bool(marked(account).take("verdict")) is (body in ENDLESS)
+    assert bool(marked(account).claim_channel("verdict")) is (body in ENDLESS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.nightly.verdict import (
-    COUNTS,
+    COUNT_FIELDS,
     NightlyJudgement,
     NightlyRead,
     Verdict,
@@ -105,7 +105,7 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
 
 def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
     assert judge(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
-    assert judge(None, before(*TWO_WEEKS), run_failed=True) == NightlyJudgement(Verdict.FAILED)
+    assert judge(None, before(*TWO_WEEKS), has_run_failed=True) == NightlyJudgement(Verdict.FAILED)
 
 
 RECORDS = st.integers(0, 100_000)
@@ -125,12 +125,12 @@ def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: 
 
 
 def test_what_is_written_is_read_back() -> None:
-    counts = {name: number for number, name in enumerate(COUNTS, 1)}
+    counts = {name: number for number, name in enumerate(COUNT_FIELDS, 1)}
     nightly = NightlyRead(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
     written = json.dumps(nightly.document())
     assert read_nightly(written.encode()) == nightly
     named = ("schema", "day", "made_at", "reader", "why_fallback")
-    assert tuple(json.loads(written)) == (*named, *COUNTS)
+    assert tuple(json.loads(written)) == (*named, *COUNT_FIELDS)
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 

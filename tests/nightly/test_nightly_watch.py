@@ -18,7 +18,7 @@ from mendq.nightly.outcome import (
     describe_run,
     read_run_id,
 )
-from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead, Verdict
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyRead, Verdict
 
 DAY = date(2026, 11, 15)
 CREATED_AT = datetime(2026, 11, 16, 2, tzinfo=UTC)
@@ -29,7 +29,7 @@ ID = "00f1982r1uukb925"
 
 
 def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyRead:
-    fields = {"made_at": CREATED_AT + timedelta(minutes=2), "reader": NATIVE, **fields}
+    fields = {"made_at": CREATED_AT + timedelta(minutes=2), "reader": NATIVE_READER, **fields}
     fields = {"why_fallback": "", "failed_calls": min(records, 3), **fields}
     return NightlyRead(day, records=records, **fields)
 
@@ -44,9 +44,11 @@ def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -
     return describe_run(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
 
 
-SLOW = nightly(reader=FALLBACK, why_fallback="no isal on the executors")
+SLOW = nightly(reader=FALLBACK_READER, why_fallback="no isal on the executors")
 # An earlier run's, which does not excuse this one.
-THERE = nightly(made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK)
+THERE = nightly(
+    made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK_READER
+)
 AGAIN = nightly(DAY - timedelta(days=1), bytes_unreadable=7)
 OTHERS = [replace(each, bytes_unreadable=100) for each in EARLIER[1:]]
 
@@ -75,7 +77,7 @@ def test_each_end_has_its_figures_and_its_sentence(
 ) -> None:
     assert {str(name): value for name, value in seen.metrics().items() if value} == told["figures"]
     assert seen.metrics().keys() == set(NightlyMetric), "a figure that is missing was not watched"
-    assert seen.why == told["why"]
+    assert seen.explanation == told["why"]
     assert seen.is_fine is told["is_fine"]
 
 
@@ -87,7 +89,7 @@ def test_a_day_that_was_not_over_yet_is_said() -> None:
     seen = describe_run(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
     assert seen.verdict is Verdict.PARTIAL
     assert not seen.is_fine
-    assert seen.why.endswith(f"records were read of {DAY}, which was not over yet")
+    assert seen.explanation.endswith(f"records were read of {DAY}, which was not over yet")
 
 
 _OURS: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
 from mendq.model.settings import ORGANIZATION_SCOPE, StartNightlySettings
-from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly_job, start_job, week_job
+from mendq.nightly.jobs import ACTIVE_STATES, Job, Roots, make_nightly_job, make_week_job, start_job
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
 AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
@@ -39,7 +39,7 @@ REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
 
 
 def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
-    job = nightly_job(AT, ROOTS)
+    job = make_nightly_job(AT, ROOTS)
     days, roots = ("--from", "2026-11-14", "--to", "2026-11-15"), ("--trail", "s3://trail")
     assert job.arguments[:7] == ("backfill", *days, *roots)
     assert job.arguments[7:11] == ("--cases", "s3://cases", "--out", "s3://out")
@@ -57,28 +57,28 @@ def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
 )
 def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
     scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}", "--time-zone", "UTC")
-    assert week_job(at, ROOTS).arguments[:7] == ("weekly", "--week", expected, *scheduled)
-    assert week_job(at, ROOTS).name == f"week-{expected}"
+    assert make_week_job(at, ROOTS).arguments[:7] == ("weekly", "--week", expected, *scheduled)
+    assert make_week_job(at, ROOTS).name == f"week-{expected}"
 
 
 def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> None:
     of_all = replace(ROOTS, organization="s3://central", expected=("1", "2"))
-    assert week_job(AT, of_all).arguments[-4:] == (
+    assert make_week_job(AT, of_all).arguments[-4:] == (
         "--organization",
         "s3://central",
         "--expected",
         "1,2",
     )
-    assert "--account" in nightly_job(AT, of_all).arguments
+    assert "--account" in make_nightly_job(AT, of_all).arguments
     one_trail = replace(ROOTS, scope=ORGANIZATION_SCOPE)
-    assert "--account" not in nightly_job(AT, one_trail).arguments
+    assert "--account" not in make_nightly_job(AT, one_trail).arguments
 
 
 def test_a_token_is_legal_and_the_same_for_the_same_time_alone() -> None:
-    token, later = nightly_job(AT, ROOTS).client_token(AT), AT + timedelta(hours=1)
+    token, later = make_nightly_job(AT, ROOTS).client_token(AT), AT + timedelta(hours=1)
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", token)
-    assert token == nightly_job(AT, ROOTS).client_token(AT)
-    assert nightly_job(later, ROOTS).client_token(later) != token
+    assert token == make_nightly_job(AT, ROOTS).client_token(AT)
+    assert make_nightly_job(later, ROOTS).client_token(later) != token
 
 
 def run(name: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def run(name: str) -> dict[str, Any]:
 
 def _started(job: Job, *active: str) -> str | Refusal:
     clients = Clients(boto3.Session(region_name="us-east-1"))
-    asked = {"applicationId": "00f1a2b3", "states": list(ACTIVE)}
+    asked = {"applicationId": "00f1a2b3", "states": list(ACTIVE_STATES)}
     started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
     with Stubber(clients.emr) as emr:
         emr.add_response("list_job_runs", {"jobRuns": [run(each) for each in active]}, asked)
@@ -99,7 +99,7 @@ def _started(job: Job, *active: str) -> str | Refusal:
         return start_job(clients.emr, SETTINGS, job, AT)
 
 
-@pytest.mark.parametrize("job", [nightly_job(AT, ROOTS), week_job(AT, ROOTS)])
+@pytest.mark.parametrize("job", [make_nightly_job(AT, ROOTS), make_week_job(AT, ROOTS)])
 def test_nothing_is_started_while_one_of_its_kind_is_active(job: Job) -> None:
     refusal = _started(job, f"{job.kind}-2026-11-01")
     assert isinstance(refusal, Refusal)
@@ -107,4 +107,4 @@ def test_nothing_is_started_while_one_of_its_kind_is_active(job: Job) -> None:
 
 
 def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait() -> None:
-    assert _started(nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"
+    assert _started(make_nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"

@@ -38,7 +38,7 @@ BESIDE: dict[str, Any] = {
     "last_change": QueueChange(
         NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"
     ),
-    "next_command": f"aws sqs list-queue-tags --queue-url {QUEUE_ARN}",
+    "refusal_command": f"aws sqs list-queue-tags --queue-url {QUEUE_ARN}",
 }
 
 
@@ -72,7 +72,7 @@ MASS = MassSymptom(
     "Look at the request quota of KMS.",
 )
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(12)]
-WHERE = notification.place("123456789012", "us-east-1")
+WHERE = notification.format_place("123456789012", "us-east-1")
 LONG_AGO = NOW - timedelta(days=9)
 LATE = NOW + timedelta(hours=15)
 WHY = "MessageRejected: Email address is not verified."
@@ -82,16 +82,20 @@ AGAIN = Redelivery("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/su
 def every_page() -> dict[str, NotificationText]:
     """By what is told; their exact texts stand in pages.txt."""
     policy = {**ATTRIBUTES, "Policy": LONG_POLICY}
-    shown = {"attributes": policy, "shown": ["Policy", "KmsMasterKeyId"], "last_change": None}
+    shown = {
+        "attributes": policy,
+        "always_shown_attributes": ["Policy", "KmsMasterKeyId"],
+        "last_change": None,
+    }
     last = QueueChange(NOW, "SetQueueAttributes", "arn:x", ("Policy", "DelaySeconds"))
     unknown = {"attributes": {}, "tags": {}, "last_change": "throttled"}
     theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
     advised: dict[str, Any] = {
-        "first": first,
-        "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"],
+        "first_advice": first,
+        "later_advice": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"],
     }
-    advised["spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
+    advised["named_spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
     same = Baseline(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}
@@ -109,7 +113,7 @@ def every_page() -> dict[str, NotificationText]:
         "a proposal of a DLQ": notified(steps=DLQ_STEPS),
         "a proposal that a configuration asks for": notified(unchanged, evidence={}),
         "a proposal that was approved, and held up": notified(
-            {"next_command": ""}, state=State.APPROVED
+            {"refusal_command": ""}, state=State.APPROVED
         ),
         "a step that is held up": notified(state=State.INEFFECTIVE, came_from=State.WATCHING),
         "what was approved and not done": notified(state=State.EXPIRED, came_from=State.APPROVED),

@@ -30,7 +30,7 @@ from mendq.notifications.announcements import (
     news_of_wait,
     pause_between_sums,
 )
-from mendq.notifications.sent import MOST_NEWS, NotificationRecord, NotificationText
+from mendq.notifications.sent import MOST_REMEMBERED_NEWS, NotificationRecord, NotificationText
 from tests.notifications.pages import CASE, NOW
 
 MOMENT = timedelta(seconds=1)
@@ -244,7 +244,7 @@ def test_same_news_is_never_announced_twice_within_a_day(steps: list[tuple[int, 
     announced_at: dict[str, datetime] = {}
     for hours, kind in steps:
         now += timedelta(hours=hours)
-        key = f"kind {kind % MOST_NEWS}"
+        key = f"kind {kind % MOST_REMEMBERED_NEWS}"
         news = News(key, Severity.INFO)
         if Announcements(record, now).decide_news(news) is Announcement.ANNOUNCE_NOW:
             assert now - announced_at.get(key, now - DAY) >= DAY

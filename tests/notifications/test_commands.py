@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import State
 from mendq.model.queue import RedriveAllow
-from mendq.notifications.change_lines import template_lines, terraform_name, with_unit
+from mendq.notifications.change_lines import format_with_unit, template_lines, terraform_argument
 from mendq.notifications.commands import (
-    consumers_of,
     create_queue_command,
     delete_queue_command,
-    get_attributes,
+    get_attributes_command,
+    list_consumers_command,
     quotas_command,
     set_command,
 )
@@ -55,8 +55,8 @@ def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
 
 def test_the_commands_are_exactly_these_and_exist() -> None:
     commands = (
-        get_attributes(QUEUE_ARN, "Policy", "KmsMasterKeyId"),
-        consumers_of(QUEUE_ARN),
+        get_attributes_command(QUEUE_ARN, "Policy", "KmsMasterKeyId"),
+        list_consumers_command(QUEUE_ARN),
         delete_queue_command(DLQ_ARN),
         quotas_command("kms", QUEUE_ARN, "rate"),
         quotas_command("sqs", QUEUE_ARN),
@@ -69,7 +69,7 @@ def test_the_commands_are_exactly_these_and_exist() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *(get_attributes, consumers_of, delete_queue_command),
+        *(get_attributes_command, list_consumers_command, delete_queue_command),
         lambda arn: quotas_command("sqs", arn),
         lambda arn: create_queue_command(arn, {}),
         lambda arn: set_command(arn, {"A": "1"}),
@@ -107,13 +107,13 @@ def test_a_line_of_a_template_is_whole_or_empty(text: str) -> None:
 @settings(max_examples=60)
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_no_text_leaves_its_line(attribute: str, text: str) -> None:
-    line = "".join(template_lines("its", attribute, text)) + terraform_name(attribute)
+    line = "".join(template_lines("its", attribute, text)) + terraform_argument(attribute)
     assert line.isascii()
     assert line.isprintable()
 
 
 def test_units() -> None:
-    assert with_unit("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
-    assert with_unit("MessageRetentionPeriod", "90000") == "90000 s"
-    assert with_unit("MaximumMessageSize", "1024") == "1024"
-    assert with_unit("DelaySeconds", "soon now") == '"soon now"'
+    assert format_with_unit("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
+    assert format_with_unit("MessageRetentionPeriod", "90000") == "90000 s"
+    assert format_with_unit("MaximumMessageSize", "1024") == "1024"
+    assert format_with_unit("DelaySeconds", "soon now") == '"soon now"'

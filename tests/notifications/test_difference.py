@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.notifications.configuration import (
-    as_json,
-    differences,
+    describe_differences,
+    format_policy,
     select_configuration,
     summarize_value,
 )
@@ -27,8 +27,8 @@ def policy(*statements: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("entry", WRITTEN)
 def test_differences_are_said_so(entry: dict[str, Any]) -> None:
-    assert list(differences(entry["known"], entry["now"])) == entry["says"]
-    assert bool(differences(entry["now"], entry["known"])) is bool(entry["says"])
+    assert list(describe_differences(entry["known"], entry["now"])) == entry["says"]
+    assert bool(describe_differences(entry["now"], entry["known"])) is bool(entry["says"])
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_differences_are_said_so(entry: dict[str, Any]) -> None:
 def test_documents_deeper_than_anybody_reads_are_compared_as_text(depth: int, begins: str) -> None:
     """How deep that is depends on the stack that is left: near it, either way will do."""
     deep, deeper = ('{"a":' * each + "1" + "}" * each for each in (depth, depth + 1))
-    (line,) = differences({"RedrivePolicy": deep}, {"RedrivePolicy": deeper})
+    (line,) = describe_differences({"RedrivePolicy": deep}, {"RedrivePolicy": deeper})
     assert line.startswith(begins)
 
 
@@ -63,11 +63,11 @@ def test_a_document_does_not_differ_from_itself_and_one_member_more_is_always_se
     text: str, other: str, more: Any
 ) -> None:
     for name in ("Policy", "RedrivePolicy", "VisibilityTimeout"):
-        assert differences({name: json.dumps(more)}, {name: json.dumps(more)}) == ()
+        assert describe_differences({name: json.dumps(more)}, {name: json.dumps(more)}) == ()
     statement = {"Sid": text, "Condition": {other: "x"}}
     wider = {**statement, "Condition": {other: "x", f"{other}+": more}}
-    assert differences(policy(statement), policy(wider))
-    assert differences(policy(wider), policy(statement))
+    assert describe_differences(policy(statement), policy(wider))
+    assert describe_differences(policy(wider), policy(statement))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:
     shown: list[str | None] = []
     for depth in range(1, sys.getrecursionlimit() + 1):
         text = '{"a":' * depth + "1" + "}" * depth
-        shown.append(as_json("Policy", text, 50))
+        shown.append(format_policy("Policy", text, 50))
     assert shown[0] == '{"a":1}'
-    assert as_json("Policy", '{"a":' * 100_000 + "1" + "}" * 100_000, 50) is None
+    assert format_policy("Policy", '{"a":' * 100_000 + "1" + "}" * 100_000, 50) is None
     assert {len(text) for text in shown[20:] if text is not None} <= {50, 51}

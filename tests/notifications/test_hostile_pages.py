@@ -51,7 +51,7 @@ CASES = st.fixed_dictionaries(
         "symptom": TEXT,
         "reason": TEXT,
         "evidence": EVIDENCE,
-        "state": st.sampled_from(sorted(notification.NOTIFIED)),
+        "state": st.sampled_from(sorted(notification.NOTIFIED_STATES)),
         "came_from": st.none() | st.sampled_from(State),
         "steps": st.lists(STEPS, max_size=6).map(tuple),
     }
@@ -61,21 +61,21 @@ EARLIER = st.lists(st.builds(QueueChange, *CHANGED), max_size=3).map(tuple)
 CHANGES = st.builds(QueueChange, *CHANGED, earlier=EARLIER)
 BESIDE = st.fixed_dictionaries(
     {
-        **dict.fromkeys(("sentence", "next_command"), MADE),
+        **dict.fromkeys(("sentence", "refusal_command"), MADE),
         **dict.fromkeys(("attributes", "tags"), TEXTS),
-        **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
+        **dict.fromkeys(("first_advice", "later_advice"), st.lists(MADE, max_size=9)),
         "event_names": st.lists(TEXT, max_size=9),
         "baselines": st.lists(st.builds(Baseline, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
-        "spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
-        "shown": st.lists(KEYS, max_size=9),
+        "named_spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
+        "always_shown_attributes": st.lists(KEYS, max_size=9),
     }
 )
 
 
 def assert_fit_for_sns(one: NotificationText) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", one.subject)
-    assert len(one.body.encode()) <= sent.MOST_BYTES
+    assert len(one.body.encode()) <= sent.MOST_NOTIFICATION_BYTES
     assert one.body.isascii()
     assert "://" not in one.body.replace(OURS, "")
     assert all(line.isprintable() for line in one.body.split("\n"))
@@ -85,7 +85,7 @@ def assert_fit_for_sns(one: NotificationText) -> None:
 def assert_in_shape(one: NotificationText) -> set[str]:
     """Only the first line, the opening and the headings stand at a line's start, once each."""
     first, *others = one.body.split("\n")
-    assert len(first) <= notification.MOST_FIRST_LINE
+    assert len(first) <= notification.MOST_FIRST_LINE_CHARACTERS
     unindented = [line for line in others if line and not line.startswith("  ")]
     assert [line[: len(word)] for line, word in zip(unindented, OPENINGS, strict=False)] == [
         *OPENINGS
@@ -108,12 +108,15 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
     beside={
         "attributes": WIDE,
         "baselines": KNOWN,
-        "first": ["v" * 900] * 9,
-        "beyond": ["w" * 900] * 9,
-        "shown": [*WIDE],
+        "first_advice": ["v" * 900] * 9,
+        "later_advice": ["w" * 900] * 9,
+        "always_shown_attributes": [*WIDE],
     },
 )
-@example(fields={"state": State.PROPOSED}, beside={"attributes": DEEP, "shown": ["Policy"]})
+@example(
+    fields={"state": State.PROPOSED},
+    beside={"attributes": DEEP, "always_shown_attributes": ["Policy"]},
+)
 def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -> None:
     one = notified(beside, **fields)
     assert_fit_for_sns(one)
@@ -125,7 +128,7 @@ def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -
 def test_what_is_cut_is_counted_and_the_end_stays() -> None:
     principals = {**CASE.evidence, "principals": ["p" * 900] * 10}
     long = notified({"attributes": WIDE, "baselines": KNOWN}, reason="x" * 900, evidence=principals)
-    assert len(long.body) > sent.MOST_BYTES - 500
+    assert len(long.body) > sent.MOST_NOTIFICATION_BYTES - 500
     assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
     assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body
 
@@ -137,7 +140,7 @@ def test_any_text_in_the_other_pages(
 ) -> None:
     *of_symptom, account = texts
     of = notification.MassSymptom(*of_symptom)
-    where = notification.place(account, account)
+    where = notification.format_place(account, account)
     mass = notification.describe_mass_symptom(of, names, queues, NOW, where)
     flood = notification.describe_flood([(each, queues) for each in names], NOW, where)
     for one in (mass, flood, notification.describe_held_back(names, account, account)):

@@ -37,13 +37,13 @@ def test_a_page_says_exactly_this(title: str) -> None:
     assert f"Subject: {PAGES[title].subject}\n\n{PAGES[title].body}\n" == WRITTEN[title]
 
 
-@pytest.mark.parametrize("state", sorted(set(State) - notification.NOTIFIED))
+@pytest.mark.parametrize("state", sorted(set(State) - notification.NOTIFIED_STATES))
 def test_other_states_are_never_paged(state: State) -> None:
     with pytest.raises(ValueError, match="never paged"):
         notified(state=state)
 
 
-@pytest.mark.parametrize("state", sorted(notification.NOTIFIED))
+@pytest.mark.parametrize("state", sorted(notification.NOTIFIED_STATES))
 def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> None:
     short, long = (
         notified(state=state, symptom=LONGEST_SYMPTOM, queue_arn=arn)
@@ -52,18 +52,18 @@ def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> 
     for page, name in ((short, "orders.fifo"), (long, LONG_NAME)):
         line = page.body.splitlines()[0]
         assert line.startswith(f"{name}: visibility timeout too short. ")
-        assert len(line) <= notification.MOST_FIRST_LINE
+        assert len(line) <= notification.MOST_FIRST_LINE_CHARACTERS
     assert long.body.splitlines()[0].endswith(("Approve?", "Look at it", "act", "Choose one"))
     where = "in 123456789012 us-east-1"
     assert short.subject == f"Mendq {state}: visibility timeout too short on orders.fifo {where}"
     assert long.subject.startswith(f"Mendq {state}: visibility timeout too short on qqq")
     assert long.subject.endswith(f"q.fifo {where}")
-    assert len(long.subject) == sent.MOST_SUBJECT
+    assert len(long.subject) == sent.MOST_SUBJECT_CHARACTERS
 
 
 def test_a_long_policy_is_cut_and_a_reason_is_read_to_its_end() -> None:
     policy = json.dumps({"Statement": [{"Sid": "x" * 3_000}]})
-    page = notified({"attributes": {"Policy": policy}, "shown": ["Policy"]}).body
+    page = notified({"attributes": {"Policy": policy}, "always_shown_attributes": ["Policy"]}).body
     (line, *_) = section(page, "QUEUE NOW")
     assert re.fullmatch(r'Policy: \{"Statement":\[\{"Sid":"x{800,1000}\.\.\.', line)
     assert "the end\n" in notified(reason="x" * 1_990 + " the end").body
@@ -101,8 +101,8 @@ def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> Non
     tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
     tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
     points = build_timeline(tried, Timing())
-    assert section(notified({"so_far": points[:2]}).body, "CASE SO FAR (UTC)") == []
-    lines = section(notified({"so_far": points}).body, "CASE SO FAR (UTC)")
+    assert section(notified({"timeline": points[:2]}).body, "CASE SO FAR (UTC)") == []
+    lines = section(notified({"timeline": points}).body, "CASE SO FAR (UTC)")
     assert lines == [
         "2026-11-16 09:20:11       +0 s  first failure",
         "2026-11-16 09:29:58     +9 min  evidence complete: 3 failed calls",
@@ -112,7 +112,7 @@ def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> Non
     ]
     kept = "MessageRetentionPeriod 345600 -> 1209600"
     longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
-    *_, whole, cut = section(notified({"so_far": longer}).body, "CASE SO FAR (UTC)")
+    *_, whole, cut = section(notified({"timeline": longer}).body, "CASE SO FAR (UTC)")
     assert (kept in whole, len(cut) <= 82) == (True, True)
 
 

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.notifications.text import (
-    MOST_COMMAND,
+    MOST_COMMAND_CHARACTERS,
     Section,
-    body,
     command_line,
     exact_json,
-    first_of,
+    format_value,
+    limit_lines,
+    make_body,
     plain,
-    value,
     visible,
 )
 
@@ -46,7 +46,7 @@ def test_plain(text: str, expected: str) -> None:
 def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
     text: str, most: int, document: dict[str, str]
 ) -> None:
-    for shown in (plain(text, most), value(text, most)):
+    for shown in (plain(text, most), format_value(text, most)):
         assert len(shown) <= most
         assert all(" " <= each <= "~" for each in shown)
         assert "://" not in shown
@@ -61,13 +61,18 @@ def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
 def test_what_is_cut_says_so() -> None:
     assert plain("x" * 9, 9) == "x" * 9
     assert plain("x" * 10, 9) == "x" * 6 + "..."
-    assert (value("one"), value('two "words"'), value("")) == ("one", "\"two 'words'\"", '""')
-    assert first_of("ab", 2) == ("a", "b")
-    assert first_of("abcd", 2) == ("a", "b", "and 2 more")
+    assert (format_value("one"), format_value('two "words"'), format_value("")) == (
+        "one",
+        "\"two 'words'\"",
+        '""',
+    )
+    assert limit_lines("ab", 2) == ("a", "b")
+    assert limit_lines("abcd", 2) == ("a", "b", "and 2 more")
 
 
 @pytest.mark.parametrize(
-    "command", ["aws sqs list-queues\nrm x", "aws \u202ex", "", "aws " + "x" * MOST_COMMAND]
+    "command",
+    ["aws sqs list-queues\nrm x", "aws \u202ex", "", "aws " + "x" * MOST_COMMAND_CHARACTERS],
 )
 def test_a_command_is_shown_as_it_is_and_never_in_part(command: str) -> None:
     assert command_line(command).startswith("(not shown")
@@ -76,13 +81,13 @@ def test_a_command_is_shown_as_it_is_and_never_in_part(command: str) -> None:
 
 
 def test_a_long_body_loses_the_ends_of_its_longest_sections_but_for_what_may_not_be_cut() -> None:
-    last = Section("LAST", ("x" * 50,) * 3, cut=False)
+    last = Section("LAST", ("x" * 50,) * 3, can_be_cut=False)
     sections = (Section("ONE", ("x" * 50,) * 20), Section("TWO", ("short",)), last)
-    text = body(("first",), sections, 500)
+    text = make_body(("first",), sections, 500)
     assert len(text) <= 500
     assert text.startswith("first\n\nONE\n  xxx")
     assert "TWO\n  short" in text
     assert text.endswith(f"\n\n{last.text()}\n")
     dropped = 20 - (text.count("x" * 50) - 3)
     assert f"(cut: {dropped} more lines)" in text
-    assert body(("first",), (last,), 10).count("x" * 50) == 3
+    assert make_body(("first",), (last,), 10).count("x" * 50) == 3

@@ -13,11 +13,11 @@ from mendq.catalogue.examples import failed_call
 from mendq.heal.batch import is_probe
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
-from mendq.notifications.sent import MOST_SUBJECT
+from mendq.notifications.sent import MOST_SUBJECT_CHARACTERS
 from mendq.probe.probe import (
+    ARRIVAL_TIMEOUT,
+    MOST_CLOCK_SKEW,
     QUEUE_NAME,
-    SEEN_WITHIN,
-    SKEW,
     Probe,
     describe_lost_probes,
 )
@@ -67,12 +67,12 @@ def test_a_probe_whose_record_names_no_queue_is_one_and_nobody_elses_is() -> Non
     ("probe", "was_seen"),
     [
         (SENT, False),
-        (_seen(SENT, SEEN_WITHIN), True),
-        (_seen(SENT, SEEN_WITHIN + MOMENT), False),
+        (_seen(SENT, ARRIVAL_TIMEOUT), True),
+        (_seen(SENT, ARRIVAL_TIMEOUT + MOMENT), False),
         # Clocks differ a little, and CloudTrail cuts the second; an earlier one's call is none.
-        (_seen(SENT, MINUTE, made_after=-SKEW), True),
+        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_SKEW), True),
         (_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
-        (_seen(SENT, MINUTE, made_after=-SKEW - MOMENT), False),
+        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_SKEW - MOMENT), False),
     ],
 )
 def test_what_came_in_time_was_seen(probe: Probe, *, was_seen: bool) -> None:
@@ -83,9 +83,9 @@ def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> No
     lost = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
     assert lost.next_probe(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
     assert lost.next_probe(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
-    soon = AT + SEEN_WITHIN - MINUTE
+    soon = AT + ARRIVAL_TIMEOUT - MINUTE
     assert SENT.next_probe(soon, soon) == SENT
-    late = SENT.next_probe(AT + SEEN_WITHIN, SENT.sent_at + SEEN_WITHIN - 2 * MOMENT)
+    late = SENT.next_probe(AT + ARRIVAL_TIMEOUT, SENT.sent_at + ARRIVAL_TIMEOUT - 2 * MOMENT)
     assert late.lost_in_a_row == 1, "though the schedule is some seconds off"
 
 
@@ -108,7 +108,7 @@ def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
     lost = lost.next_probe(AT + 2 * AN_HOUR, AT)
     page = describe_lost_probes(lost, "123456789012", "us-gov-northwest-12")
     assert page.subject == "Mendq escalated: no probe in 123456789012 us-gov-northwest-12"
-    assert len(page.subject) <= MOST_SUBJECT
+    assert len(page.subject) <= MOST_SUBJECT_CHARACTERS
     for said in (
         "the last 2 did not",
         "lost since 2026-11-21 08:00:03 UTC",

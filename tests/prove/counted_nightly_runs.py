@@ -16,7 +16,7 @@ from analytics.storage import open_root
 from analytics.tables import Tables
 from analytics.trail import Reader
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.verdict import FALLBACK, NATIVE
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import count
 from tests.analytics.outsider.scene import Scene, Size, scene
@@ -83,7 +83,9 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
 def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter[str]) -> list[str]:
     """What differs where a run is asked for one account and region of all that lie there."""
     home = AccountAndRegion("111122223333", "us-east-1")
-    _run(spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], Reader(NATIVE), home)
+    _run(
+        spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], Reader(NATIVE_READER), home
+    )
     counted = count(hostile.trail, hostile.cases, (home.account, home.region))
     tally["rows_of_one_place"] += sum(map(len, counted.incidents.values()))
     return disagreements(out, counted)[:_SHOWN]
@@ -94,10 +96,10 @@ def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
     first, second, third = nights = [Days(each, each) for each in hostile.days]
     backfill = [first | third]
     return {
-        "in order": (nights, Reader(NATIVE)),
-        "reversed, one twice": ([third, second, first, second], Reader(FALLBACK)),
-        "backfill": (backfill, Reader(NATIVE, driver_bytes=0)),
-        "backfill without wheels": (backfill, Reader(FALLBACK, driver_bytes=0)),
+        "in order": (nights, Reader(NATIVE_READER)),
+        "reversed, one twice": ([third, second, first, second], Reader(FALLBACK_READER)),
+        "backfill": (backfill, Reader(NATIVE_READER, driver_bytes=0)),
+        "backfill without wheels": (backfill, Reader(FALLBACK_READER, driver_bytes=0)),
     }
 
 

@@ -135,7 +135,7 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     for world in worlds:
         world.run(world.end - seconds_ago)
     clients = clients_of(Account(worlds).answer)
-    clients.__dict__["look_ups"] = Pace(None)
+    clients.__dict__["event_history_pace"] = Pace(None)
     no_cases = (frozenset, frozenset, lambda _queue_arns: ())
     paces = Paces(Pace(None), Pace(None), Pace(None))
     consent = Consent(Mode.OBSERVE, Mode.OBSERVE)

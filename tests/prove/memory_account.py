@@ -301,7 +301,7 @@ _Kind = TypeVar("_Kind", bound=MemoryAccount)
 def memory_account(kind: type[_Kind]) -> Iterator[_Kind]:
     """Nothing in it; clients of its own answer for as long as they live."""
     account = Account(Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
-    account.clients.__dict__["look_ups"] = Pace(None)
+    account.clients.__dict__["event_history_pace"] = Pace(None)
     made = kind(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer
     made.calls.listen(account.clients)

@@ -24,7 +24,7 @@ from mendq.model import prices
 from mendq.model.limits import Limits
 from mendq.model.settings import DEFAULT_WORKER, executors_within
 from mendq.nightly.jobs import TIMEOUT_MINUTES
-from mendq.scan.hourly import SECONDS_TO_MEASURE
+from mendq.scan.hourly import MEASURING_RESERVE_SECONDS
 from mendq.scan.reader import SQS_CALLS_PER_SECOND
 from mendq.scan.scan import Allowance
 from tests.prove.scans import LAMBDA_SECONDS, ManyQueues, Rounds
@@ -39,7 +39,7 @@ FAILED_SHARE = 0.01
 RECORD_BYTES, COMPRESSED = 1_770, 7.2
 # Not measured here: what an AWS call takes there, and what an EMR run takes to begin.
 AWS_CALL_SECONDS, EMR_START_SECONDS = 0.01, 90
-LOOKING_SECONDS = LAMBDA_SECONDS - SECONDS_TO_MEASURE
+LOOKING_SECONDS = LAMBDA_SECONDS - MEASURING_RESERVE_SECONDS
 # One is started every ten minutes, and one that looks for longer takes the next one's turn.
 RUNS_AN_HOUR = 3
 EXECUTORS = executors_within(16, 64)

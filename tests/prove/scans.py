@@ -14,7 +14,7 @@ from typing import Any, cast
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients, Pace
-from mendq.aws.facts_reader import AN_HOUR
+from mendq.aws.facts_reader import ONE_HOUR
 from mendq.aws.queue import list_managed_queues
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult, merge_results
@@ -32,7 +32,7 @@ from mendq.scan.reader import (
     ScanReader,
 )
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.store import Stretch, note_answers, recall_answers
+from mendq.scan.store import Stretch, read_last_scan_answers, store_answers
 from tests.infra.aws_calls import REGION, recording
 from tests.prove.proof import Proof, Proving
 from tests.prove.simulated_queues import chance
@@ -229,15 +229,15 @@ class Rounds:
         no_cases = (frozenset, frozenset, lambda _: ())
         managed = list_managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
         theirs = {each.queue_arn for each in managed}
-        known = recall_answers(hour, self.bucket, theirs) if self.recalls else {}
+        known = read_last_scan_answers(hour, self.bucket, theirs) if self.recalls else {}
         reader = ScanReader(
-            clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), recalled=known
+            clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), last_scan_answers=known
         )
         done = ScanResult()
         for each in scan(managed, reader, allowance):
             done = reduce(merge_results, (done, each))
             at(done.queues_scanned / self.many.queues)
-        note_answers(Stretch(hour), self.bucket, reader.retained, theirs)
+        store_answers(Stretch(hour), self.bucket, reader.scan_answers, theirs)
         return done
 
     @property
@@ -263,7 +263,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     asked, metrics, calls = max(many.asked.values()), many.metrics, Counter(many.calls)
     nothing = Allowance(may_measure=lambda _: False)
     for n in (1, 2):
-        rounds.round(NOW + n * AN_HOUR, nothing, proving.progress)
+        rounds.round(NOW + n * ONE_HOUR, nothing, proving.progress)
     later = {name: (number - calls[name]) / 2 for name, number in many.calls.items()}
     proving.note(
         {
@@ -338,7 +338,7 @@ def rounds_alike(proving: Proving, queues: int = 400, rounds: int = 8) -> None:
     for hour in range(rounds):
         for way in ways:
             cast("Changing", way.many).hour = hour
-        done = [way.round(NOW + hour * AN_HOUR, Allowance(), lambda _: None) for way in ways]
+        done = [way.round(NOW + hour * ONE_HOUR, Allowance(), lambda _: None) for way in ways]
         found.append([{(e.queue_arn, e.symptom) for e in each.findings} for each in done])
         proving.progress(hour / rounds)
     at_once = {each.name for each in CATALOGUE if each.detection and not _may_wait(each)}

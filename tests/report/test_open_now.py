@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mendq.notifications.next_steps import runbook_of
+from mendq.notifications.next_steps import runbook_path
 from mendq.report.links import ReportedAccount, case_anchor, console_url, runbook_url
 from mendq.report.open_now import group_waiting_cases
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import ACCOUNT, HERE, arn, open_case, read, week
 
 # As every transition names it.
-KMS = runbook_of("kms_denied")
+KMS = runbook_path("kms_denied")
 CASE = "visibility_timeout_too_short-0a1b2c3d4e5f"
 SHOWN = f"mendq show {CASE} --region us-east-1"
 URL = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/invoices"

@@ -204,7 +204,7 @@ def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int)
     consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
     scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
     if not more:
-        reader = scanned.context().reader(scanned.account.now, ())
+        reader = scanned.context().make_reader(scanned.account.now, ())
         found = reader.with_more(reader.read_queue(dead, {}, {Need.QUEUE}), {Need.DLQ_SOURCES})
         assert found.source_arns == (real,)
         assert len(found.unconfirmed_sources) == MOST_SOURCES - 1

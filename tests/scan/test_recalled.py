@@ -15,7 +15,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import Redrive
-from mendq.scan.store import MOST_ANSWER_BYTES
+from mendq.scan.store import MOST_OBJECT_BYTES
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import slow
 
@@ -96,7 +96,7 @@ def test_what_is_no_answer_is_not_believed(scanned: Scanning, body: bytes) -> No
             scanned.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
         an_hour_on(scanned.account)
     assert (asked[ATTRIBUTES, "orders-dlq"], asked[SOURCES, "orders"]) == (3, 3)
-    assert MOST_ANSWER_BYTES < 10**8, "what a Lambda has room for"
+    assert MOST_OBJECT_BYTES < 10**8, "what a Lambda has room for"
 
 
 def test_a_dlq_that_is_gone_is_found_a_round_late_at_most(scanned: Scanning) -> None:
@@ -120,7 +120,7 @@ def test_a_queue_that_is_managed_by_now_is_asked_itself(scanned: Scanning) -> No
 def test_what_an_hour_was_too_short_for_comes_first_in_the_next(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_BLOCK", 1)
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
     names = [scanned.account.queue(f"q-{n}").rpartition(":")[2] for n in range(4)]
     symptoms, seen = [slow(of_configuration=True)], list[list[str]]()
     an_hour_on(scanned.account)

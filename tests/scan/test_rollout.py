@@ -12,7 +12,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive
-from mendq.scan.selection import NEW_FAULTS_A_DAY
+from mendq.scan.selection import NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import measured_queues, slow
 
@@ -31,11 +31,13 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
     found = Counter(finding.symptom for finding in done.findings)
     assert found["alarm_missing"] == found["tls_not_enforced"] == 60
     assert found["tag_not_understood"] == found["dlq_retention_too_short"] == 20
-    assert len(scanned.named()) == NEW_FAULTS_A_DAY
+    assert len(scanned.named()) == NEW_FAULTS_PER_DAY
     fixed = [each for healed in scanned.heal() for each in healed.outcomes.values()]
-    assert [str(each.case.state) for each in fixed if each.case] == ["proposed"] * NEW_FAULTS_A_DAY
+    assert [str(each.case.state) for each in fixed if each.case] == [
+        "proposed"
+    ] * NEW_FAULTS_PER_DAY
     assert account.pages("urgent") == [], "nor of a mass symptom"
-    assert len(account.pages("info")) == NEW_FAULTS_A_DAY
+    assert len(account.pages("info")) == NEW_FAULTS_PER_DAY
 
 
 def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
@@ -46,7 +48,7 @@ def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
         scanned.account.settings, limits=Limits(scan_metrics_per_day=0)
     )
     refuses = FactsUnavailable("CloudWatch does not let us" + "." * 400)
-    monkeypatch.setattr("mendq.aws.facts_reader.queue_alarms", Mock(side_effect=refuses))
+    monkeypatch.setattr("mendq.aws.facts_reader.read_alarmed_metrics", Mock(side_effect=refuses))
     done = scanned.done([slow(), ALARM_MISSING])
     document = scanned.findings()
     assert document["skipped"] == sorted(done.skipped) == sorted(queues)

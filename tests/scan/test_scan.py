@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec import structs
 
-from mendq.aws.queue import Listing, ManagedQueue
+from mendq.aws.queue import ManagedQueue, QueueListing
 from mendq.cases.finding import MOST_IN_A_CALL, findings_key, start_of_hour
 from mendq.cases.pins import Pins
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
@@ -25,7 +25,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
-from mendq.scan.selection import NEW_FAULTS_A_DAY
+from mendq.scan.selection import NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on, denied
 
 A_DAY = 86_400
@@ -99,7 +99,7 @@ def test_a_round_is_made_once_an_hour_and_by_one_scan(scanned: Scanning) -> None
     an_hour_on(scanned.account)
     assert scanned.scan() is not None
     an_hour_on(scanned.account)
-    assert scanned.context().scan_store.begin(scanned.account.now)
+    assert scanned.context().scan_store.claim_stretch(scanned.account.now)
     assert scanned.scan() is None
     scanned.account.later(minutes=16)
     assert scanned.scan() is not None, "it has died"
@@ -110,7 +110,7 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch, lies: bytes
 ) -> None:
     """Whatever somebody has put in the place of what it had found."""
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_BLOCK", 2)
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
     for n in range(5):
         scanned.account.queue(f"q-{n}")
     an_hour_on(scanned.account)
@@ -148,11 +148,11 @@ def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scan
         announced.append({arn for arn, _ in scanned.named()})
         scanned.announced.clear()
         an_hour_on(scanned.account)
-    assert [len(each) for each in announced] == [NEW_FAULTS_A_DAY] * 3
+    assert [len(each) for each in announced] == [NEW_FAULTS_PER_DAY] * 3
     assert announced[0] == announced[1] == announced[2] < set(queues)
     scanned.account.later(days=1)
     scanned.scan(symptoms)
-    assert len({arn for arn, _ in scanned.named()} - announced[0]) == NEW_FAULTS_A_DAY
+    assert len({arn for arn, _ in scanned.named()} - announced[0]) == NEW_FAULTS_PER_DAY
     assert len(scanned.findings()["findings"]) == 25, "all of them are reported"
 
 
@@ -226,7 +226,7 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
-    listed = Listing((gone,), {})
+    listed = QueueListing((gone,), {})
     monkeypatch.setattr("mendq.scan.hourly.list_readable_queues", lambda *_: listed)
     done = scanned.done()
     assert (done.queues_scanned, done.gone, done.failed) == (1, 1, {})

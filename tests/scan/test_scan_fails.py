@@ -57,7 +57,7 @@ def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -
 def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_BLOCK", 1)
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
     queues = [scanned.account.queue(f"q-{n}") for n in range(3)]
     an_hour_on(scanned.account)
     denied(scanned, *queues[1:])

@@ -16,7 +16,7 @@ from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.queue import partition_of, parts_of
-from mendq.notifications.commands import aws_command, consumers_of
+from mendq.notifications.commands import aws_command, list_consumers_command
 from mendq.notifications.text import Section, command_line, exact_json, plain
 
 # Actions of a consumer. Lambda asks for three of them; a consumer that works longer than the
@@ -52,7 +52,7 @@ def grant_sections(facts: Facts) -> tuple[Section, ...]:
         policy_lines = tuple(_list_minimum_policy(facts, callers, actions))
     return (
         Section("WHO ELSE MAY BE CONCERNED", tuple(_list_others(facts, callers))),
-        Section("MINIMUM POLICY", policy_lines, cut=False),
+        Section("MINIMUM POLICY", policy_lines, can_be_cut=False),
     )
 
 
@@ -63,7 +63,7 @@ def _list_others(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
     """
     queue_arn = facts.queue_arn
     yield f"its policy {_describe_policy(facts, callers)}"
-    yield f"functions that read it: {command_line(consumers_of(queue_arn))}"
+    yield f"functions that read it: {command_line(list_consumers_command(queue_arn))}"
     role_prefix = f"::{parts_of(queue_arn).account}:role/"
     roles = [caller for caller in callers if role_prefix in caller]
     if roles:

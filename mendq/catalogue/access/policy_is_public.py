@@ -24,7 +24,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts
 from mendq.model.policy import list_public_statements
-from mendq.notifications.text import first_of, value
+from mendq.notifications.text import format_value, limit_lines
 
 # At most this many actions of the statement are named.
 _MOST_NAMED = 3
@@ -39,8 +39,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not public:
         return None
     number, statement = public[0]
-    escaped_actions = (value(action, 64) for action in statement.actions)
-    actions = ", ".join(first_of(escaped_actions, _MOST_NAMED))
+    escaped_actions = (format_value(action, 64) for action in statement.actions)
+    actions = ", ".join(limit_lines(escaped_actions, _MOST_NAMED))
     return DetectedFault(
         f"statement {number} of its policy lets anybody in the world call "
         f"{actions or 'all but a few actions'}, and no condition narrows who that is"

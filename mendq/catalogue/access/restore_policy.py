@@ -42,7 +42,7 @@ from mendq.model.policy import (
 )
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
-from mendq.notifications.commands import aws_command, get_attributes
+from mendq.notifications.commands import aws_command, get_attributes_command
 
 # The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
 # call without TLS.
@@ -238,7 +238,7 @@ def _describe_overwrite(pinned: CheckedPin) -> str:
 
 def _policy_command(facts: Facts) -> str:
     """Return the command that shows the queue's policy."""
-    return get_attributes(facts.queue_arn, "Policy")
+    return get_attributes_command(facts.queue_arn, "Policy")
 
 
 def _simulation_command(facts: Facts) -> str:

@@ -39,7 +39,7 @@ from mendq.model.tags import (
     TagValues,
     read_seconds_tag,
 )
-from mendq.notifications.text import first_of, value
+from mendq.notifications.text import format_value, limit_lines
 
 # At most this many characters of a key or a value are shown.
 _MOST_CHARACTERS = 40
@@ -60,12 +60,12 @@ def find_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
         if tag is not None:
             yield from _find_mistakes_in_value(tag, text)
         elif key.lower().partition(":")[0] == MODE_TAG:
-            yield f"{value(key, _MOST_CHARACTERS)} is no tag that Mendq knows"
+            yield f"{format_value(key, _MOST_CHARACTERS)} is no tag that Mendq knows"
 
 
 def _find_mistakes_in_value(tag: QueueTag, text: str) -> Iterator[str]:
     """Yield a sentence if the value of a tag that Mendq knows is not one that the tag takes."""
-    says = f"the tag {tag.key} says {value(text, _MOST_CHARACTERS)}"
+    says = f"the tag {tag.key} says {format_value(text, _MOST_CHARACTERS)}"
     if tag.values is TagValues.SECONDS:
         try:
             read_seconds_tag({tag.key: text}, tag.key)
@@ -79,7 +79,7 @@ def _find_mistakes_in_value(tag: QueueTag, text: str) -> Iterator[str]:
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the first three tags with a mistake."""
-    mistakes = first_of(find_mistakes(facts.tags), 3)
+    mistakes = limit_lines(find_mistakes(facts.tags), 3)
     return DetectedFault("; ".join(mistakes)) if mistakes else None
 
 

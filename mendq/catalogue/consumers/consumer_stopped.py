@@ -24,8 +24,8 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import consumers_of
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import list_consumers_command
+from mendq.notifications.text import format_count, format_duration
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -48,7 +48,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s, and none was received in "
-        f"{span(measured.duration)}: "
+        f"{format_duration(measured.duration)}: "
         f"the event source mapping of {functions} is disabled"
     )
 
@@ -71,7 +71,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.retention_seconds:,} s from when they were sent, and lost after that"
     )
     query = '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
-    return Escalate("consumer_stopped", reason, f"{consumers_of(facts.queue_arn)} {query}")
+    return Escalate(
+        "consumer_stopped", reason, f"{list_consumers_command(facts.queue_arn)} {query}"
+    )
 
 
 _STOPPED = standard(

@@ -42,7 +42,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import is_standard_arn, number_in
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
-from mendq.notifications.text import format_count, span
+from mendq.notifications.text import format_count, format_duration
 
 MOST_SECONDS = SetReceiveWaitTime.maximum
 # AWS bills every receive, also an empty one. The queue is reported from ten empty receives for each
@@ -65,7 +65,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
     return DetectedFault(
-        f"{empty:,} receives in {span(measured.duration)} found nothing, while "
+        f"{empty:,} receives in {format_duration(measured.duration)} found nothing, while "
         f"{format_count(received, 'message')} came"
     )
 

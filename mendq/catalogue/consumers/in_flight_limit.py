@@ -29,7 +29,7 @@ from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import get_attributes_command
 
 # SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
@@ -50,7 +50,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"nobody deletes stays in flight for {facts.visibility_seconds:,} s. Long polling only "
         f"hides the error. Who receives: {name_first_few(facts.principals)}"
     )
-    command = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
+    command = get_attributes_command(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
     return Escalate("in_flight_full", reason, command)
 
 

@@ -41,8 +41,8 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import get_attributes, metric_command
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import get_attributes_command, metric_command
+from mendq.notifications.text import format_count, format_duration
 
 # People are paged about failing consumers only if there are at least this many messages, and at
 # least this share of them is not finished. A few messages that consumers give back again and again
@@ -82,14 +82,14 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     still_held = f", {held:,} are still held" if held else ""
     if deleted == 0 and measured.sent:
         return DetectedFault(
-            f"No message was finished in the last {span(measured.duration)}: consumers received "
-            f"{format_count(measured.messages, 'message')} {measured.received:,} times and deleted "
-            f"none{still_held}"
+            f"No message was finished in the last {format_duration(measured.duration)}: consumers "
+            f"received {format_count(measured.messages, 'message')} {measured.received:,} times "
+            f"and deleted none{still_held}"
         )
     return DetectedFault(
-        f"{fruitless:,} of {measured.received:,} receives in {span(measured.duration)} were "
-        f"not followed by a delete{still_held}: {format_count(measured.sent, 'message')} arrived, "
-        f"and consumers deleted {deleted:,}"
+        f"{fruitless:,} of {measured.received:,} receives in {format_duration(measured.duration)} "
+        f"were not followed by a delete{still_held}: {format_count(measured.sent, 'message')} "
+        f"arrived, and consumers deleted {deleted:,}"
     )
 
 
@@ -194,7 +194,7 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
             "of a quarantine: Mendq keeps messages there that failed after a redrive, so it is not "
             "a DLQ"
         )
-        command = get_attributes(facts.queue_arn, AttachDlq.attribute)
+        command = get_attributes_command(facts.queue_arn, AttachDlq.attribute)
         return Escalate("names_a_quarantine", reason, command)
     refusal = _refuse_before_cause_is_fixed(facts)
     if refusal is not None:
@@ -287,7 +287,7 @@ def _refuse_without_safe_limit(facts: Facts, because: str) -> Refusal:
         "higher "
         "maxReceiveCount yourself; the runbook has the command"
     )
-    return Refuse("no_safe_limit", reason, get_attributes(facts.queue_arn))
+    return Refuse("no_safe_limit", reason, get_attributes_command(facts.queue_arn))
 
 
 def _describe_mean(facts: Facts) -> str:
@@ -298,8 +298,8 @@ def _describe_mean(facts: Facts) -> str:
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
         f"for each finished message CloudWatch counted {mean:,.1f} receives on average in "
-        f"{span(sums.duration)}. The mean also counts receives of messages that never finish, "
-        "because CloudWatch reports only sums"
+        f"{format_duration(sums.duration)}. The mean also counts receives of messages that never "
+        "finish, because CloudWatch reports only sums"
     )
 
 
@@ -314,9 +314,9 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
     sentences = []
     if measured.deleted == 0:
         sentences.append(
-            f"No message was finished in the last {span(measured.duration)}, so Mendq cannot tell "
-            "whether all messages fail or only these. Look at the consumers' log before you "
-            "approve, and decline if they finish nothing"
+            f"No message was finished in the last {format_duration(measured.duration)}, so Mendq "
+            "cannot tell whether all messages fail or only these. Look at the consumers' log "
+            "before you approve, and decline if they finish nothing"
         )
         if receives == MOST_RECEIVES_BEFORE_DLQ:
             sentences.append(
@@ -410,12 +410,16 @@ def _refuse_if_nothing_finished(facts: Facts, measured: Measurement) -> Refusal 
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
         messages = measured.sent_since_delete if measured.deleted else measured.sent
-        since = "since the last delete" if measured.deleted else f"in {span(measured.duration)}"
+        since = (
+            "since the last delete"
+            if measured.deleted
+            else f"in {format_duration(measured.duration)}"
+        )
         finished = f"{format_count(messages, 'message')} arrived {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
             f"of {format_count(measured.sent, 'message')} that arrived in "
-            f"{span(measured.duration)}, consumers finished {measured.deleted:,}"
+            f"{format_duration(measured.duration)}, consumers finished {measured.deleted:,}"
         )
     elif lately.fails:
         arrived = format_count(lately.sent, "message")
@@ -523,7 +527,7 @@ def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
         f"a queue {dlq_arn} exists already, and its settings do not fit this queue's messages. "
         "Ask its owner whether to attach it or another queue"
     )
-    return Escalate("name_taken", reason, get_attributes(dlq_arn))
+    return Escalate("name_taken", reason, get_attributes_command(dlq_arn))
 
 
 def _fits_exactly(facts: Facts, namesake: QueueFacts) -> bool:

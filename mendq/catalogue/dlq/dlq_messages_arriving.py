@@ -36,9 +36,9 @@ from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.limits import Limits
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.notifications.commands import messages_of
-from mendq.notifications.own_change import rollback_command
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import dlq_messages_command
+from mendq.notifications.own_change import make_rollback_command
+from mendq.notifications.text import format_count, format_duration
 
 _NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
@@ -60,7 +60,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not facts.dlq_sources or more < 1 or measured.messages_arrived <= tolerance:
         return None
     return DetectedFault(
-        f"{format_count(more, 'more DLQ message')} in {span(measured.duration)}, "
+        f"{format_count(more, 'more DLQ message')} in {format_duration(measured.duration)}, "
         f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 
@@ -85,8 +85,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"send them back when it is fixed{_describe_receives(facts)}"
     )
     if change is not None:
-        return Escalate(OWN_CHANGE_CODE, f"{found}. {look}", rollback_command(change))
-    command = messages_of(facts.source_arns[0]) if facts.source_arns else ""
+        return Escalate(OWN_CHANGE_CODE, f"{found}. {look}", make_rollback_command(change))
+    command = dlq_messages_command(facts.source_arns[0]) if facts.source_arns else ""
     return Escalate("no_known_cause", f"{found}; no open case says why. {look}", command)
 
 

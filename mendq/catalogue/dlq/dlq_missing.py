@@ -58,7 +58,7 @@ from mendq.model.metrics import DATAPOINT_PERIOD, STRETCH_DURATION, Measurement
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DLQ_SUFFIX, FIFO, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.text import format_count, span
+from mendq.notifications.text import format_count, format_duration
 
 # Messages come back often if there are more than this many receives for each delete.
 RECEIVES_PER_DELETE = 3
@@ -164,9 +164,9 @@ def _describe_need(facts: Facts) -> str | None:
     messages = format_count(measured.messages, "message")
     left = measured.now.backlog
     return (
-        f"it has no DLQ, and messages come back: in {span(measured.duration)} consumers received "
-        f"{messages} {format_count(measured.received, 'time')} and deleted {measured.deleted:,}; "
-        f"{format_count(left, 'message')} {'is' if left == 1 else 'are'} left"
+        f"it has no DLQ, and messages come back: in {format_duration(measured.duration)} consumers "
+        f"received {messages} {format_count(measured.received, 'time')} and deleted "
+        f"{measured.deleted:,}; {format_count(left, 'message')} {'is' if left == 1 else 'are'} left"
     )
 
 

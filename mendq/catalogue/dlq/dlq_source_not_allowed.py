@@ -37,7 +37,7 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from mendq.model.steps import AllowRedriveFrom
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import get_attributes_command
 
 ATTRIBUTE = AllowRedriveFrom.attribute
 
@@ -59,7 +59,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     allowed = _parse_allow_policy(facts)
     if found is None or allowed is None:
         return Ignore("need_already_met", "it lets in every queue that names it")
-    command = get_attributes(facts.queue_arn, ATTRIBUTE)
+    command = get_attributes_command(facts.queue_arn, ATTRIBUTE)
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)

@@ -15,7 +15,7 @@ from datetime import timedelta
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
-from mendq.notifications.commands import aws_command, leaving_first
+from mendq.notifications.commands import aws_command, leave_first_command
 from mendq.notifications.text import Section, command_line, format_count, plain
 
 # The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
@@ -101,7 +101,8 @@ def describe_moved_along(facts: Facts) -> str:
         f"one ({along.waiting:,} {waits} now{_describe_growth(along)}): SQS hands out up to "
         f"{along.batch} of a group together and counts the receive for each, whatever "
         "maxReceiveCount is. "
-        f"`{leaving_first(facts.queue_arn)}` then sends them back in order, without the failing one"
+        f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
+        "failing one"
     )
 
 
@@ -117,7 +118,8 @@ def describe_taken_along(facts: Facts) -> str:
     return (
         f"A message that fails takes up to {good} of its group along: "
         f"SQS hands out up to {batch} of a group together and counts the receive for each. "
-        f"`{leaving_first(facts.queue_arn)}` then sends them back in order, without the failing one"
+        f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
+        "failing one"
     )
 
 
@@ -157,8 +159,8 @@ def good_messages_section(facts: Facts) -> tuple[Section, ...]:
     ]
     lines += [_batch_of_one(facts, consumer) for consumer in whole_batch_consumers(facts)]
     lines += ["after: send the good messages back. The command shows which one stays, and asks:"]
-    lines += [command_line(leaving_first(facts.queue_arn))]
-    return (Section("GOOD MESSAGES MOVE ALONG", tuple(lines), cut=False),)
+    lines += [command_line(leave_first_command(facts.queue_arn))]
+    return (Section("GOOD MESSAGES MOVE ALONG", tuple(lines), can_be_cut=False),)
 
 
 def whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:

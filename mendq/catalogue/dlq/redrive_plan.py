@@ -49,8 +49,8 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
 from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
-from mendq.notifications.commands import redrive_preview
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import redrive_preview_command
+from mendq.notifications.text import format_count, format_duration
 
 _SEEN_FIRST = "a person has to see this first"
 # A time before every message.
@@ -205,20 +205,21 @@ class RedriveForecast:
         if duration is None or duration <= left.at_most:
             return None
         reason = (
-            f"{format_count(self.facts.visible, 'message')} would take {span(duration)} at "
-            f"{self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
+            f"{format_count(self.facts.visible, 'message')} would take {format_duration(duration)} "
+            f"at {self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
             f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
             "send them faster, by hand"
         )
-        return Refuse("redrive_too_slow", reason, redrive_preview(self.queue.queue_arn))
+        return Refuse("redrive_too_slow", reason, redrive_preview_command(self.queue.queue_arn))
 
     def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
         """Yield sentences that explain the redrive to people, without a full stop."""
         name = parts_of(self.queue.queue_arn).name
         yield (
             f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
-            f"as many after each soak of {span(self.soak)}; {self._describe_pace()}. It halts when "
-            f"{100 * SHIPPED.halt_share:.0f} % or {SHIPPED.halt_returned} of them have died again"
+            f"as many after each soak of {format_duration(self.soak)}; {self._describe_pace()}. It "
+            f"halts when {100 * SHIPPED.halt_share:.0f} % or {SHIPPED.halt_returned} of them have "
+            "died again"
         )
         if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
@@ -234,7 +235,7 @@ class RedriveForecast:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
             f"at {100 * SHIPPED.rate_share:.0f} % of what is deleted there ({deletes:,.2f} a "
-            f"second) that takes about {span(duration)}"
+            f"second) that takes about {format_duration(duration)}"
         )
 
 
@@ -259,7 +260,7 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
         fault = find_network_deny(queue.attributes.get("Policy", ""), queue.queue_arn, actions)
         if fault is not None:
             reason = f"{queue.queue_arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
-            yield Refuse("network_only_policy", reason, redrive_preview(source.queue_arn))
+            yield Refuse("network_only_policy", reason, redrive_preview_command(source.queue_arn))
 
 
 def _check_queues(facts: Facts) -> Iterator[Refusal]:
@@ -280,7 +281,7 @@ def _check_queues(facts: Facts) -> Iterator[Refusal]:
             "sent back by hand"
         )
         fixed = [case.queue_arn for case in find_causes(facts).fixed_cases]
-        yield Refuse("shared_dlq", reason, redrive_preview((fixed or sources)[0]))
+        yield Refuse("shared_dlq", reason, redrive_preview_command((fixed or sources)[0]))
         return
     for arn, tags in ((facts.queue_arn, facts.tags), (sole.queue_arn, sole.tags)):
         if is_redrive_off(tags):
@@ -290,7 +291,7 @@ def _check_queues(facts: Facts) -> Iterator[Refusal]:
         yield Ignore("source_not_managed", reason)
     if facts.is_sent_to:
         reason = "producers send to it: which of its messages died at its source is not known"
-        yield Refuse("sent_to", reason, redrive_preview(sole.queue_arn))
+        yield Refuse("sent_to", reason, redrive_preview_command(sole.queue_arn))
     if facts.attributes.get("RedrivePolicy"):
         reason = "it has a DLQ itself: messages that are only held die further there"
         yield Ignore("messages_die_further", reason)

@@ -15,7 +15,7 @@ from math import ceil, inf
 from typing import TypeVar
 
 from mendq.model.limits import Bounds
-from mendq.notifications.text import span
+from mendq.notifications.text import format_duration
 
 # A redrive may take this many times as long as estimated.
 SAFETY = 2
@@ -40,10 +40,10 @@ class TimeLeft:
 
     def __str__(self) -> str:
         if self.at_least == self.at_most:
-            return f"in {span(self.at_least)}"
+            return f"in {format_duration(self.at_least)}"
         if not self.at_least:
-            return f"within {span(self.at_most)}, and maybe at once"
-        return f"in {span(self.at_least)} to {span(self.at_most)}"
+            return f"within {format_duration(self.at_most)}, and maybe at once"
+        return f"in {format_duration(self.at_least)} to {format_duration(self.at_most)}"
 
 
 def time_left_of_message(sent_at: datetime, retained_seconds: int, now: datetime) -> TimeLeft:

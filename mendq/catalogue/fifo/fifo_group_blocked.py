@@ -42,8 +42,8 @@ from mendq.model.metrics import DATAPOINT_PERIOD, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import messages_of
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import dlq_messages_command
+from mendq.notifications.text import format_count, format_duration
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -56,8 +56,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
     if one_group_blocks(measured):
         return DetectedFault(
-            f"{waits}; in {span(measured.duration)} {measured.received:,} receives led to "
-            f"{measured.deleted:,} deletes, one group is in flight, "
+            f"{waits}; in {format_duration(measured.duration)} {measured.received:,} receives led "
+            f"to {measured.deleted:,} deletes, one group is in flight, "
             f"{format_count(measured.now.visible, 'message')} waiting"
         )
     still = measured.recent.standstill
@@ -65,11 +65,12 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     lasted = min(still.duration, timedelta(seconds=measured.now.oldest_age_seconds))
     return DetectedFault(
-        f"{waits}, and was the oldest for the last {span(lasted)}. In that time consumers deleted "
-        f"{format_count(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were "
-        "not followed by a delete, as if one message is received after each visibility timeout of "
-        f"{facts.visibility_seconds:,} s. At least one group is held up; "
-        f"{format_count(measured.now.groups_in_flight or 0, 'group')} in flight"
+        f"{waits}, and was the oldest for the last {format_duration(lasted)}. In that time "
+        f"consumers deleted {format_count(still.deleted, 'message')}, and "
+        f"{still.fruitless_receives:,} receives were not followed by a delete, as if one message "
+        f"is received after each visibility timeout of {facts.visibility_seconds:,} s. At least "
+        f"one group is held up; {format_count(measured.now.groups_in_flight or 0, 'group')} in "
+        "flight"
     )
 
 
@@ -104,7 +105,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
         "if order does not matter"
     )
-    return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
+    return Escalate("waits_for_dlq", reason, dlq_messages_command(facts.queue_arn))
 
 
 _DLQ_ARN = arn_of_dlq(QUEUE_ARN)

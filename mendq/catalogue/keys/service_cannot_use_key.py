@@ -30,7 +30,7 @@ from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, list_conditions, parse_statements
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import get_attributes_command
 
 # Services that older policies let in without naming them: such a statement allows everybody, under
 # the condition that the call comes from this topic, bucket or rule.
@@ -68,7 +68,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{name_first_few(_list_sending_services(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
-    command = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
+    command = get_attributes_command(facts.queue_arn, "Policy", "KmsMasterKeyId")
     return Escalate("aws_managed_key", reason, command)
 
 

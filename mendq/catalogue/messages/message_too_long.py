@@ -35,7 +35,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize
-from mendq.notifications.commands import get_attributes, set_command
+from mendq.notifications.commands import get_attributes_command, set_command
 
 MOST_BYTES = SetMaximumMessageSize.maximum
 
@@ -75,7 +75,7 @@ def _find_dlq_to_raise(facts: Facts) -> tuple[str, str]:
         return "", ""
     arn = arn_of(facts.dlq_arn)
     dlq = facts.dlq
-    command = get_attributes(facts.queue_arn, "RedrivePolicy")
+    command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
     if arn is None or dlq is None:
         return "Its RedrivePolicy names no queue that Mendq can read: see to that first", command
     raise_command = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})

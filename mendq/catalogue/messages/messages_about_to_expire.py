@@ -30,8 +30,8 @@ from mendq.model.limits import Limits
 from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
-from mendq.notifications.commands import consumers_of
-from mendq.notifications.text import format_count, span
+from mendq.notifications.commands import list_consumers_command
+from mendq.notifications.text import format_count, format_duration
 
 LONGEST_SECONDS = SetMessageRetention.maximum
 # The oldest message is in danger if it is older than this share of the retention period.
@@ -54,7 +54,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
         f"{format_count(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
-        f"{span(measured.duration)}"
+        f"{format_duration(measured.duration)}"
     )
 
 
@@ -82,7 +82,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
             "catch up, or save the messages elsewhere before they are lost"
         )
-        return Escalate("retention_at_its_longest", reason, consumers_of(facts.queue_arn))
+        return Escalate("retention_at_its_longest", reason, list_consumers_command(facts.queue_arn))
     reason = (
         f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"

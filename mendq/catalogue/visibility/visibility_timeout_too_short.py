@@ -57,7 +57,7 @@ from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
-from mendq.notifications.text import format_count, span
+from mendq.notifications.text import format_count, format_duration
 
 # Calls that name a message by its receipt handle, which expires with the visibility timeout.
 _CALLS_WITH_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
@@ -85,9 +85,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     if about_dlq and finished:
         receives_each = f" after {measured.received / finished:.1f} receives each"
     return DetectedFault(
-        f"in {span(measured.duration)} {format_count(finished, 'message')} left{receives_each} and "
-        f"{format_count(measured.deleted, 'delete')} came, about {surplus:,} too many: messages "
-        f"were handled twice{about_dlq}"
+        f"in {format_duration(measured.duration)} {format_count(finished, 'message')} "
+        f"left{receives_each} and {format_count(measured.deleted, 'delete')} came, about "
+        f"{surplus:,} too many: messages were handled twice{about_dlq}"
     )
 
 
@@ -113,9 +113,9 @@ def _detect_early_deaths(facts: Facts, measured: Measurement) -> DetectedFault |
     if longest.takes_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {span(measured.duration)} {format_count(dead_messages, 'message')} left without a "
-        f"delete after {measured.fruitless_receives / dead_messages:.1f} receives each, while "
-        f"{longest.because}{about_dlq}"
+        f"in {format_duration(measured.duration)} {format_count(dead_messages, 'message')} left "
+        f"without a delete after {measured.fruitless_receives / dead_messages:.1f} receives each, "
+        f"while {longest.because}{about_dlq}"
     )
 
 

@@ -152,7 +152,7 @@ def _read_week_sums(
         )
         for query_id, queue_metric in queue_metric_by_query_id.items()
     ]
-    points_by_query_id = read_series(clients, queries, now - ONE_WEEK, now, of="queues")
+    points_by_query_id = read_series(clients, queries, now - ONE_WEEK, now, subject="queues")
     for query_id, points in points_by_query_id.items():
         if points:
             week_sum = round(sum(value for _, value in points))

@@ -32,7 +32,7 @@ from mendq.model.policy import (
     digest_of,
     parse_statements,
 )
-from mendq.notifications.configuration import differences
+from mendq.notifications.configuration import describe_differences
 
 # SQS may return an old value for up to 60 seconds after a change:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -273,7 +273,7 @@ def _list_differences(before: str, after: str) -> Sequence[str]:
     """Return the differences between two policies as lines. Empty if the texts are equal."""
     if before == after:
         return ()
-    lines = differences({"Policy": before}, {"Policy": after})
+    lines = describe_differences({"Policy": before}, {"Policy": after})
     return lines or ("the spelling alone; it means the same",)
 
 

@@ -22,8 +22,8 @@ from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.model.tags import find_cloudformation_resource
-from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, differences
+from mendq.notifications.change_lines import format_with_unit
+from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences
 
 if TYPE_CHECKING:
     from mendq.lint.patch import PatchResult
@@ -132,7 +132,9 @@ def _read_overriding_values(
         if name == CreateDlq.attribute:
             continue
         current_value = current_values.get(name, "")
-        if name in recorded_attributes or differences({name: own_value}, {name: current_value}):
+        if name in recorded_attributes or describe_differences(
+            {name: own_value}, {name: current_value}
+        ):
             overriding_values[name] = current_value
     return overriding_values
 
@@ -191,7 +193,7 @@ def _print_patch(
     """Print the values that someone else has set, the template's changes, and the diff."""
     out.say(f"{case.case_id}: {case.state}{'' if has_changed_queue else ', not made'}", "bold")
     for name, value in overriding_values.items():
-        line = f"{name}: somebody has set {with_unit(name, value)} since, which stays"
+        line = f"{name}: somebody has set {format_with_unit(name, value)} since, which stays"
         out.say_indented(line, "yellow")
     if patch_result is None:
         if overriding_values:
@@ -208,7 +210,9 @@ def _print_patch(
         out.say(f"{place_text}: {template_change.path}")
         found_by = f"found by {template_change.found_by}" if template_change.found_by else ""
         out.say_indented(f"{template_change.resource}, {found_by}", "dim")
-        out.say_indented(f"is: {NOT_SET if template_change.old is None else template_change.old}")
+        out.say_indented(
+            f"is: {NOT_SET_TEXT if template_change.old is None else template_change.old}"
+        )
         out.say_indented(f"to be: {template_change.new}")
         if template_change.note:
             out.say_indented(template_change.note, "yellow")

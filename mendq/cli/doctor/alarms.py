@@ -18,7 +18,7 @@ from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.output import format_age
 from mendq.notifications import commands
-from mendq.probe.probe import SEEN_WITHIN
+from mendq.probe.probe import ARRIVAL_TIMEOUT
 
 # The page about all alarms, for an alarm whose description names no page.
 ALARMS_PAGE = "docs/alarms.md"
@@ -96,7 +96,7 @@ class StackAlarms(Struct, frozen=True):
     def _is_stack_too_new(self, alarm: Alarm) -> bool:
         """Return True if the alarm misses a signal that so new a stack cannot have sent yet."""
         first_signal_wait = (
-            timedelta(minutes=self.account.settings.timing.probe_minutes) + SEEN_WITHIN
+            timedelta(minutes=self.account.settings.timing.probe_minutes) + ARRIVAL_TIMEOUT
         )
         stack_age = self.now - self.account.created_at
         return stack_age < first_signal_wait and _make_construct_name(alarm) in _FIRST_SIGNAL_ALARMS
@@ -153,4 +153,4 @@ def _is_about_mendq(alarm: Alarm) -> bool:
     The descriptions of alarms about queues name another command.
     """
     description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
-    return description is not None and description[1].startswith(commands.DOCTOR)
+    return description is not None and description[1].startswith(commands.DOCTOR_COMMAND)

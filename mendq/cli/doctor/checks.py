@@ -42,7 +42,7 @@ from mendq.cli.output import shorten_list
 from mendq.cli.queues import managed_queues
 from mendq.model.queue import parts_of
 from mendq.model.tags import DRILL_TAG
-from mendq.notifications.notification import NOTHING_COUNTED
+from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 
 TRAIL_BUCKET_CHECK_NAME = "bucket of the trail"
 # SNS returns this in place of the ARN of a subscription that is not confirmed.
@@ -146,7 +146,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     """
     account = doctor.account
     if account.has_no_nightly_job:
-        yield Check("nightly job", Status.OK, NOTHING_COUNTED)
+        yield Check("nightly job", Status.OK, NIGHTLY_JOB_OFF_REASON)
         return
     bucket_name = account.output("TrailBucket")
     files_root = account.outputs.get("TrailRoot", "").removeprefix("s3://")

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
 
-from mendq.aws.clients import is_closed
-from mendq.aws.errors import PASSING, code_of, is_denied
+from mendq.aws.clients import is_any_calendar_closed
+from mendq.aws.errors import PASSING_ERROR_CODES, code_of, is_denied
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult
@@ -27,9 +27,9 @@ from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.output import format_age, format_minute
-from mendq.probe.probe import SEEN_WITHIN
+from mendq.probe.probe import ARRIVAL_TIMEOUT
 from mendq.probe.send import ProbeRecord
-from mendq.scan.store import findings_of
+from mendq.scan.store import read_findings_document
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
 HEARTBEAT_LIMIT = timedelta(minutes=10)
@@ -131,7 +131,7 @@ def check_probe(account: Account, now: datetime) -> Iterator[Check]:
             yield Check("probe", Status.OK, text)
         return
     lost_count = probe.lost_in_a_row
-    if now - probe.sent_at > SEEN_WITHIN:
+    if now - probe.sent_at > ARRIVAL_TIMEOUT:
         status = Status.FAIL
         outcome_text = " and not seen"
     else:
@@ -164,10 +164,10 @@ def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Che
     own_account = account.settings.account
     owner_account = arn.split(":")[4]
     try:
-        is_calendar_closed = is_closed(account.clients, [arn])
+        is_calendar_closed = is_any_calendar_closed(account.clients, [arn])
     except ClientError as error:
         error_code = code_of(error)
-        if error_code in PASSING or (owner_account == own_account and is_denied(error)):
+        if error_code in PASSING_ERROR_CODES or (owner_account == own_account and is_denied(error)):
             raise
         remedy = "take it out of freezeCalendars and deploy"
         if owner_account != own_account:
@@ -258,7 +258,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
             last_queue_name = None
             if hour == newest_hour and "done" not in scan_item:
                 last_queue_name = items.text_in(scan_item, "after")
-            yield convert(findings_of(hour, bucket), HourlyScan), last_queue_name
+            yield convert(read_findings_document(hour, bucket), HourlyScan), last_queue_name
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:

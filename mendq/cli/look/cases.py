@@ -32,7 +32,7 @@ from mendq.cli.undo.answers import group_by_case
 from mendq.cli.undo.rollback import parse_moment
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
-from mendq.notifications.next_steps import with_code
+from mendq.notifications.next_steps import describe_reason
 from mendq.notifications.text import plain
 
 AGE_WIDTH = len("59 min")
@@ -158,7 +158,7 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
             label = "not made: "
         for line in list_step_lines(case.steps):
             call.out.say_indented(f"{label}{line}", indent=INDENT)
-        call.out.say_indented(with_code(case), "dim", indent=INDENT)
+        call.out.say_indented(describe_reason(case), "dim", indent=INDENT)
         hold_up = read_hold_up(call.account, case)
         if hold_up:
             call.out.say_indented(describe_hold_up(hold_up), "yellow", indent=INDENT)

@@ -12,10 +12,10 @@ from typing import Any
 from rich.text import Text
 
 from mendq.aws.consumers import (
-    active_function_arns,
-    consumers_behind,
+    list_active_function_arns,
+    list_consumers,
     list_mappings,
-    timeout_seconds_of,
+    read_timeout_seconds,
 )
 from mendq.aws.queue import tags_of
 from mendq.aws.recent_changes import list_changes_since
@@ -31,9 +31,9 @@ from mendq.cli.undo.answers import group_by_case
 from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
-from mendq.notifications.configuration import Baseline, differences
+from mendq.notifications.configuration import Baseline, describe_differences
 from mendq.notifications.queue_lines import change_line, describe_configuration
-from mendq.notifications.text import moment
+from mendq.notifications.text import format_utc_time
 
 # How far CloudTrail's event history goes back.
 CLOUDTRAIL_HISTORY = timedelta(days=90)
@@ -73,7 +73,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     # None if there is nothing to compare.
     changed_lines = None
     if baselines and current_configuration:
-        changed_lines = list(differences(baselines[0].attributes, current_configuration))
+        changed_lines = list(describe_differences(baselines[0].attributes, current_configuration))
     why_changes_unknown = changes if isinstance(changes, str) else None
     events.sort(key=lambda event: str(event["at"]), reverse=True)
     call.out.print_json(
@@ -92,7 +92,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     if why_changes_unknown:
         call.out.say(f"who changed it is not known: {why_changes_unknown}", "yellow")
     for event in events:
-        at = moment(datetime.fromisoformat(event["at"]))
+        at = format_utc_time(datetime.fromisoformat(event["at"]))
         call.out.show(Text.assemble(f"\n{at}  ", (event["kind"], "bold")))
         for line in event["says"]:
             call.out.say_indented(line)
@@ -109,7 +109,7 @@ def _describe_current(
     if changed_lines is None:
         return "no baseline: no scan has found it well yet, or it is not managed"
     comparison = "differs now in:" if changed_lines else "nothing differs now"
-    return f"a scan found it well at {moment(baselines[0].at)}; {comparison}"
+    return f"a scan found it well at {format_utc_time(baselines[0].at)}; {comparison}"
 
 
 def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
@@ -120,10 +120,10 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
     mappings = list_mappings(account.clients, queue_arn)
     tags = tags_of(account.clients, queue_arn) or {}
     seconds_by_function = {
-        function_arn: timeout_seconds_of(account.clients, function_arn)
-        for function_arn in active_function_arns(mappings)
+        function_arn: read_timeout_seconds(account.clients, function_arn)
+        for function_arn in list_active_function_arns(mappings)
     }
-    enabled_consumers, stopped_consumers = consumers_behind(mappings, seconds_by_function)
+    enabled_consumers, stopped_consumers = list_consumers(mappings, seconds_by_function)
     consumer_facts: Any = {
         "lambda_consumers": enabled_consumers,
         "stopped_consumers": stopped_consumers,
@@ -135,7 +135,7 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
     """Yield an event for each baseline, the oldest first, with its changes since the one before."""
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
-        changes = differences(attributes_before, baseline.attributes)
+        changes = describe_differences(attributes_before, baseline.attributes)
         lines = ["a scan found it well with:", *changes]
         yield {"at": format_time(baseline.at), "kind": "baseline", "says": lines}
         attributes_before = baseline.attributes

@@ -17,7 +17,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Output, Yes
-from mendq.notifications.notification import NOTHING_COUNTED
+from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary, SummaryUnreadable, read
 from mendq.report.to_do import describe_left_out, list_to_do
@@ -77,7 +77,7 @@ def report(
             call.out.say(f"\n{_PAGE_PENDING.format(newest_week)}", "yellow")
     call.out.say(f"\nThe page: {page_path}{'' if was_written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
-        call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
+        call.out.say(f"Since then nothing new: {NIGHTLY_JOB_OFF_REASON}", "yellow")
     # With --json no browser is started, because it may print to standard output.
     if in_browser and not call.as_json:
         _open_in_browser(call.out, page_path)
@@ -151,7 +151,7 @@ def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str
             f"{_PAGE_PENDING.format(summarized_weeks[-1])}; {remedy}", Exit.NOT_FOUND
         )
     if reports.account.has_no_nightly_job:
-        return CommandError(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
+        return CommandError(f"there is no report: {NIGHTLY_JOB_OFF_REASON}", Exit.NOT_FOUND)
     if not other_weeks:
         return CommandError(_NO_REPORT_YET, Exit.NOT_FOUND)
     earlier_count = len(other_weeks) - MOST_WEEKS_NAMED

@@ -44,12 +44,16 @@ from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
 from mendq.model.steps import CreateDlq, Owner, is_permanent
 from mendq.model.timeline import build_timeline
-from mendq.notifications.change_lines import DELETES, RETENTION
+from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
 from mendq.notifications.commands import mendq_command
-from mendq.notifications.configuration import as_json, differences, select_configuration
-from mendq.notifications.next_steps import next_step, with_code
-from mendq.notifications.queue_lines import BESIDE, draw_bars, timeline_lines
-from mendq.notifications.text import command_line, format_count, plain, value
+from mendq.notifications.configuration import (
+    describe_differences,
+    format_policy,
+    select_configuration,
+)
+from mendq.notifications.next_steps import choose_next_step, describe_reason
+from mendq.notifications.queue_lines import TAG_AND_CONSUMER_PREFIXES, draw_bars, timeline_lines
+from mendq.notifications.text import command_line, format_count, format_value, plain
 from mendq.redrive.progress import RedriveProgress
 
 # Longest value that is printed, in characters.
@@ -87,7 +91,7 @@ class ShownCase(Struct, frozen=True):
         """The attributes that differ now from `attributes_before`, a line for each."""
         if self.attributes_before is None or self.attributes_now is None:
             return ()
-        return differences(self.attributes_before, self.attributes_now)
+        return describe_differences(self.attributes_before, self.attributes_now)
 
     @property
     def undo_commands(self) -> list[str]:
@@ -107,7 +111,7 @@ class ShownCase(Struct, frozen=True):
 
         Cases of earlier versions have none stored, so it is computed for them.
         """
-        stored_step = self.case.next_step or next_step(self.case)
+        stored_step = self.case.next_step or choose_next_step(self.case)
         safe_texts = {}
         for name in ("sentence", "command", "runbook"):
             text = stored_step.get(name)
@@ -216,7 +220,7 @@ def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
             return {
                 name: value
                 for name, value in baseline.attributes.items()
-                if not name.startswith(BESIDE)
+                if not name.startswith(TAG_AND_CONSUMER_PREFIXES)
             }
     return None
 
@@ -249,7 +253,9 @@ def print_details(out: Output, details: ShownCase) -> None:
         out.say_heading("Facts from before")
         lines = []
         for name, text in select_configuration(details.attributes_before).items():
-            shown_value = as_json(name, text, _MOST_CHARACTERS) or value(text, _MOST_CHARACTERS)
+            shown_value = format_policy(name, text, _MOST_CHARACTERS) or format_value(
+                text, _MOST_CHARACTERS
+            )
             lines.append((plain(name, 64), "", shown_value))
         out.say_labelled(lines)
     next_step_texts = details.next_step
@@ -281,7 +287,7 @@ def _print_undo(out: Output, details: ShownCase) -> None:
     out.say_labelled(format_attribute(answer) for answer in kept_attributes)
     for line in details.undo_commands:
         if not line.startswith("mendq "):
-            warning = f"; {DELETES}" if RETENTION in line else ""
+            warning = f"; {DELETION_WARNING}" if RETENTION_ATTRIBUTE in line else ""
             out.say(f"by hand, without a look at who has set it since{warning}:", "dim")
         out.say_command(line)
 
@@ -295,7 +301,7 @@ def print_case_head(out: Output, details: ShownCase) -> None:
     state_line = f"{case.state}, {deadline}" if deadline else str(case.state)
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
     if case.reason != find_plan_reason(details.transitions):
-        out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
+        out.say(describe_reason(case) if case.code else f"because {case.reason}", "dim")
     unhelpful_case_id = case.evidence.get(LOWERED_KEY)
     if unhelpful_case_id:
         out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
@@ -351,7 +357,7 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
             [(label, STYLE_BY_STATE.get(transition_at_point.state, "dim"), text)], indent=0
         )
         out.say_unwrapped(f"by {transition_at_point.actor}", indent=2)
-        out.say_indented(with_code(transition_at_point))
+        out.say_indented(describe_reason(transition_at_point))
     spans = list_need_spans(details.transitions)
     if spans:
         out.say_heading("Time that consumers need, and have")

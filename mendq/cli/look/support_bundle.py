@@ -132,7 +132,7 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
         build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
         for key, (name, statistic) in metric_by_key.items()
     ]
-    points_by_key = read_series(clients, queries, since, until, of=case.queue_arn)
+    points_by_key = read_series(clients, queries, since, until, subject=case.queue_arn)
     series = {}
     for key, points in points_by_key.items():
         series[" ".join(metric_by_key[key])] = [(format_time(at), value) for at, value in points]

@@ -26,12 +26,12 @@ from msgspec.structs import asdict
 from mendq.aws.cloudwatch import (
     ALARM_PERIOD,
     FORTNIGHT,
-    alarm_names,
-    queue_alarms,
-    read_two_weeks,
+    list_alarm_names,
+    read_alarmed_metrics,
+    read_two_weeks_of_metrics,
     with_alarms,
 )
-from mendq.aws.dlqs import dlq_arn_here, list_source_arns
+from mendq.aws.dlqs import list_source_arns, local_dlq_arn
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.configuration.alarm_missing import (
     AGE,
@@ -262,7 +262,7 @@ def alarms(
             IN_FLIGHT: MESSAGES_PER_RECEIVE,
         }
         metrics = [metric for _, metric in unwatched if metric in normal_value_by_metric]
-        points_by_metric = read_two_weeks(
+        points_by_metric = read_two_weeks_of_metrics(
             account.clients, facts.queue_arn, metrics, datetime.now(UTC)
         )
     missing_alarms = list[dict[str, Any]]()
@@ -271,7 +271,7 @@ def alarms(
         if metric in normal_value_by_metric:
             sized_alarm = size_alarm(points_by_metric[metric], normal_value_by_metric[metric])
         queue_name = watched_queue.name
-        existing_names = alarm_names(account.clients, f"sqs-{queue_name}-")
+        existing_names = list_alarm_names(account.clients, f"sqs-{queue_name}-")
         alarm = make_alarm(queue_name, metric, sized_alarm, topic, existing_names)
         missing_alarms.append(
             {"queue": queue_name, "metric": metric, **asdict(sized_alarm), "alarm": alarm}
@@ -289,9 +289,11 @@ def _read_facts(account: Account, queue_arn: str) -> Facts:
     """Return facts about the queue, its DLQ, its sources and the alarms on all of them."""
     facts = require_queue(account, queue_arn)
     clients = account.clients
-    dlq_arn = dlq_arn_here(facts)
+    dlq_arn = local_dlq_arn(facts)
     dlq = QueueFacts(dlq_arn, attributes_if_there(clients, dlq_arn)) if dlq_arn else None
     dlq_sources = tuple(
         QueueFacts(source_arn, {}) for source_arn in list_source_arns(clients, queue_arn)
     )
-    return with_alarms(replace(facts, dlq=dlq, dlq_sources=dlq_sources), queue_alarms(clients))
+    return with_alarms(
+        replace(facts, dlq=dlq, dlq_sources=dlq_sources), read_alarmed_metrics(clients)
+    )

@@ -52,15 +52,15 @@ def queues(call: Invocation) -> Exit:
         }
         for queue in listing.queues
     ]
-    error_by_name = {name: str(error) for name, error in sorted(listing.failed.items())}
+    error_by_name = {name: str(error) for name, error in sorted(listing.error_by_pattern.items())}
     call.out.print_json(
-        {"queues": queue_documents, "off": listing.off, "not_listed": error_by_name}
+        {"queues": queue_documents, "off": listing.off_arns, "not_listed": error_by_name}
     )
     for queue_document in queue_documents:
         _print_queue(call.out, queue_document)
     for error_text in error_by_name.values():
         call.out.say(error_text, "red")
-    off_queue_names = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off])
+    off_queue_names = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off_arns])
     call.out.say(
         format_count(len(queue_documents), "managed queue")
         + (f"; off by tag: {off_queue_names}" if off_queue_names else "")

@@ -15,7 +15,7 @@ from mendq.catalogue.dlq.time_left import time_left_of_message
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
-from mendq.notifications.text import format_count, plain, value
+from mendq.notifications.text import format_count, format_value, plain
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, spell_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
@@ -132,11 +132,11 @@ class Tally(Struct):
             self.sent_back_before += 1
         self.groups.add(message.group_id)
         if self.route.is_replacement:
-            self._count_value("died in", value(message.failed_queue_arn.rpartition(":")[2]))
+            self._count_value("died in", format_value(message.failed_queue_arn.rpartition(":")[2]))
         for name, found_value in judgement.values.items():
             # A body may hold secrets, so its values are not shown.
             if name.startswith(("group_id", "attributes.")) and found_value is not None:
-                self._count_value(name, value(str(found_value), _WIDEST) or '""')
+                self._count_value(name, format_value(str(found_value), _WIDEST) or '""')
 
     def _count_value(self, name: str, text: str) -> None:
         self.values.setdefault(name, Counter())[text] += 1
@@ -205,7 +205,7 @@ def _describe_staying(tally: Tally) -> Iterable[str]:
     name = tally.route.messages.name
     judged = format_count(tally.judged, "message")
     for group_id, first_id in islice(tally.staying_first.items(), _MOST_ROWS):
-        yield f"the first message of group {value(group_id, _WIDEST)} stays here: {first_id}"
+        yield f"the first message of group {format_value(group_id, _WIDEST)} stays here: {first_id}"
     more = len(tally.staying_first) - _MOST_ROWS
     if more > 0:
         yield f"and the first message of {format_count(more, 'more group')}"
@@ -234,7 +234,7 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
     """
     redrive = f"{command} --region {parts_of(tally.route.messages.queue_arn).region}"
     for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR):
-        out.say(f"group {value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
+        out.say(f"group {format_value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
         own_group = f"group_id == {spell_literal(unclear.group_id)}"
         if unclear.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")

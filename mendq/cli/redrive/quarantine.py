@@ -43,7 +43,7 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
-from mendq.notifications.text import plain, span, value
+from mendq.notifications.text import format_duration, format_value, plain
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 _READS_BACK = timedelta(minutes=15)
@@ -125,7 +125,7 @@ def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
     if quarantine.expires_by is None:
         return Text("not known" if quarantine.messages else "-")
     left = quarantine.expires_by - now
-    words = f"within {span(left)}" if left > timedelta() else "any moment"
+    words = f"within {format_duration(left)}" if left > timedelta() else "any moment"
     return Text(words, "yellow" if left < UNHURRIED else "")
 
 
@@ -150,7 +150,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     metric = build_query(
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
-    series = read_series(account.clients, [metric], now - _READS_BACK, now, of=queue.name)
+    series = read_series(account.clients, [metric], now - _READS_BACK, now, subject=queue.name)
     ages = series.get("age", ())
     if not ages or not queue.visible:
         return None
@@ -201,7 +201,7 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     out.say_labelled(fields)
     for name, attribute in message.attributes.items():
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
-            text = value(str(attribute.value), _MOST_VALUE)
+            text = format_value(str(attribute.value), _MOST_VALUE)
             out.say_indented(f"{plain(name, _MOST_VALUE)} = {text}", "dim")
     body = document.get("body")
     if body:

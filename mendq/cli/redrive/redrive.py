@@ -33,7 +33,7 @@ from mendq.cli.redrive.hold import hold_dlq
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, DlqWork
-from mendq.notifications.text import format_count, span
+from mendq.notifications.text import format_count, format_duration
 from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.mover import Destination
 
@@ -122,7 +122,8 @@ class SendBack(DlqWork, frozen=True):
         lasts = timedelta(seconds=count / rate)
         left = time_left_of_message(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
-            line = f"{format_count(count, 'message')} at {rate:g} a second take {span(lasts)}"
+            messages = format_count(count, "message")
+            line = f"{messages} at {rate:g} a second take {format_duration(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
             raise CommandError(why, error_code="redrive_too_slow")
 

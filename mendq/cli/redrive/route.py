@@ -14,7 +14,7 @@ from threading import Event
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.dlqs import NO_TASKS, list_source_arns
+from mendq.aws.dlqs import NO_TASKS_CODES, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue.dlq.redrive_causes import (
@@ -274,7 +274,7 @@ def require_idle(account: Account, dlq_arn: str) -> None:
     if redrives:
         require_no_redrive(redrives.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
-    if is_move_task_running(account.clients, dlq_arn, NO_TASKS):
+    if is_move_task_running(account.clients, dlq_arn, NO_TASKS_CODES):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
         end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"

@@ -72,9 +72,9 @@ from mendq.model.prices import METRIC_READ
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
 from mendq.notifications.own_change import describe_own_change
-from mendq.scan.reader import ScanReader, reader_in
+from mendq.scan.reader import ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.selection import NEW_FAULTS_A_DAY, map_merged_findings, merge_shared_findings
+from mendq.scan.selection import NEW_FAULTS_PER_DAY, map_merged_findings, merge_shared_findings
 from mendq.scan.store import ScanStore
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def reader(self) -> ScanReader:
         """Reader that asks AWS for each fact once, and slows down if AWS limits its calls."""
-        return reader_in(self._run, self._run.settings.consent)
+        return make_scan_reader(self._run, self._run.settings.consent)
 
     def run_scan(self) -> Iterator[ScanResult]:
         """Run the scan and yield its result so far after each part. The last result is complete."""
@@ -316,10 +316,10 @@ class DryRun(Struct, frozen=True, dict=True):
         ]
         if daily_limited:
             scan_store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _RUN_NAME)
-            admitted_topics = scan_store.admit(
+            admitted_topics = scan_store.admit_faults(
                 [finding.topic for finding in daily_limited], self.now
             )
-            reason = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
+            reason = f"of faults in configuration {NEW_FAULTS_PER_DAY} new ones a day are taken up"
             for finding in daily_limited:
                 if finding.topic not in admitted_topics:
                     reason_by_finding[finding] = reason
@@ -395,7 +395,7 @@ class DryRun(Struct, frozen=True, dict=True):
         tags = self._tags.get(queue_arn, {})
         needs = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
-        if not self.budget.take(self.reader.metrics_to_ask(facts, needs)):
+        if not self.budget.take(self.reader.count_metrics_to_read(facts, needs)):
             return None
         return self._add_pins(self.reader.with_more(facts, needs), needs)
 
@@ -429,7 +429,7 @@ class DryRun(Struct, frozen=True, dict=True):
         heal_metrics = 0
         for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
             needs = BY_NAME[finding.symptom].every_need
-            heal_metrics += self.reader.metrics_asked_again(finding.queue_arn, needs)
+            heal_metrics += self.reader.count_metrics_that_heal_reads(finding.queue_arn, needs)
         return scan_result.metrics + heal_metrics
 
     def document(

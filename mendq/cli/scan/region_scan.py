@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_denied
-from mendq.aws.queue import Listing, ManagedQueue, list_readable_queues
+from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.cli.exit_codes import CommandError, Exit
@@ -41,7 +41,7 @@ from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import is_quarantine, parts_of
 from mendq.model.tags import TEAM_TAG
-from mendq.notifications.change_lines import commands
+from mendq.notifications.change_lines import list_change_commands
 from mendq.notifications.next_steps import command_without_case
 from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
@@ -125,13 +125,13 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return dry_run
 
     @cached_property
-    def _listing(self) -> Listing:
+    def _listing(self) -> QueueListing:
         """All queues that fit the patterns, quarantines too, and those that are switched off."""
         consent = _ScanConsent(queues=self.patterns)
         listing = list_readable_queues(self._clients, self.account.account_id, consent)
         queues = tuple(queue for queue in listing.queues if consent.names(queue.name))
-        off_queue_arns = tuple(arn for arn in listing.off if consent.names(parts_of(arn).name))
-        return Listing(queues, listing.failed, off_queue_arns)
+        off_queue_arns = tuple(arn for arn in listing.off_arns if consent.names(parts_of(arn).name))
+        return QueueListing(queues, listing.error_by_pattern, off_queue_arns)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
@@ -149,14 +149,14 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def _existing_arns(self) -> frozenset[str]:
         """ARNs of all queues that were listed."""
         queue_arns = (queue.queue_arn for queue in self._listing.queues)
-        return frozenset((*queue_arns, *self._listing.off))
+        return frozenset((*queue_arns, *self._listing.off_arns))
 
     def is_absent(self, queue_arn: str) -> bool:
         """Return True if all queues could be listed and this one is not among them.
 
         This saves a call to AWS for each queue name that failed calls used and no queue has.
         """
-        return not self._listing.failed and queue_arn not in self._existing_arns
+        return not self._listing.error_by_pattern and queue_arn not in self._existing_arns
 
     @cached_property
     def _timing(self) -> Timing:
@@ -179,7 +179,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             self.now,
             self._timing,
             list_open_symptoms=lambda _: frozenset(),
-            noted_moves=frozenset,
+            read_noted_moves=frozenset,
             list_newest_cases=lambda _: (),
             consent=_ScanConsent(queues=(ANY_QUEUE_PATTERN,)),
         )
@@ -223,7 +223,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                 "would change nothing", (), plan_or_refusal.reason, manual_commands
             )
         steps = [step.document() for step in plan_or_refusal.steps]
-        manual_commands_of_plan = commands(finding.queue_arn, steps, facts.attributes)
+        manual_commands_of_plan = list_change_commands(finding.queue_arn, steps, facts.attributes)
         if not steps:
             return ExpectedAction("finds nothing more")
         return ExpectedAction(
@@ -240,7 +240,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         The keys are queue ARNs, names that no queue has, or texts such as `the stack Mendq`.
         """
         listing = self._listing
-        error_by_target = {**listing.failed, **scan_result.failed}
+        error_by_target = {**listing.error_by_pattern, **scan_result.failed}
         minutes = format_count(self._timing.measuring_minutes, "minute")
         too_new_note = (
             f"not measured: made or changed too lately, as {minutes} of it have to be counted"
@@ -250,7 +250,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         # The stack's own queues have the tag `off` too. Alarms watch them.
         own_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
         off_queue_arns = (
-            arn for arn in listing.off if not parts_of(arn).name.startswith(own_prefixes)
+            arn for arn in listing.off_arns if not parts_of(arn).name.startswith(own_prefixes)
         )
         quarantine_arns = (queue.queue_arn for queue in listing.queues if is_quarantine(queue.name))
         return {

@@ -17,8 +17,8 @@ from mendq.heal.undo import CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq, has_value_in_queue
-from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
-from mendq.notifications.configuration import NOT_SET
+from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE, format_with_unit
+from mendq.notifications.configuration import NOT_SET_TEXT
 from mendq.notifications.text import plain
 
 _STYLE_BY_OUTCOME = {
@@ -70,7 +70,7 @@ def print_answers(
             if attribute == CreateDlq.attribute:
                 _print_kept_queue(out, newest_transition.queue_arn, attributes, command)
                 continue
-            warning = f"; {DELETES}" if attribute == RETENTION else ""
+            warning = f"; {DELETION_WARNING}" if attribute == RETENTION_ATTRIBUTE else ""
             out.say(f"{reason} {attribute}; by hand{warning}:")
             out.say_command(command)
 
@@ -141,7 +141,7 @@ def _describe_values(attribute: Answer) -> str:
 
 
 def _format_value(name: str, text: object) -> str:
-    return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
+    return format_with_unit(name, str(text)) if text not in (None, "") else NOT_SET_TEXT
 
 
 def _list_kept_attributes(answer: Answer) -> list[Answer]:

@@ -42,8 +42,8 @@ def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> Non
     assert listed(operator)["a-well"]["last_scan"] is None, "nothing was scanned"
     now = operator.aws.now
     store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
-    assert store.begin(now)
-    store.end(Stretch(start_of_hour(now)), "d-failed", done=False)
+    assert store.claim_stretch(now)
+    store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_done=False)
     newest = ScanResult(
         findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
         skipped=(arn_of("c-skipped"),),
@@ -91,7 +91,7 @@ def test_what_could_not_be_listed_is_said(
     cut = FactsUnavailable("the queues named x* could not be read")
     monkeypatch.setattr(
         "mendq.cli.queues.listing.list_readable_queues",
-        lambda *given: structs.replace(list_readable_queues(*given), failed={"x*": cut}),
+        lambda *given: structs.replace(list_readable_queues(*given), error_by_pattern={"x*": cut}),
     )
     assert operator.json("queues", code=1)["not_listed"] == {"x*": str(cut)}
 

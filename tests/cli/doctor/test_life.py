@@ -24,7 +24,7 @@ from mendq.cli.doctor.life import (
     check_scan,
     read_last_scan,
 )
-from mendq.probe.probe import SEEN_WITHIN, Probe
+from mendq.probe.probe import ARRIVAL_TIMEOUT, Probe
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
 from tests.cli.conftest import Operator
@@ -79,10 +79,10 @@ def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("ago", "lost_in_a_row", "status"),
     [
-        (SEEN_WITHIN + SECOND, 0, "fail"),
-        (SEEN_WITHIN + SECOND, 2, "fail"),
-        (SEEN_WITHIN, 0, "ok"),
-        (SEEN_WITHIN, 1, "warn"),
+        (ARRIVAL_TIMEOUT + SECOND, 0, "fail"),
+        (ARRIVAL_TIMEOUT + SECOND, 2, "fail"),
+        (ARRIVAL_TIMEOUT, 0, "ok"),
+        (ARRIVAL_TIMEOUT, 1, "warn"),
     ],
 )
 def test_a_probe_that_was_not_seen(
@@ -148,7 +148,7 @@ def test_a_round_is_read_as_it_was_put_down(
     operator: Operator, over: dict[str, Any], found: HourlyScan | None
 ) -> None:
     assert read_last_scan(operator.account) is None
-    assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").begin(NOW)
+    assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").claim_stretch(NOW)
     assert read_last_scan(operator.account) is None, "its first stretch is under way"
     _put(operator, NOW - HOUR)
     before = read_last_scan(operator.account)

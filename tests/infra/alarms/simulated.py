@@ -23,7 +23,7 @@ from mendq.follow_up.follow_up import FollowUpResult
 from mendq.model.case import FINAL_STATES, State
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyJobRun, describe_run
-from mendq.nightly.verdict import NATIVE, NightlyRead
+from mendq.nightly.verdict import NATIVE_READER, NightlyRead
 from mendq.probe.probe import Probe
 from tests.functions.conftest import call_with
 from tests.infra.alarms.evaluator import Data, Evaluator, Series
@@ -199,7 +199,9 @@ class Days:
             slept, ended_at = at((day - 1) * DAY).date(), at(minute)
             if outcome != "failed":
                 records = _RECORDS.get(outcome, USUAL_RECORDS)
-                nightly_runs[slept] = NightlyRead(slept, ended_at, NATIVE, "", records=records)
+                nightly_runs[slept] = NightlyRead(
+                    slept, ended_at, NATIVE_READER, "", records=records
+                )
             state = "FAILED" if outcome == "failed" else "SUCCESS"
             started_at = ended_at - timedelta(minutes=10)
             run = NightlyJobRun("run1", f"nightly-{slept}", state, "", started_at, ended_at)
