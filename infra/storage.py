@@ -200,9 +200,11 @@ def make_case_table(scope: Construct) -> dynamodb.Table:
     )
     table.add_global_secondary_index(
         index_name=open_case_index.OPEN_CASES,
-        partition_key=dynamodb.Attribute(name=open_case_index.PARTITION, type=text),
-        sort_key=dynamodb.Attribute(name=open_case_index.SORT, type=dynamodb.AttributeType.NUMBER),
+        partition_key=dynamodb.Attribute(name=open_case_index.PARTITION_ATTRIBUTE, type=text),
+        sort_key=dynamodb.Attribute(
+            name=open_case_index.SORT_ATTRIBUTE, type=dynamodb.AttributeType.NUMBER
+        ),
         projection_type=dynamodb.ProjectionType.INCLUDE,
-        non_key_attributes=list(open_case_index.INCLUDED),
+        non_key_attributes=list(open_case_index.INCLUDED_ATTRIBUTES),
     )
     return table

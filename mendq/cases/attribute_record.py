@@ -10,7 +10,7 @@ from mendq.model.case import Case
 
 # Older writes are dropped when a new one is added. The newest write is always kept. Limits on
 # writes count those of the last day.
-REMEMBERED = timedelta(hours=48)
+WRITE_HISTORY_LIFETIME = timedelta(hours=48)
 
 
 class AttributeWrite(Struct, frozen=True, array_like=True):
@@ -58,21 +58,23 @@ class AttributeRecord(Struct, frozen=True):
         """The value that Mendq wrote last, None if it wrote none."""
         return self.writes[-1].after if self.writes else None
 
-    def person_value_behind(self, current: str) -> str:
+    def person_value_behind(self, current_value: str) -> str:
         """Return the value that a person chose last.
 
-        `current` is the attribute's value now. If Mendq did not write it, a person did.
+        `current_value` is the attribute's value now. If Mendq did not write it, a person did.
         """
-        if self.person_value is not None and current == self.last_written:
+        if self.person_value is not None and current_value == self.last_written:
             return self.person_value
-        return current
+        return current_value
 
     def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
         """Return the record after one more write by Mendq. It holds no claim any more."""
-        recent = tuple(write for write in self.writes if now - write.at < REMEMBERED)
+        recent_writes = tuple(
+            write for write in self.writes if now - write.at < WRITE_HISTORY_LIFETIME
+        )
         return AttributeRecord(
             person_value=self.person_value_behind(before),
-            writes=(*recent, AttributeWrite(now, before, after)),
+            writes=(*recent_writes, AttributeWrite(now, before, after)),
             queue_created_at=self.queue_created_at,
         )
 
@@ -81,12 +83,12 @@ class AttributeRecord(Struct, frozen=True):
 
         If no write had that value, no write is left and the value is a person's.
         """
-        retained = self.writes
-        while retained and retained[-1].after != value:
-            retained = retained[:-1]
+        remaining_writes = self.writes
+        while remaining_writes and remaining_writes[-1].after != value:
+            remaining_writes = remaining_writes[:-1]
         return AttributeRecord(
-            person_value=self.person_value if retained else None,
-            writes=retained,
+            person_value=self.person_value if remaining_writes else None,
+            writes=remaining_writes,
             queue_created_at=self.queue_created_at,
         )
 

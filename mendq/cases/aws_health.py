@@ -25,12 +25,12 @@ from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE
 from mendq.notifications.text import format_utc_time, plain
 
 # An event that AWS has not updated for this long counts as over.
-FORGOTTEN = timedelta(days=7)
-MOST_EVENTS = 20
-_MOST_LINES = 3
-_PAGE = "https://health.aws.amazon.com/health/status"
+EVENT_LIFETIME = timedelta(days=7)
+MAXIMUM_EVENTS = 20
+_MAXIMUM_EVENT_LINES = 3
+_HEALTH_PAGE_URL = "https://health.aws.amazon.com/health/status"
 # A text of the event, such as a code or a time.
-_Word = Annotated[str, Meta(max_length=400)]
+_EventText = Annotated[str, Meta(max_length=400)]
 
 
 class HealthEvent(Struct, frozen=True, rename="camel"):
@@ -41,15 +41,15 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
 
     event_arn: Annotated[str, Meta(pattern=r"^arn:[a-z-]+:health:[^\s]{1,400}$")]
     service: Literal[*HEALTH_SERVICES]  # type: ignore[valid-type]
-    event_type_code: _Word
-    event_region: _Word
-    status_code: _Word
-    start_time: _Word
-    last_updated_time: _Word
+    event_type_code: _EventText
+    event_region: _EventText
+    status_code: _EventText
+    start_time: _EventText
+    last_updated_time: _EventText
 
     def __post_init__(self) -> None:
-        for text in (self.start_time, self.last_updated_time):
-            parsedate_to_datetime(text).astimezone(UTC)
+        for time_text in (self.start_time, self.last_updated_time):
+            parsedate_to_datetime(time_text).astimezone(UTC)
 
     @property
     def started_at(self) -> datetime:
@@ -62,11 +62,12 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
         return parsedate_to_datetime(self.last_updated_time).astimezone(UTC)
 
     def is_news(self, now: datetime) -> bool:
-        """Return True if the event's last update is less than FORGOTTEN from now, past or future.
+        """Return True if the event was updated less than EVENT_LIFETIME ago.
 
-        An event that is dated further ahead would never be over, so it does not count.
+        An update in the future counts if it is less than EVENT_LIFETIME ahead. An event that is
+        dated further ahead would never be over, so it does not count.
         """
-        return abs(now - self.updated_at) < FORGOTTEN
+        return abs(now - self.updated_at) < EVENT_LIFETIME
 
 
 class _Envelope(Struct):
@@ -98,34 +99,36 @@ class HealthEvents(Table, frozen=True):
     def note(self, event: HealthEvent, now: datetime) -> None:
         """Store an event, unless this update or a newer one of the event is stored.
 
-        Do nothing for an event that is not news (`is_news`). Only the newest MOST_EVENTS events are
-        kept.
+        Do nothing for an event that is not news (`is_news`). Only the newest MAXIMUM_EVENTS events
+        are kept.
 
         Raises:
             CaseMoved: Another run has stored an event at the same moment.
         """
-        stored_text = items.text_in(self.get(_KEY), "events", "[]")
-        events = {stored.event_arn: stored for stored in _read_events(stored_text)}
-        last = events.get(event.event_arn)
-        if not event.is_news(now) or (last is not None and last.updated_at >= event.updated_at):
+        stored_text = items.text_in(self.get(_EVENTS_KEY), "events", "[]")
+        event_by_arn = {stored.event_arn: stored for stored in _read_events(stored_text)}
+        stored_event = event_by_arn.get(event.event_arn)
+        if not event.is_news(now) or (
+            stored_event is not None and stored_event.updated_at >= event.updated_at
+        ):
             return
-        events[event.event_arn] = event
-        oldest_first = sorted(events.values(), key=lambda stored: stored.updated_at)
-        newest = oldest_first[-MOST_EVENTS:]
+        event_by_arn[event.event_arn] = event
+        oldest_first = sorted(event_by_arn.values(), key=lambda stored: stored.updated_at)
+        newest_events = oldest_first[-MAXIMUM_EVENTS:]
         is_changed = self.change(
-            _KEY,
+            _EVENTS_KEY,
             "SET events = :events, expires_at = :expires",
             "attribute_not_exists(events) OR events = :known",
             known=stored_text,
-            events=msgspec.json.encode(newest).decode(),
-            expires=now + FORGOTTEN,
+            events=msgspec.json.encode(newest_events).decode(),
+            expires=now + EVENT_LIFETIME,
         )
         if not is_changed:
             raise CaseMoved("another run has noted an event of AWS Health")
 
     def open_at(self, now: datetime) -> list[HealthEvent]:
         """Return the events that have begun and are still open, the oldest update first."""
-        events = _read_events(items.text_in(self.get(_KEY), "events", "[]"))
+        events = _read_events(items.text_in(self.get(_EVENTS_KEY), "events", "[]"))
         return [
             event
             for event in events
@@ -133,7 +136,7 @@ class HealthEvents(Table, frozen=True):
         ]
 
 
-_KEY = items.key(items.ACCOUNT, "aws_health")
+_EVENTS_KEY = items.key(items.ACCOUNT_PARTITION, "aws_health")
 
 
 def _read_events(text: str) -> list[HealthEvent]:
@@ -141,7 +144,7 @@ def _read_events(text: str) -> list[HealthEvent]:
         return msgspec.json.decode(text, type=list[HealthEvent])
 
 
-def health_lines(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
+def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
     """Return the first lines of a notification: the newest open events and AWS Health's page.
 
     Return no lines if there is no event to show.
@@ -156,10 +159,10 @@ def health_lines(events: Sequence[HealthEvent], facts: Facts | None = None) -> l
     if not relevant_events:
         return []
     lines = []
-    for event in relevant_events[-_MOST_LINES:]:
+    for event in relevant_events[-_MAXIMUM_EVENT_LINES:]:
         code = plain(event.event_type_code, 80)
         lines.append(
             f"AWS Health: {event.service} has an open event in this region since "
             f"{format_utc_time(event.started_at)}: {code}, {plain(event.event_arn, 300)}"
         )
-    return [*lines, f"Look there before anything else: {_PAGE}"]
+    return [*lines, f"Look there before anything else: {_HEALTH_PAGE_URL}"]

@@ -17,9 +17,9 @@ from mendq.notifications.configuration import Baseline
 
 # The scan stores an unchanged configuration again once a year. So only the baselines of deleted
 # queues expire.
-BASELINES_LAST = timedelta(days=400)
+BASELINE_LIFETIME = timedelta(days=400)
 # Enough for about fifty baselines of a usual queue. DynamoDB allows 400 KB in one item.
-MOST_BASELINE_BYTES = 100_000
+MAXIMUM_BASELINE_BYTES = 100_000
 
 
 class Baselines(Table, frozen=True):
@@ -42,22 +42,24 @@ class Baselines(Table, frozen=True):
         """Store a queue's configuration as its newest baseline if it differs from the last one.
 
         A new baseline replaces one of the same day. If the baselines are larger than
-        MOST_BASELINE_BYTES, the oldest are dropped. Each call makes the item expire BASELINES_LAST
-        after `now`, even if the configuration is unchanged.
+        MAXIMUM_BASELINE_BYTES, the oldest are dropped. Each call makes the item expire
+        BASELINE_LIFETIME after `now`, even if the configuration is unchanged.
         """
         baselines = [*self.of(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:
-            earlier = [baseline for baseline in baselines if baseline.at.date() != now.date()]
-            baselines = [Baseline(now, configuration), *earlier]
+            baselines_of_other_days = [
+                baseline for baseline in baselines if baseline.at.date() != now.date()
+            ]
+            baselines = [Baseline(now, configuration), *baselines_of_other_days]
         text = items.as_json(baselines)
-        while len(text) > MOST_BASELINE_BYTES and len(baselines) > 1:
+        while len(text) > MAXIMUM_BASELINE_BYTES and len(baselines) > 1:
             baselines.pop()
             text = items.as_json(baselines)
         self.change(
             _baselines_key(queue_arn),
             "SET baselines = :baselines, expires_at = :expires",
             baselines=text,
-            expires=now + BASELINES_LAST,
+            expires=now + BASELINE_LIFETIME,
         )
 
 

@@ -20,7 +20,7 @@ from mendq.cases.baselines import Baselines
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.outbox import Notifier
 from mendq.cases.table import CaseStore, OpenCases
-from mendq.cases.transactions import Stored
+from mendq.cases.transactions import CaseStoreTable
 from mendq.model.case import Severity
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
@@ -46,7 +46,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     owner: str
     now: datetime
 
-    def stored(self, kind: type[Stored]) -> Stored:
+    def stored(self, kind: type[CaseStoreTable]) -> CaseStoreTable:
         """Return an object of the class `kind` that reads and writes the case store's table."""
         return kind(self.clients.dynamodb, self.settings.case_table)
 

@@ -20,31 +20,31 @@ from msgspec import Meta, Struct, ValidationError, convert, json
 from mendq.model.evidence import format_time
 from mendq.model.queue import ARN
 
-SCHEMA = 1
+SCHEMA_NUMBER = 1
 # heal can decide about this many findings in the time that one invocation has.
-MOST_IN_A_CALL = 20
+MAXIMUM_FINDINGS_PER_CALL = 20
 # A finding names this many other queues; further ones are only counted.
-FEW_OTHERS = 3
+MAXIMUM_NAMED_QUEUES = 3
 # The most characters of the reason why a queue could not be checked.
-_MOST_WHY = 300
+_MAXIMUM_REASON_CHARACTERS = 300
 
 
-_Arn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
+_QueueArn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
 
 
 class SharedFinding(Struct, frozen=True, omit_defaults=True):
     """Other queues that name the same missing queue as a finding.
 
     Args:
-        others: The first FEW_OTHERS of these queues.
+        others: The first MAXIMUM_NAMED_QUEUES of these queues.
         more: The number of these queues that `others` leaves out.
         open_at: Other queues with an open case of the symptom. heal checks whether one of these
             cases asks people for the missing queue already.
     """
 
-    others: Annotated[tuple[_Arn, ...], Meta(max_length=FEW_OTHERS)] = ()
+    others: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_NAMED_QUEUES)] = ()
     more: Annotated[int, Meta(ge=0)] = 0
-    open_at: Annotated[tuple[_Arn, ...], Meta(max_length=MOST_IN_A_CALL)] = ()
+    open_at: Annotated[tuple[_QueueArn, ...], Meta(max_length=MAXIMUM_FINDINGS_PER_CALL)] = ()
 
 
 class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
@@ -86,9 +86,9 @@ class Finding:
     def reference(self) -> FindingReference:
         """The reference to this finding that the scan passes to heal."""
         return FindingReference(
-            others=self.others[:FEW_OTHERS],
-            more=max(0, len(self.others) - FEW_OTHERS),
-            open_at=self.open_at[:MOST_IN_A_CALL],
+            others=self.others[:MAXIMUM_NAMED_QUEUES],
+            more=max(0, len(self.others) - MAXIMUM_NAMED_QUEUES),
+            open_at=self.open_at[:MAXIMUM_FINDINGS_PER_CALL],
             queue_arn=self.queue_arn,
             symptom=self.symptom,
         )
@@ -152,22 +152,24 @@ class ScanResult:
 
     def document(self, at: datetime) -> dict[str, Any]:
         """Return the result as the case bucket holds it, with the time `at`."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        reasons = {name: str(error)[:_MOST_WHY] for name, error in self.failed.items()}
+        count_by_name = {name: getattr(self, name) for name in _COUNT_NAMES}
+        reason_by_name = {
+            name: str(error)[:_MAXIMUM_REASON_CHARACTERS] for name, error in self.failed.items()
+        }
         return {
-            "schema": SCHEMA,
+            "schema": SCHEMA_NUMBER,
             "at": format_time(at),
-            **numbers,
+            **count_by_name,
             "skipped_for_budget": len(self.skipped),
             "failed": len(self.failed),
-            "not_looked_at": reasons,
+            "not_looked_at": reason_by_name,
             "skipped": sorted(self.skipped),
             "findings": [finding.document() for finding in sorted(self.findings)],
             "queues": self.queues,
         }
 
 
-_NUMBERS = ("queues_scanned", "gone", "unseen", "suspects", "measured")
+_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
 def add_managed_queues(
@@ -180,25 +182,28 @@ def add_managed_queues(
     return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
 
 
-def merge_documents(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def merge_documents(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     """Merge the documents of two scan runs of one hour.
 
     If both runs found a symptom on a queue, the later finding is kept. Missing keys of `earlier`
     count as 0 or empty, because an older version of Mendq may have written it.
     """
-    findings: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for document in (earlier, now):
+    finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for document in (earlier, later):
         for finding in document["findings"]:
-            findings[finding["queue_arn"], finding["symptom"]] = finding
-    count_names = (*_NUMBERS, "skipped_for_budget", "failed")
-    counts = {name: earlier.get(name, 0) + now[name] for name in count_names}
+            finding_by_queue_and_symptom[finding["queue_arn"], finding["symptom"]] = finding
+    count_names = (*_COUNT_NAMES, "skipped_for_budget", "failed")
+    counts = {name: earlier.get(name, 0) + later[name] for name in count_names}
     return {
-        **now,
+        **later,
         **counts,
-        "not_looked_at": {**earlier.get("not_looked_at", {}), **now["not_looked_at"]},
-        "skipped": sorted({*earlier.get("skipped", ()), *now["skipped"]}),
-        "findings": [findings[queue_and_symptom] for queue_and_symptom in sorted(findings)],
-        "queues": {**earlier.get("queues", {}), **now["queues"]},
+        "not_looked_at": {**earlier.get("not_looked_at", {}), **later["not_looked_at"]},
+        "skipped": sorted({*earlier.get("skipped", ()), *later["skipped"]}),
+        "findings": [
+            finding_by_queue_and_symptom[queue_and_symptom]
+            for queue_and_symptom in sorted(finding_by_queue_and_symptom)
+        ],
+        "queues": {**earlier.get("queues", {}), **later["queues"]},
     }
 
 
@@ -230,56 +235,58 @@ def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
 
 
 def find_waiting(
-    findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
+    findings: Sequence[Finding], earlier_symptoms_by_symptom: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
     """Return the findings that must wait, each with the symptom that is handled before it.
 
     Args:
         findings: All findings of a scan.
-        gives_way_to: For each symptom, the symptoms that are handled before it if they show on the
-            same queue or on one of its sources.
+        earlier_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
+            they show on the same queue or on one of its sources.
     """
     symptoms_of_queue: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         symptoms_of_queue[finding.queue_arn].add(finding.symptom)
-    waiting: dict[Finding, str] = {}
+    earlier_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
         symptoms: set[str] = set()
         for queue_arn in (finding.queue_arn, *finding.sources):
             symptoms |= symptoms_of_queue.get(queue_arn, set())
-        first = symptoms & gives_way_to.get(finding.symptom, frozenset())
-        if first:
-            waiting[finding] = min(first)
-    return waiting
+        earlier_symptoms = symptoms & earlier_symptoms_by_symptom.get(finding.symptom, frozenset())
+        if earlier_symptoms:
+            earlier_symptom_by_finding[finding] = min(earlier_symptoms)
+    return earlier_symptom_by_finding
 
 
 def limit_mass_findings(
     findings: Iterable[Finding], mass_symptoms: Iterable[str]
 ) -> Iterator[Finding]:
-    """Yield the findings in sorted order. Of each mass symptom, yield the first MOST_IN_A_CALL.
+    """Yield the findings in sorted order, and only some of each mass symptom.
 
-    A mass symptom gives one notification and no change, so further queues would add nothing.
+    Of each mass symptom, the first MAXIMUM_FINDINGS_PER_CALL are yielded. A mass symptom gives one
+    notification and no change, so further queues would add nothing.
     """
-    mass = frozenset(mass_symptoms)
-    counts = Counter[str]()
+    mass_symptom_names = frozenset(mass_symptoms)
+    count_by_symptom = Counter[str]()
     for finding in sorted(findings):
-        if finding.symptom in mass:
-            counts[finding.symptom] += 1
-        if counts[finding.symptom] <= MOST_IN_A_CALL:
+        if finding.symptom in mass_symptom_names:
+            count_by_symptom[finding.symptom] += 1
+        if count_by_symptom[finding.symptom] <= MAXIMUM_FINDINGS_PER_CALL:
             yield finding
 
 
 def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
-    """Yield the findings for each call of heal: at most MOST_IN_A_CALL, all of one symptom.
+    """Yield the findings for each call of heal.
 
-    With one symptom per call, heal sees how many queues show that symptom.
+    A call has at most MAXIMUM_FINDINGS_PER_CALL findings, all of one symptom. With one symptom per
+    call, heal sees how many queues show that symptom.
     """
-    by_symptom: dict[str, list[Finding]] = defaultdict(list)
+    findings_by_symptom: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        by_symptom[finding.symptom].append(finding)
-    for same_symptom in by_symptom.values():
-        for first in range(0, len(same_symptom), MOST_IN_A_CALL):
-            yield tuple(same_symptom[first : first + MOST_IN_A_CALL])
+        findings_by_symptom[finding.symptom].append(finding)
+    for findings_of_symptom in findings_by_symptom.values():
+        for first_index in range(0, len(findings_of_symptom), MAXIMUM_FINDINGS_PER_CALL):
+            yield tuple(findings_of_symptom[first_index : first_index + MAXIMUM_FINDINGS_PER_CALL])
 
 
 def make_request(findings: Sequence[Finding]) -> bytes:
@@ -288,24 +295,24 @@ def make_request(findings: Sequence[Finding]) -> bytes:
 
 
 def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
-    """Return the findings in a request to heal, at most MOST_IN_A_CALL.
+    """Return the findings in a request to heal, at most MAXIMUM_FINDINGS_PER_CALL.
 
     Entries that are no findings are left out, and so are repeated ones. Never raises.
     """
     entries = request.get("found")
     if not isinstance(entries, list):
         return []
-    references: dict[tuple[str, str], FindingReference] = {}
+    reference_by_queue_and_symptom: dict[tuple[str, str], FindingReference] = {}
     for entry in entries:
         with suppress(ValidationError):
             reference = convert(entry, FindingReference)
-            references[reference.queue_arn, reference.symptom] = reference
-    return list(references.values())[:MOST_IN_A_CALL]
+            reference_by_queue_and_symptom[reference.queue_arn, reference.symptom] = reference
+    return list(reference_by_queue_and_symptom.values())[:MAXIMUM_FINDINGS_PER_CALL]
 
 
 def merge_results(earlier: ScanResult, later: ScanResult) -> ScanResult:
     """Return the results of two parts of a scan as one result."""
-    count_names = (*_NUMBERS, "metrics")
+    count_names = (*_COUNT_NAMES, "metrics")
     counts = {name: getattr(earlier, name) + getattr(later, name) for name in count_names}
     return replace(
         later,

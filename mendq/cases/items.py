@@ -22,11 +22,11 @@ from mendq.model.evidence import Evidence, Sighting, format_time
 from mendq.notifications.sent import NotificationRecord
 
 # The partition of the items that are about the account.
-ACCOUNT = "account"
+ACCOUNT_PARTITION = "account"
 # The attribute of the freeze's item with the set of freezes. Each is a text `AT BY REASON`, so that
 # a second freeze adds a text and does not replace the first.
-FREEZES = "freezes"
-NO_REASON = "no reason given"
+FREEZES_ATTRIBUTE = "freezes"
+DEFAULT_FREEZE_REASON = "no reason given"
 # The errors that decoding an item may raise if its values are not those that Mendq writes.
 DECODE_ERRORS = (
     ArithmeticError,
@@ -45,12 +45,12 @@ Key = dict[str, dict[str, str]]
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn the errors of decoding an item into CaseStoreUnreadable. `what` names the item."""
+def reading(item_name: str) -> Iterator[None]:
+    """Turn the errors of decoding an item into CaseStoreUnreadable. `item_name` names the item."""
     try:
         yield
     except DECODE_ERRORS as error:
-        raise CaseStoreUnreadable(f"{what}: {error!r}") from error
+        raise CaseStoreUnreadable(f"{item_name}: {error!r}") from error
 
 
 def key(partition: str, sort: str) -> Key:
@@ -65,7 +65,7 @@ def transition_key(case_id: str, n: int) -> Key:
 
 def freeze_key() -> Key:
     """Return the key of the item that holds all freezes. The item exists only during a freeze."""
-    return key(ACCOUNT, "freeze")
+    return key(ACCOUNT_PARTITION, "freeze")
 
 
 def case_key(queue_arn: str, symptom: str) -> Key:
@@ -81,15 +81,15 @@ def evidence_key(queue_arn: str, symptom: str) -> Key:
 def notification_key(partition: str, symptom: str) -> Key:
     """Return the key of the newest notification about a symptom.
 
-    `partition` is the queue's ARN. It is `ACCOUNT` for a notification about the account, such as
-    one about a mass symptom.
+    `partition` is the queue's ARN. It is `ACCOUNT_PARTITION` for a notification about the account,
+    such as one about a mass symptom.
     """
     return key(partition, f"page#{symptom}")
 
 
 def notifications_key(severity: Severity, now: datetime) -> Key:
     """Return the key of the hour's budget of notifications of a severity."""
-    return key(ACCOUNT, f"pages#{severity}#{now:%Y-%m-%dT%H}")
+    return key(ACCOUNT_PARTITION, f"pages#{severity}#{now:%Y-%m-%dT%H}")
 
 
 def attribute_key(queue_arn: str, attribute: str) -> Key:
@@ -108,7 +108,7 @@ def spread_key(word: str) -> Key:
     `word` is the symptom's name. Such items also list other names, such as callers whose
     notifications wait; then `word` says what they list.
     """
-    return key(ACCOUNT, f"spread#{word}")
+    return key(ACCOUNT_PARTITION, f"spread#{word}")
 
 
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
@@ -137,31 +137,31 @@ def fields(**values: Any) -> dict[str, Any]:
 
 def as_json(value: Any) -> str:
     """Return a value as JSON text for one attribute. `json_in` reads it back."""
-    plain = msgspec.to_builtins(value, builtin_types=(datetime,))
-    return json.dumps(plain, default=format_time, sort_keys=True)
+    plain_value = msgspec.to_builtins(value, builtin_types=(datetime,))
+    return json.dumps(plain_value, default=format_time, sort_keys=True)
 
 
-def read_moment(number: Mapping[str, str]) -> datetime:
+def read_moment(seconds_attribute: Mapping[str, str]) -> datetime:
     """Read a time from seconds since 1970 in DynamoDB's form."""
-    return datetime.fromtimestamp(int(number["N"]), UTC)
+    return datetime.fromtimestamp(int(seconds_attribute["N"]), UTC)
 
 
-def text_in(item: Item, name: str, otherwise: str = "") -> str:
-    """Return the text of an attribute, or `otherwise` if the item does not have it."""
-    return str(item.get(name, {}).get("S", otherwise))
+def text_in(item: Item, attribute_name: str, default_text: str = "") -> str:
+    """Return the text of an attribute, or `default_text` if the item does not have it."""
+    return str(item.get(attribute_name, {}).get("S", default_text))
 
 
-def texts_in(item: Item, name: str) -> list[str]:
+def texts_in(item: Item, attribute_name: str) -> list[str]:
     """Return the texts of a string set, or no texts if the item does not have it."""
-    return list(item.get(name, {}).get("SS", []))
+    return list(item.get(attribute_name, {}).get("SS", []))
 
 
-def json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
-    """Return the value of type `kind` that `as_json` wrote into an attribute.
+def json_in(item: Item, name: str, value_type: Any, default_json: str = "null") -> Any:
+    """Return the value of type `value_type` that `as_json` wrote into an attribute.
 
-    `otherwise` is the JSON text to read if the item does not have the attribute.
+    `default_json` is the JSON text to read if the item does not have the attribute.
     """
-    return msgspec.json.decode(text_in(item, name, otherwise), type=kind)
+    return msgspec.json.decode(text_in(item, name, default_json), type=value_type)
 
 
 def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
@@ -178,15 +178,18 @@ def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
     raise KeyError(declared_type)
 
 
-def record_in(kind: type[Record], item: Item, **given: Any) -> Record:
-    """Build a record of class `kind` from the item's attributes with the names of its fields.
+def record_in(record_class: type[Record], item: Item, **given_values: Any) -> Record:
+    """Build a record: each field gets the value of the item's attribute of the same name.
 
-    `given` are values of fields that the caller has read in another way.
+    `record_class` is the class of the record, with its fields. Fields without an attribute get
+    their defaults.
+
+    `given_values` are values of fields that the caller has read in another way.
     """
-    for name, declared in kind.__annotations__.items():
-        if name in item and name not in given:
-            given[name] = _read_attribute(item[name], str(declared))
-    return kind(**given)
+    for name, declared_type in record_class.__annotations__.items():
+        if name in item and name not in given_values:
+            given_values[name] = _read_attribute(item[name], str(declared_type))
+    return record_class(**given_values)
 
 
 class Freeze(msgspec.Struct, frozen=True):
@@ -207,26 +210,26 @@ class Freeze(msgspec.Struct, frozen=True):
 def read_freezes(item: Item) -> list[Freeze]:
     """Return all freezes in the freeze's item. Return none if the item does not exist.
 
-    First come the texts in FREEZES, the oldest first, then the text of the attribute `reason`. An
-    item that exists freezes all changes, whatever it contains. So an item without any of these
-    texts gives one freeze with NO_REASON.
+    First come the texts in FREEZES_ATTRIBUTE, the oldest first, then the text of the attribute
+    `reason`. An item that exists freezes all changes, whatever it contains. So an item without any
+    of these texts gives one freeze with DEFAULT_FREEZE_REASON.
     """
     freezes: list[Freeze] = []
-    for text in sorted(texts_in(item, FREEZES)):
+    for text in sorted(texts_in(item, FREEZES_ATTRIBUTE)):
         # Two spaces make three parts of any text, also of one that Mendq did not write.
         at, by, reason = f"{text}  ".split(" ", 2)
         freezes.append(Freeze(reason.strip(), by, at))
     if item and ("reason" in item or not freezes):
-        freezes.append(Freeze(text_in(item, "reason") or NO_REASON))
+        freezes.append(Freeze(text_in(item, "reason") or DEFAULT_FREEZE_REASON))
     return freezes
 
 
 def look_keys(
-    queue_arn: str, symptom: str, attributes: Sequence[str], spread: str
+    queue_arn: str, symptom: str, attributes: Sequence[str], spread_word: str
 ) -> tuple[Key, ...]:
     """Return the keys of the items that `read_view` reads, in its order.
 
-    `spread` is the `word` for `spread_key`. If it is empty, the item of that key is left out.
+    `spread_word` is the `word` for `spread_key`. If it is empty, the item of that key is left out.
     """
     keys = [
         freeze_key(),
@@ -235,27 +238,27 @@ def look_keys(
         notification_key(queue_arn, symptom),
     ]
     keys.extend(attribute_key(queue_arn, attribute) for attribute in attributes)
-    if spread:
-        keys.append(spread_key(spread))
+    if spread_word:
+        keys.append(spread_key(spread_word))
     return tuple(keys)
 
 
 def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """Return the view that the items of `look_keys` give. An item that does not exist is empty."""
-    freeze_item, case, evidence, notification, *others = items
-    records = others[: len(attributes)]
-    spread = others[len(attributes) :]
-    failures = json_in(case, "failures", list[str], "[]")
+    freeze_item, case_item, evidence_item, notification_item, *other_items = items
+    attribute_items = other_items[: len(attributes)]
+    spread_items = other_items[len(attributes) :]
+    failure_texts = json_in(case_item, "failures", list[str], "[]")
     freeze_reasons = [freeze.reason for freeze in read_freezes(freeze_item)]
     return CaseStoreView(
         frozen="; ".join(freeze_reasons) if freeze_item else None,
-        case=read_case(case),
-        hold_up=json_in(case, "held_up", HoldUp | None),
-        failures=Evidence.of(Sighting.from_text(text) for text in failures),
-        evidence=read_evidence(evidence),
-        attributes=dict(zip(attributes, map(read_attribute_record, records), strict=True)),
-        notification=read_notification(notification),
-        spread=spread[0] if spread else None,
+        case=read_case(case_item),
+        hold_up=json_in(case_item, "held_up", HoldUp | None),
+        failures=Evidence.of(Sighting.from_text(text) for text in failure_texts),
+        evidence=read_evidence(evidence_item),
+        attributes=dict(zip(attributes, map(read_attribute_record, attribute_items), strict=True)),
+        notification=read_notification(notification_item),
+        spread=spread_items[0] if spread_items else None,
     )
 
 
@@ -283,11 +286,13 @@ def notification_fields(record: NotificationRecord) -> dict[str, Any]:
 
     After it was sent, its texts and the time of its first sending are left out.
     """
-    unsent: dict[str, Any] = {}
+    unsent_texts: dict[str, Any] = {}
     if record.body:
-        unsent = {name: getattr(record, name) for name in NOTIFICATION_TEXTS}
-        unsent["since"] = record.since or record.at
-    return fields(at=record.at, urgent=record.urgent, announced=as_json(record.announced), **unsent)
+        unsent_texts = {name: getattr(record, name) for name in NOTIFICATION_TEXTS}
+        unsent_texts["since"] = record.since or record.at
+    return fields(
+        at=record.at, urgent=record.urgent, announced=as_json(record.announced), **unsent_texts
+    )
 
 
 def read_notification(item: Item) -> NotificationRecord | None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mendq.aws.clients import Clients, put_event
 from mendq.aws.errors import CaseStoreUnavailable, EventNotPut, NotificationNotSent
 from mendq.cases import items
-from mendq.cases.items import ACCOUNT
+from mendq.cases.items import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.model.case import NOTIFICATION_EVENT, Case, Severity
 from mendq.notifications.announcements import (
@@ -33,8 +33,8 @@ from mendq.notifications.text import link_runbooks, plain
 class Notifier(Table, frozen=True):
     """Sends notifications. Each one is stored in the case store until it is sent.
 
-    The `partition` of a notification is the queue's ARN, or `ACCOUNT` if it is about the account.
-    All methods raise CaseStoreUnavailable.
+    The `partition` of a notification is the queue's ARN, or `ACCOUNT_PARTITION` if it is about the
+    account. All methods raise CaseStoreUnavailable.
 
     Args:
         clients: The clients of the invocation.
@@ -62,7 +62,7 @@ class Notifier(Table, frozen=True):
         """Publish a stored notification, then note that it was sent.
 
         Args:
-            partition: The queue's ARN, or `ACCOUNT`.
+            partition: The queue's ARN, or `ACCOUNT_PARTITION`.
             symptom: The symptom's name, or another subject.
             notification: The stored notification.
             case: The case that it is about. Its callers count against the hour's budget.
@@ -75,9 +75,9 @@ class Notifier(Table, frozen=True):
             NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
         severity = Severity.URGENT if notification.urgent else Severity.INFO
-        hour = items.notifications_key(severity, self.now)
+        hour_key = items.notifications_key(severity, self.now)
         callers = case.callers if case else (partition,)
-        if not self._take_from_budget(hour, notification, callers):
+        if not self._spend_budget(hour_key, notification, callers):
             return False
         try:
             self._publish(severity, partition, symptom, notification)
@@ -86,9 +86,9 @@ class Notifier(Table, frozen=True):
         except NotificationNotSent:
             # If this fails too, this hour can send one notification less. Raise the error anyway.
             with suppress(CaseStoreUnavailable):
-                self._return_to_budget(hour, callers)
+                self._return_to_budget(hour_key, callers)
             raise
-        self._end(partition, symptom, notification, notification.mark_sent())
+        self._store_end(partition, symptom, notification, notification.mark_sent())
         return True
 
     def send_left_unsent(
@@ -110,20 +110,20 @@ class Notifier(Table, frozen=True):
         if notification is None:
             return announcement
         if announcement is Announcement.DROP_STORED:
-            self._end(partition, symptom, notification, notification.mark_dropped())
+            self._store_end(partition, symptom, notification, notification.mark_dropped())
             return announcement
         if announcement is not Announcement.SEND_STORED:
             return announcement
-        taken = self.take(partition, symptom, notification)
-        if taken is None:
+        taken_notification = self.take(partition, symptom, notification)
+        if taken_notification is None:
             return Announcement.ALREADY_ANNOUNCED  # another run has taken it, and sends it
-        is_sent = self.send(partition, symptom, taken, case)
+        is_sent = self.send(partition, symptom, taken_notification, case)
         return Announcement.ALREADY_ANNOUNCED if is_sent else Announcement.HELD_BACK
 
     def send_about_account(
         self,
         symptom: str,
-        news: str,
+        news_key: str,
         text: NotificationText,
         pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
@@ -133,7 +133,7 @@ class Notifier(Table, frozen=True):
 
         Args:
             symptom: A symptom's name, or another subject. Each subject has its own news.
-            news: The key of the news. The same key is announced once within 24 hours.
+            news_key: The key of the news. The same key is announced once within 24 hours.
             text: The notification's subject and text.
             pause: The least time between two different news of a subject.
 
@@ -142,34 +142,38 @@ class Notifier(Table, frozen=True):
             EventNotPut: People have the notification, but its event could not be put on the bus.
             NotificationNotSent: SNS or EventBridge did not take it.
         """
-        key = items.notification_key(ACCOUNT, symptom)
+        key = items.notification_key(ACCOUNT_PARTITION, symptom)
         item = self.get(key)
         with items.reading(f"the item {key}"):
-            last = items.read_notification(item)
-        announcement = Announcements(last, self.now).decide_about_account(news, pause)
-        to_send: NotificationRecord | None = None
-        if announcement is Announcement.SEND_STORED and last is not None:
-            to_send = self.take(ACCOUNT, symptom, last)
+            last_record = items.read_notification(item)
+        announcement = Announcements(last_record, self.now).decide_about_account(news_key, pause)
+        record_to_send: NotificationRecord | None = None
+        if announcement is Announcement.SEND_STORED and last_record is not None:
+            record_to_send = self.take(ACCOUNT_PARTITION, symptom, last_record)
         elif announcement is Announcement.ANNOUNCE_NOW:
-            record = NotificationRecord.create(last, news, text, urgent=True, at=self.now)
-            is_stored = self.put(key, record, last)
-            to_send = record if is_stored else None
-        if to_send is not None:
-            self._publish(Severity.URGENT, ACCOUNT, symptom, to_send)
-            self._end(ACCOUNT, symptom, to_send, to_send.mark_sent())
+            new_record = NotificationRecord.create(
+                last_record, news_key, text, urgent=True, at=self.now
+            )
+            is_stored = self.put(key, new_record, last_record)
+            record_to_send = new_record if is_stored else None
+        if record_to_send is not None:
+            self._publish(Severity.URGENT, ACCOUNT_PARTITION, symptom, record_to_send)
+            self._store_end(ACCOUNT_PARTITION, symptom, record_to_send, record_to_send.mark_sent())
 
     def put(
-        self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
+        self, key: items.Key, record: NotificationRecord, last_record: NotificationRecord | None
     ) -> bool:
         """Store a notification that this run will send.
 
-        Return False, with nothing stored, if another run has stored one since `last`. `last` is the
-        stored notification that this run has read, None if there was none.
+        Return False, with nothing stored, if another run has stored one since `last_record`.
+        `last_record` is the stored notification that this run has read, None if there was none.
         """
         token = uuid4().hex
         item = {**key, **items.notification_fields(record), **items.fields(taken_by=token)}
-        if last:
-            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=token)
+        if last_record:
+            return self.put_item(
+                item, "#at = :seen OR taken_by = :me", seen=last_record.at, me=token
+            )
         return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=token)
 
     def take(
@@ -190,28 +194,32 @@ class Notifier(Table, frozen=True):
         )
         return replace(notification, at=self.now) if is_taken else None
 
-    def _take_from_budget(
-        self, hour: items.Key, notification: NotificationRecord, callers: Sequence[str]
+    def _spend_budget(
+        self, hour_key: items.Key, notification: NotificationRecord, callers: Sequence[str]
     ) -> bool:
         """Take one notification of the hour's budget. Return False if `callers` have none left."""
         budget = HourlyBudget.of(notification)
-        named_callers = {f"c{number}": caller for number, caller in enumerate(callers)}
-        all_had_one = " AND ".join(f"contains(callers, :{name})" for name in named_callers)
+        caller_by_placeholder = {
+            f"c{caller_number}": caller for caller_number, caller in enumerate(callers)
+        }
+        all_callers_condition = " AND ".join(
+            f"contains(callers, :{name})" for name in caller_by_placeholder
+        )
         return self.change(
-            hour,
+            hour_key,
             "ADD pages :one, callers :callers SET expires_at = :expires",
             "attribute_not_exists(pages) OR pages < :few "
-            f"OR (pages < :most AND NOT ({all_had_one}))",
-            **{"one": 1, "callers": callers, **named_callers},
+            f"OR (pages < :most AND NOT ({all_callers_condition}))",
+            **{"one": 1, "callers": callers, **caller_by_placeholder},
             few=budget.for_all,
             most=budget.for_new_callers,
             expires=self.now + timedelta(hours=2),
         )
 
-    def _return_to_budget(self, hour: items.Key, callers: Sequence[str]) -> None:
+    def _return_to_budget(self, hour_key: items.Key, callers: Sequence[str]) -> None:
         """Return a notification to the hour's budget, because it was not sent."""
-        update = "ADD pages :less DELETE callers :callers"
-        self.change(hour, update, "pages > :none", less=-1, none=0, callers=callers)
+        update_expression = "ADD pages :less DELETE callers :callers"
+        self.change(hour_key, update_expression, "pages > :none", less=-1, none=0, callers=callers)
 
     def _publish(
         self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
@@ -226,7 +234,7 @@ class Notifier(Table, frozen=True):
             NotificationNotSent: SNS did not take the notification. Or people have had it since an
                 earlier try, and its event could not be put this time either.
         """
-        event = self._event(severity, partition, symptom, notification)
+        event = self._make_event(severity, partition, symptom, notification)
         try:
             try:
                 put_event(self.clients, NOTIFICATION_EVENT, event)
@@ -234,17 +242,19 @@ class Notifier(Table, frozen=True):
                 if notification.is_delivered:
                     raise
                 self._publish_to_team_and_all(severity, event, notification.team)
-                delivered = replace(notification, announced=notification.mark_sent().announced)
+                delivered_record = replace(
+                    notification, announced=notification.mark_sent().announced
+                )
                 # If this cannot be noted, people get the notification a second time.
                 with suppress(CaseStoreUnavailable):
-                    self._end(partition, symptom, notification, delivered)
+                    self._store_end(partition, symptom, notification, delivered_record)
                 raise EventNotPut(str(error)) from error
             if not notification.is_delivered:
                 self._publish_to_team_and_all(severity, event, notification.team)
         except (ClientError, BotoCoreError) as error:
             raise NotificationNotSent(str(error)) from error
 
-    def _event(
+    def _make_event(
         self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
     ) -> dict[str, Any]:
         """Return the detail of the notification's event.
@@ -261,7 +271,7 @@ class Notifier(Table, frozen=True):
             "case_id": case_id or None,
             "dedup_key": case_id or f"{account}/{region}/{symptom}",
             "symptom": symptom,
-            "queue_arn": None if partition == ACCOUNT else partition,
+            "queue_arn": None if partition == ACCOUNT_PARTITION else partition,
             "account": account,
             "region": region,
             "subject": notification.subject,
@@ -279,8 +289,8 @@ class Notifier(Table, frozen=True):
             try:
                 self._publish_to(topic_arn, severity, event)
             except (ClientError, BotoCoreError) as error:
-                why = f"The topic of team {team} did not take it: {plain(error)}"
-                event = {**event, "text": f"{event['text']}\n{why}\n"}
+                failure_text = f"The topic of team {team} did not take it: {plain(error)}"
+                event = {**event, "text": f"{event['text']}\n{failure_text}\n"}
         self._publish_to(self.topic_arns[severity], severity, event)
 
     def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
@@ -288,18 +298,21 @@ class Notifier(Table, frozen=True):
         message = make_publish_arguments(event, is_for_chat=severity in self.chat)
         self.clients.sns.publish(TopicArn=topic_arn, **message)
 
-    def _end(
+    def _store_end(
         self,
         partition: str,
         symptom: str,
         notification: NotificationRecord,
-        ended: NotificationRecord,
+        ended_record: NotificationRecord,
     ) -> None:
         """Store how a notification ended: sent, dropped, or delivered without its event.
 
         Change nothing if a newer notification is stored by now: that one must still be sent.
         """
-        item = {**items.notification_key(partition, symptom), **items.notification_fields(ended)}
+        item = {
+            **items.notification_key(partition, symptom),
+            **items.notification_fields(ended_record),
+        }
         self.put_item(
             item, "#at = :at AND body = :body", at=notification.at, body=notification.body
         )

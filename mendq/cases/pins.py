@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 # Mendq adds time spans to the times of a pin. Outside these years, that could raise an error.
-_YEARS = range(2000, 9000)
+_POSSIBLE_YEARS = range(2000, 9000)
 
-# The facts that `with_pins` can add.
-OF_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
+# The facts that `add_pins` can add.
+NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
 
 
 def read_pin(text: str) -> Pin:
     """Read a pin from its JSON text. Raise ValueError if Mendq did not write the text."""
     pin = decode(text, type=Pin)
-    for at in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
-        if at.tzinfo is None or at.year not in _YEARS:
+    for pin_time in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
+        if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_YEARS:
             raise ValueError("a time of the pin has no time zone or an impossible year")
     return pin
 
@@ -72,7 +72,7 @@ class Pins(Table, frozen=True):
 
     def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
         """Return the queue's pin like `of`, but return an unreadable pin instead of raising."""
-        item = self.get(_key(queue_arn))
+        item = self.get(_pin_key(queue_arn))
         if not item:
             return None
         try:
@@ -87,7 +87,7 @@ class Pins(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: Mendq cannot read the number.
         """
-        item = self.get(_key(queue_arn))
+        item = self.get(_pin_key(queue_arn))
         with items.reading(f"the pin of {queue_arn}"):
             return int(item.get("generation", {"N": "0"})["N"])
 
@@ -97,10 +97,10 @@ class Pins(Table, frozen=True):
         Return False, with nothing changed, if the stored pin's number is not the one before
         `pin.generation`: another pin was stored meanwhile. To store the same pin again is fine.
         """
-        text = json.dumps(pin.document(), sort_keys=True)
-        item = {**_key(pin.queue_arn), **items.fields(pin=text, generation=pin.generation)}
-        unmoved = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
-        return self.put_item(item, unmoved, before=pin.generation - 1, mine=text)
+        pin_text = json.dumps(pin.document(), sort_keys=True)
+        item = {**_pin_key(pin.queue_arn), **items.fields(pin=pin_text, generation=pin.generation)}
+        unchanged_condition = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
+        return self.put_item(item, unchanged_condition, before=pin.generation - 1, mine=pin_text)
 
     def remove(self, pin: Pin | UnreadablePin) -> bool:
         """Remove a pin. Return False, with nothing changed, if the stored pin is another one.
@@ -108,31 +108,33 @@ class Pins(Table, frozen=True):
         The item keeps the pin's number, so that no later pin gets the same one. If the number
         cannot be read, it becomes 0.
         """
-        stored: dict[str, Any]
+        stored_values: dict[str, Any]
         if isinstance(pin, Pin):
-            stored = items.fields(generation=pin.generation)
+            stored_values = items.fields(generation=pin.generation)
         else:
-            stored = {name: pin.item.get(name) for name in ("pin", "generation")}
-        number = (stored["generation"] or {}).get("N", "")
-        retained = {"generation": {"N": number if number.isdecimal() else "0"}}
+            stored_values = {name: pin.item.get(name) for name in ("pin", "generation")}
+        generation_text = (stored_values["generation"] or {}).get("N", "")
+        retained_attributes = {
+            "generation": {"N": generation_text if generation_text.isdecimal() else "0"}
+        }
         conditions: list[str] = []
-        values: dict[str, Any] = {}
-        for name, value in stored.items():
+        value_by_placeholder: dict[str, Any] = {}
+        for name, value in stored_values.items():
             if value:
                 conditions.append(f"{name} = :{name}")
-                values[name] = value
+                value_by_placeholder[name] = value
             else:
                 conditions.append(f"attribute_not_exists({name})")
-        item = {**_key(pin.queue_arn), **retained}
-        return self.put_item(item, " AND ".join(conditions), **values)
+        item = {**_pin_key(pin.queue_arn), **retained_attributes}
+        return self.put_item(item, " AND ".join(conditions), **value_by_placeholder)
 
     def approved_sources(self, dlq_arn: str) -> frozenset[str]:
         """Return the source queues for which a person once approved a plan about this DLQ."""
-        return frozenset(items.texts_in(self.get(_approved_key(dlq_arn)), "sources"))
+        return frozenset(items.texts_in(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:
         """Note that a person approved a plan about this DLQ for this source queue."""
-        self.change(_approved_key(dlq_arn), "ADD sources :one", one=[source_arn])
+        self.change(_approved_sources_key(dlq_arn), "ADD sources :one", one=[source_arn])
 
     def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:
         """Forget the approval for a source queue: the next plan needs a person again.
@@ -140,7 +142,7 @@ class Pins(Table, frozen=True):
         Return False if there was no approval for it.
         """
         return self.change(
-            _approved_key(dlq_arn),
+            _approved_sources_key(dlq_arn),
             "DELETE sources :one",
             "contains(sources, :source)",
             one=[source_arn],
@@ -148,15 +150,15 @@ class Pins(Table, frozen=True):
         )
 
 
-def _key(queue_arn: str) -> items.Key:
+def _pin_key(queue_arn: str) -> items.Key:
     return items.key(queue_arn, "pin")
 
 
-def _approved_key(dlq_arn: str) -> items.Key:
+def _approved_sources_key(dlq_arn: str) -> items.Key:
     return items.key(dlq_arn, "approved")
 
 
-def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
+def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
     """Add to the facts the queue's approved sources and its pin, if `needs` contains them.
 
     Raises:
@@ -166,11 +168,11 @@ def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> F
     if Need.APPROVED_SOURCES in needs:
         facts = replace(facts, approved_sources=pins.approved_sources(facts.queue_arn))
     if Need.PIN in needs:
-        facts = _with_pin(context, pins, facts)
+        facts = _add_pin(context, pins, facts)
     return facts
 
 
-def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
+def _add_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
     """Add the queue's pin to the facts, with the reason if it may not be restored."""
     try:
         pin = pins.of(facts.queue_arn)
@@ -178,10 +180,10 @@ def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
         return replace(facts, pin=CheckedPin(None, "its pin cannot be read"))
     if pin is None:
         return facts
-    return replace(facts, pin=look_at(pin, context.clients, facts, context.now))
+    return replace(facts, pin=check_pin_now(pin, context.clients, facts, context.now))
 
 
-def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedPin:
+def check_pin_now(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedPin:
     """Return the pin, with the reason if it may not be restored into the queue now.
 
     CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.

@@ -13,7 +13,7 @@ from msgspec import Struct, field, structs
 from mendq.aws.clients import put_event
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.attribute_record import AttributeRecord
-from mendq.cases.aws_health import HealthEvents, health_lines
+from mendq.cases.aws_health import HealthEvents, describe_health_events
 from mendq.cases.items import Key, notification_key
 from mendq.cases.transactions import NewTransition
 from mendq.cases.view import CaseStoreView
@@ -27,10 +27,10 @@ from mendq.notifications.announcements import (
     Announcement,
     Announcements,
     News,
-    first_look_at,
+    find_first_look,
     news_of_transition,
     news_of_wait,
-    pause_between_sums,
+    pause_between_summaries,
 )
 from mendq.notifications.next_steps import choose_next_step
 from mendq.notifications.notification import CaseDetails, describe_case, describe_held_back
@@ -78,7 +78,7 @@ class Notification(Struct, frozen=True):
 
 def record_transition(
     case: Case,
-    seen: CaseStoreView,
+    view: CaseStoreView,
     notification: Notification,
     context: CaseContext,
     owner: str = "",
@@ -87,7 +87,7 @@ def record_transition(
 
     Args:
         case: The case with its new transition.
-        seen: The view that the transition was decided on.
+        view: The view that the transition was decided on.
         notification: The content of the notification, and how urgent it is.
         context: The invocation.
         owner: The token whose claim ends with the transition. By default, the invocation's own.
@@ -98,31 +98,37 @@ def record_transition(
         NotificationNotSent: The transition was recorded, but SNS did not take the notification.
     """
     case = replace(case, next_step=choose_next_step(case, notification.next_command))
-    stored = _notification_to_store(case, seen, notification, context)
-    announced = replace(
-        case, notified=stored is not None, urgent=stored is not None and stored.urgent
+    notification_record = _notification_to_store(case, view, notification, context)
+    announced_case = replace(
+        case,
+        notified=notification_record is not None,
+        urgent=notification_record is not None and notification_record.urgent,
     )
-    lifecycle_due_at = due_at(announced, VerificationEvidence(context.settings.timing), case.at)
-    entry = NewTransition(
-        case=announced,
-        seen=seen,
+    lifecycle_due_at = due_at(
+        announced_case, VerificationEvidence(context.settings.timing), case.at
+    )
+    new_transition = NewTransition(
+        case=announced_case,
+        seen=view,
         owner=owner or context.owner,
         written_by=context.owner,
         changes=notification.changes,
-        due_at=first_look_at(announced, lifecycle_due_at),
-        notification=stored,
+        due_at=find_first_look(announced_case, lifecycle_due_at),
+        notification=notification_record,
         # `now` may be set to a later time, but claims end by the real time.
         claims_now=context.real_now,
     )
-    context.case_store.record(entry)
+    context.case_store.record(new_transition)
     # If this fails, follow_up copies the transition to the bucket later. It also sends the event.
     with suppress(BotoCoreError, ClientError):
-        context.case_bucket.put(announced.key(), announced.document())
-    if stored is not None:
-        is_sent = context.notifier.send(case.queue_arn, case.symptom, stored, announced)
+        context.case_bucket.put(announced_case.key(), announced_case.document())
+    if notification_record is not None:
+        is_sent = context.notifier.send(
+            case.queue_arn, case.symptom, notification_record, announced_case
+        )
         if not is_sent:
-            hold_back_notification(announced, context)
-    return announced
+            hold_back_notification(announced_case, context)
+    return announced_case
 
 
 def file_transition(case: Case, key: Key, context: CaseContext) -> None:
@@ -147,7 +153,7 @@ def file_transition(case: Case, key: Key, context: CaseContext) -> None:
 
 
 def report_wait(
-    case: Case, seen: CaseStoreView, notification: Notification, context: CaseContext
+    case: Case, view: CaseStoreView, notification: Notification, context: CaseContext
 ) -> None:
     """Notify people that a case waits for its next step, and why.
 
@@ -158,38 +164,38 @@ def report_wait(
         CaseStoreUnavailable: The case store does not answer.
         NotificationNotSent: SNS did not take the notification.
     """
-    if seen.hold_up is None:
+    if view.hold_up is None:
         return
     news = news_of_wait(case, notification.severity)
     if (
-        Announcements(seen.notification, context.now).decide_news(news)
+        Announcements(view.notification, context.now).decide_news(news)
         is not Announcement.ANNOUNCE_NOW
     ):
         return
-    why = f"it waits since {format_utc_time(seen.hold_up.since)}: {seen.hold_up.reason}"
-    waiting = replace(case, reason=f"{case.reason}; {why}")
-    record = _notification_about(waiting, seen, notification, news, context)
-    key = notification_key(case.queue_arn, case.symptom)
-    if context.notifier.put(key, record, seen.notification):
-        context.notifier.send(case.queue_arn, case.symptom, record, case)
+    wait_text = f"it waits since {format_utc_time(view.hold_up.since)}: {view.hold_up.reason}"
+    waiting_case = replace(case, reason=f"{case.reason}; {wait_text}")
+    notification_record = _notification_about(waiting_case, view, notification, news, context)
+    item_key = notification_key(case.queue_arn, case.symptom)
+    if context.notifier.put(item_key, notification_record, view.notification):
+        context.notifier.send(case.queue_arn, case.symptom, notification_record, case)
 
 
 def hold_back_notification(case: Case, context: CaseContext) -> None:
     """Postpone the case's notification, and send one summary of all postponed notifications.
 
     The summary names the callers whose notifications wait. It names only a limited number, so the
-    callers of this case come first. It is sent at most once in `pause_between_sums`.
+    callers of this case come first. It is sent at most once in `pause_between_summaries`.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
     own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
     text = describe_held_back(own_callers_first, context.settings.account, context.clients.region)
-    news = f"{context.now:%Y-%m-%dT%H:%M}"
-    context.notifier.send_about_account("held_back", news, text, pause_between_sums(case))
+    news_key = f"{context.now:%Y-%m-%dT%H:%M}"
+    context.notifier.send_about_account("held_back", news_key, text, pause_between_summaries(case))
 
 
 def _notification_to_store(
-    case: Case, seen: CaseStoreView, notification: Notification, context: CaseContext
+    case: Case, view: CaseStoreView, notification: Notification, context: CaseContext
 ) -> NotificationRecord | None:
     """Return the notification to store with a transition; None if there is nothing to announce."""
     is_drill = DRILL_TAG in notification.facts.tags
@@ -197,24 +203,24 @@ def _notification_to_store(
         case, notification.severity, distinction=notification.news, is_drill=is_drill
     )
     if (
-        Announcements(seen.notification, context.now).decide_news(news)
+        Announcements(view.notification, context.now).decide_news(news)
         is not Announcement.ANNOUNCE_NOW
     ):
         return None
-    return _notification_about(case, seen, notification, news, context)
+    return _notification_about(case, view, notification, news, context)
 
 
 def _notification_about(
-    case: Case, seen: CaseStoreView, notification: Notification, news: News, context: CaseContext
+    case: Case, view: CaseStoreView, notification: Notification, news: News, context: CaseContext
 ) -> NotificationRecord:
     """Return the record of a notification about a case, with its text."""
     symptom = notification.symptom
     assert symptom is not None  # noqa: S101 - Notification refuses a severity without a symptom
     facts = notification.facts
     # The timeline needs the transition before this one. Earlier ones are not read for it.
-    last_two = [case]
-    if seen.case is not None and seen.case.case_id == case.case_id:
-        last_two = [seen.case, case]
+    last_two_transitions = [case]
+    if view.case is not None and view.case.case_id == case.case_id:
+        last_two_transitions = [view.case, case]
     details = CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
@@ -225,19 +231,19 @@ def _notification_about(
         later_advice=notification.beyond,
         always_shown_attributes=symptom.shown_attributes,
         symptom_sections=symptom.extra_sections(facts),
-        timeline=build_timeline(last_two, context.settings.timing),
-        named_spans=list_need_spans(last_two),
+        timeline=build_timeline(last_two_transitions, context.settings.timing),
+        named_spans=list_need_spans(last_two_transitions),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
-    record = NotificationRecord.create(
-        seen.notification,
+    notification_record = NotificationRecord.create(
+        view.notification,
         news.key,
         describe_case(replace(case, notified=True), details),
         urgent=notification.severity is Severity.URGENT,
         at=context.now,
         about=case.transition,
     )
-    return structs.replace(record, team=facts.tags.get(TEAM_TAG, ""))
+    return structs.replace(notification_record, team=facts.tags.get(TEAM_TAG, ""))
 
 
 def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
@@ -248,5 +254,5 @@ def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = context.stored(HealthEvents)
-        return health_lines(events.open_at(context.now), facts)
+        return describe_health_events(events.open_at(context.now), facts)
     return ()

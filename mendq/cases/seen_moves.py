@@ -15,9 +15,9 @@ from mendq.cases.finding import start_of_hour
 from mendq.cases.transactions import Table
 from mendq.model.evidence import format_time
 
-BETWEEN_SCANS = timedelta(hours=1)
+SCAN_INTERVAL = timedelta(hours=1)
 # An item expires this long after its last change.
-RETAINED = timedelta(days=1)
+MOVES_LIFETIME = timedelta(days=1)
 
 
 class SeenMoves(Table, frozen=True):
@@ -28,14 +28,16 @@ class SeenMoves(Table, frozen=True):
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:
         """Add destination queues to the item of the hour of `now`."""
-        self.change_set(_moves_key(now), "into_queues", now + RETAINED, (), sorted(queue_arns))
+        self.change_set(
+            _moves_key(now), "into_queues", now + MOVES_LIFETIME, (), sorted(queue_arns)
+        )
 
     def into(self, now: datetime) -> frozenset[str]:
         """Return the destination queues stored in the hour of `now` and in the hour before.
 
         Raises CaseStoreUnreadable if Mendq cannot read one of the two items.
         """
-        hourly_items = [self.get(_moves_key(hour)) for hour in (now, now - BETWEEN_SCANS)]
+        hourly_items = [self.get(_moves_key(hour)) for hour in (now, now - SCAN_INTERVAL)]
         queue_arns: set[str] = set()
         with items.reading("the moves that a scan saw"):
             for item in hourly_items:
@@ -44,4 +46,4 @@ class SeenMoves(Table, frozen=True):
 
 
 def _moves_key(now: datetime) -> items.Key:
-    return items.key(items.ACCOUNT, f"moves#{format_time(start_of_hour(now))}")
+    return items.key(items.ACCOUNT_PARTITION, f"moves#{format_time(start_of_hour(now))}")

@@ -16,12 +16,12 @@ from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 
 # A queue counts as showing the symptom for this long after it was noted.
-WINDOW = timedelta(hours=1)
+SHOWING_WINDOW = timedelta(hours=1)
 # Times are rounded down to this, so that repeated notes are one note.
-SLOT = timedelta(minutes=10)
+NOTE_SLOT = timedelta(minutes=10)
 # At most this many queues are noted: DynamoDB allows 400 KB in one item, and this many queues are
 # a mass symptom in any account.
-MOST_QUEUES = 2_000
+MAXIMUM_NOTED_QUEUES = 2_000
 
 
 def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
@@ -50,10 +50,10 @@ class Spread(Struct, frozen=True):
         """
         notes = set[tuple[datetime, str]]()
         for text in texts:
-            slot, _, queue_arn = text.partition(" ")
+            slot_text, _, queue_arn = text.partition(" ")
             with suppress(ValueError):
-                if (moment := datetime.fromisoformat(slot)).tzinfo:
-                    notes.add((moment, queue_arn))
+                if (noted_at := datetime.fromisoformat(slot_text)).tzinfo:
+                    notes.add((noted_at, queue_arn))
         return cls(frozenset(notes))
 
     def queues(self, now: datetime) -> frozenset[str]:
@@ -61,35 +61,40 @@ class Spread(Struct, frozen=True):
 
         Times are rounded down to ten minutes, so a note counts for up to 70 minutes.
         """
-        oldest = _slot_of(now) - WINDOW
-        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
+        oldest_slot = _find_slot_start(now) - SHOWING_WINDOW
+        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest_slot)
 
     def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """Return the notes to add for these queues, so that at most MOST_QUEUES are stored.
+        """Return the notes to add for these queues.
 
-        A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
-        mass symptom would all expire together, and few queues would seem to show it.
+        At most MAXIMUM_NOTED_QUEUES notes are stored in all. A queue that keeps failing is noted
+        again every other slot. Otherwise the notes of a lasting mass symptom would all expire
+        together, and few queues would seem to show it.
         """
-        slot = _slot_of(now)
-        noted_lately = {queue_arn for noted, queue_arn in self.notes if noted >= slot - SLOT}
-        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated_notes(now)))
-        to_note = sorted(set(queue_arns) - noted_lately)[:room]
-        return [f"{slot.isoformat()} {queue_arn}" for queue_arn in to_note]
+        slot = _find_slot_start(now)
+        recently_noted_queue_arns = {
+            queue_arn for noted_slot, queue_arn in self.notes if noted_slot >= slot - NOTE_SLOT
+        }
+        maximum_new_notes = max(
+            0, MAXIMUM_NOTED_QUEUES - len(self.notes) + len(self.outdated_notes(now))
+        )
+        queue_arns_to_note = sorted(set(queue_arns) - recently_noted_queue_arns)[:maximum_new_notes]
+        return [f"{slot.isoformat()} {queue_arn}" for queue_arn in queue_arns_to_note]
 
     def outdated_notes(self, now: datetime) -> list[str]:
         """Return the notes to remove: those that are too old, and those with a newer one."""
-        oldest = _slot_of(now) - WINDOW
-        newest = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}
+        oldest_slot = _find_slot_start(now) - SHOWING_WINDOW
+        newest_slot_by_queue_arn = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}
         return [
             f"{slot.isoformat()} {queue_arn}"
             for slot, queue_arn in self.notes
-            if slot < max(oldest, newest[queue_arn])
+            if slot < max(oldest_slot, newest_slot_by_queue_arn[queue_arn])
         ]
 
 
-def _slot_of(moment: datetime) -> datetime:
-    """Return the start of the ten-minute slot that contains `moment`."""
-    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
+def _find_slot_start(time: datetime) -> datetime:
+    """Return the start of the ten-minute slot that contains `time`."""
+    return time.replace(minute=time.minute // 10 * 10, second=0, microsecond=0)
 
 
 class Reach(Struct, frozen=True):
@@ -109,7 +114,10 @@ class Reach(Struct, frozen=True):
 
     @classmethod
     def among(
-        cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
+        cls,
+        spread: frozenset[str],
+        mode_by_queue_arn: Mapping[str, Mode],
+        mode: Mode = Mode.OBSERVE,
     ) -> Self:
         """Count the managed queues of `spread`, and those in `mode` or a higher one.
 
@@ -117,9 +125,16 @@ class Reach(Struct, frozen=True):
 
         Args:
             spread: The queues that show the symptom.
-            managed: The mode of each managed queue, by ARN.
+            mode_by_queue_arn: The mode of each managed queue, by ARN.
             mode: The mode of the queue to decide about.
         """
-        shown = spread & managed.keys()
-        alike = {queue_arn for queue_arn, theirs in managed.items() if theirs >= mode}
-        return cls(shown, len(managed), len(shown & alike), len(alike))
+        shown_queue_arns = spread & mode_by_queue_arn.keys()
+        alike_queue_arns = {
+            queue_arn for queue_arn, queue_mode in mode_by_queue_arn.items() if queue_mode >= mode
+        }
+        return cls(
+            shown_queue_arns,
+            len(mode_by_queue_arn),
+            len(shown_queue_arns & alike_queue_arns),
+            len(alike_queue_arns),
+        )

@@ -131,7 +131,7 @@ from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items, open_case_index
 from mendq.cases import transactions as writes
 from mendq.cases.items import Item
-from mendq.cases.open_case_index import PARTITION, SORT
+from mendq.cases.open_case_index import PARTITION_ATTRIBUTE, SORT_ATTRIBUTE
 from mendq.cases.spread import Spread
 from mendq.cases.transactions import (
     Claim,
@@ -148,7 +148,7 @@ from mendq.model.plan import Refusal, Retry
 
 # Stored failed calls, and notes that a queue shows a symptom, count for one hour. The second hour
 # is a margin (rule 11).
-RETAINED = timedelta(hours=2)
+TEMPORARY_ITEM_LIFETIME = timedelta(hours=2)
 
 
 class CaseStore(Table, frozen=True):
@@ -159,7 +159,7 @@ class CaseStore(Table, frozen=True):
     """
 
     def look(
-        self, queue_arn: str, symptom: str, attributes: Sequence[str], spread: str = ""
+        self, queue_arn: str, symptom: str, attributes: Sequence[str], spread_word: str = ""
     ) -> CaseStoreView:
         """Return everything stored about a symptom on a queue, as of one moment (rule 1).
 
@@ -167,18 +167,20 @@ class CaseStore(Table, frozen=True):
             queue_arn: The queue.
             symptom: The symptom's name.
             attributes: The names of the queue attributes whose records are needed.
-            spread: The `word` of `items.spread_key` under which the queues that show the symptom
-                are listed. If it is empty, that list is not read.
+            spread_word: The `word` of `items.spread_key` under which the queues that show the
+                symptom are listed. If it is empty, that list is not read.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of the items.
         """
-        keys = items.look_keys(queue_arn, symptom, attributes, spread)
-        gets: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
+        keys = items.look_keys(queue_arn, symptom, attributes, spread_word)
+        get_requests: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
         with case_store_errors():
-            answer = retry_conflicts(lambda: self.client.transact_get_items(TransactItems=gets))
+            response = retry_conflicts(
+                lambda: self.client.transact_get_items(TransactItems=get_requests)
+            )
         with items.reading(f"an item about {queue_arn}"):
-            found_items = [response.get("Item", {}) for response in answer["Responses"]]
+            found_items = [response.get("Item", {}) for response in response["Responses"]]
             return items.read_view(found_items, attributes)
 
     def store_evidence(
@@ -199,20 +201,22 @@ class CaseStore(Table, frozen=True):
             symptom: The symptom's name.
             add: The failed calls to add.
             drop: The failed calls to remove, because they do not count any more.
-            now: The time of the run. The evidence expires RETAINED after it.
+            now: The time of the run. The evidence expires TEMPORARY_ITEM_LIFETIME after it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored evidence.
         """
         key = items.evidence_key(queue_arn, symptom)
-        dropped = [sighting.to_text() for sighting in drop]
-        added = [sighting.to_text() for sighting in add]
-        retained = self.change_set(key, "sightings", now + RETAINED, dropped, added)
+        dropped_texts = [sighting.to_text() for sighting in drop]
+        added_texts = [sighting.to_text() for sighting in add]
+        evidence_item = self.change_set(
+            key, "sightings", now + TEMPORARY_ITEM_LIFETIME, dropped_texts, added_texts
+        )
         with items.reading(f"the evidence about {queue_arn}"):
-            return items.read_evidence(retained)
+            return items.read_evidence(evidence_item)
 
     def note_spread(
-        self, queue_arns: Iterable[str], symptom: str, now: datetime, known: Item | None = None
+        self, queue_arns: Iterable[str], symptom: str, now: datetime, known_item: Item | None = None
     ) -> frozenset[str]:
         """Note that these queues show a symptom, and return all that showed it within the hour.
 
@@ -220,20 +224,22 @@ class CaseStore(Table, frozen=True):
             queue_arns: The queues that show it now.
             symptom: The symptom's name, or another `word` of `items.spread_key`.
             now: The time of the note.
-            known: The item that holds the notes, if `look` has just read it.
+            known_item: The item that holds the notes, if `look` has just read it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored spread.
         """
         key = items.spread_key(symptom)
         with items.reading(f"the spread of {symptom}"):
-            item = self.get(key) if known is None else known
+            item = self.get(key) if known_item is None else known_item
             spread = Spread.from_texts(items.texts_in(item, "queues"))
-        outdated = spread.outdated_notes(now)
-        missing = spread.notes_to_add(queue_arns, now)
-        changed = self.change_set(key, "queues", now + RETAINED, outdated, missing)
-        if changed:
-            spread = Spread.from_texts(items.texts_in(changed, "queues"))
+        outdated_notes = spread.outdated_notes(now)
+        new_notes = spread.notes_to_add(queue_arns, now)
+        changed_item = self.change_set(
+            key, "queues", now + TEMPORARY_ITEM_LIFETIME, outdated_notes, new_notes
+        )
+        if changed_item:
+            spread = Spread.from_texts(items.texts_in(changed_item, "queues"))
         return spread.queues(now)
 
     def note_change(
@@ -247,13 +253,23 @@ class CaseStore(Table, frozen=True):
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
         """
         key = items.key(queue_arn, f"changes#{symptom}")
-        until = now + CHANGES_REMEMBERED
-        retained = self.change_set(key, "changes", until, (), [format_time(changed_at)])
+        expires_at = now + CHANGES_REMEMBERED
+        changes_item = self.change_set(key, "changes", expires_at, (), [format_time(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
-            changes = [datetime.fromisoformat(text) for text in retained["changes"]["SS"]]
-            expired = [change for change in changes if now - change >= CHANGES_REMEMBERED]
-        self.change_set(key, "changes", until, [format_time(change) for change in expired], ())
-        return [change for change in changes if change not in expired]
+            change_times = [datetime.fromisoformat(text) for text in changes_item["changes"]["SS"]]
+            expired_times = [
+                change_time
+                for change_time in change_times
+                if now - change_time >= CHANGES_REMEMBERED
+            ]
+        self.change_set(
+            key,
+            "changes",
+            expires_at,
+            [format_time(change_time) for change_time in expired_times],
+            (),
+        )
+        return [change_time for change_time in change_times if change_time not in expired_times]
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
@@ -270,11 +286,11 @@ class CaseStore(Table, frozen=True):
         Returns:
             None if the claim is taken; otherwise the refusal of the first condition that failed.
         """
-        parts = writes.claim_parts(claim, snapshot, writes_per_minute)
-        failed = self.transact([part.part for part in parts])
-        if failed is None:
+        claim_parts = writes.make_claim_parts(claim, snapshot, writes_per_minute)
+        failed_index = self.transact([claim_part.part for claim_part in claim_parts])
+        if failed_index is None:
             return None
-        return Retry(parts[failed].code, parts[failed].reason)
+        return Retry(claim_parts[failed_index].code, claim_parts[failed_index].reason)
 
     def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
         """End a claim under which nothing was written to the queue, and delete its snapshot.
@@ -286,16 +302,16 @@ class CaseStore(Table, frozen=True):
             owner: The token of the run that took the claim.
             seen: The view that the claim was taken on.
         """
-        self.transact(writes.release_parts(intent, owner, seen))
+        self.transact(writes.make_release_parts(intent, owner, seen))
 
-    def record(self, new: NewTransition) -> None:
+    def record(self, new_transition: NewTransition) -> None:
         """Move the case by one transition, with everything that belongs to it (rules 2, 3 and 7).
 
         Raises:
             CaseMoved: if another run has moved the case since it was looked at.
         """
-        if self.transact(writes.record_parts(new)) is not None:
-            raise CaseMoved(f"another run has moved case {new.case.case_id}")
+        if self.transact(writes.make_record_parts(new_transition)) is not None:
+            raise CaseMoved(f"another run has moved case {new_transition.case.case_id}")
 
 
 class OpenCase(Struct, frozen=True):
@@ -332,16 +348,19 @@ class OpenCases(Table, frozen=True):
         They are sorted by due time, the earliest first. Unreadable items are left out (rule 9).
         """
         request = expression_parameters(
-            {"every": open_case_index.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every"
+            {"every": open_case_index.CASE_PARTITION},
+            KeyConditionExpression=f"#{PARTITION_ATTRIBUTE} = :every",
         )
-        cases = [_open_case_of(item) for item in self._query_index(request)]
+        cases = [_read_open_case(item) for item in self._query_index(request)]
         return [case for case in cases if case is not None]
 
     def list_unfiled_transitions(self, now: datetime) -> list[items.Key]:
         """Return the keys of transitions that must be put into the case bucket now."""
         request = expression_parameters(
-            {"unfiled": open_case_index.UNFILED, "now": now},
-            KeyConditionExpression=f"#{PARTITION} = :unfiled AND {SORT} <= :now",
+            {"unfiled": open_case_index.UNFILED_TRANSITION_PARTITION, "now": now},
+            KeyConditionExpression=(
+                f"#{PARTITION_ATTRIBUTE} = :unfiled AND {SORT_ATTRIBUTE} <= :now"
+            ),
         )
         entries = self._query_index(request)
         return [items.key(entry["pk"]["S"], entry["sk"]["S"]) for entry in entries]
@@ -354,7 +373,7 @@ class OpenCases(Table, frozen=True):
         """
         partition = items.transition_key(case_id, 0)["pk"]
         request = expression_parameters({"case": partition}, KeyConditionExpression="pk = :case")
-        return tuple(cases_in(self.read_pages("query", {**request, "ConsistentRead": True})))
+        return tuple(read_cases(self.read_pages("query", {**request, "ConsistentRead": True})))
 
     def transition(self, key: items.Key) -> Case | None:
         """Return the transition at `key`, or None if it has expired.
@@ -362,7 +381,7 @@ class OpenCases(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: if Mendq cannot read it.
         """
-        return next(cases_in([self.get(key)]), None)
+        return next(read_cases([self.get(key)]), None)
 
     def all_transitions(self) -> Iterator[Case]:
         """Yield every stored transition in no particular order. This reads the whole table.
@@ -373,9 +392,9 @@ class OpenCases(Table, frozen=True):
         request = expression_parameters(
             {"case": "case#"}, FilterExpression="begins_with(pk, :case)"
         )
-        return cases_in(self.read_pages("scan", request))
+        return read_cases(self.read_pages("scan", request))
 
-    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
+    def load_snapshot(self, case: Case) -> Mapping[str, str] | None:
         """Return the queue's attributes from before this transition, None if there is no snapshot.
 
         Raises:
@@ -390,10 +409,10 @@ class OpenCases(Table, frozen=True):
 
     def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """Return the symptoms that have an open case on any of these queues."""
-        is_open = f"attribute_exists(#{PARTITION})"
+        open_condition = f"attribute_exists(#{PARTITION_ATTRIBUTE})"
         symptoms: set[str] = set()
         for queue_arn in queue_arns:
-            for item in self._query_cases(queue_arn, is_open):
+            for item in self._query_cases(queue_arn, open_condition):
                 symptoms.add(item["symptom"]["S"])
         return frozenset(symptoms)
 
@@ -405,31 +424,33 @@ class OpenCases(Table, frozen=True):
         """
         cases: list[Case] = []
         for queue_arn in queue_arns:
-            cases.extend(cases_in(self._query_cases(queue_arn)))
+            cases.extend(read_cases(self._query_cases(queue_arn)))
         return tuple(cases)
 
     def note_failures(
-        self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
+        self, case: Case, stored_failures: Evidence, failures: Evidence, due_at: datetime | None
     ) -> bool:
         """Store newer failed calls in the item of an open case.
 
         Args:
             case: The case as `look` returned it.
-            known: The failed calls that `look` returned.
-            now_known: The failed calls to store in their place.
+            stored_failures: The failed calls that `look` returned.
+            failures: The failed calls to store in their place.
             due_at: When follow-up must look at the case, or None to leave that as it is.
 
         Returns:
             False, with nothing changed, if the case has moved or another run has noted calls.
         """
-        values: dict[str, Any] = {"now_known": items.failures_text(now_known)}
-        change = "SET failures = :now_known"
+        values: dict[str, Any] = {"now_known": items.failures_text(failures)}
+        update_expression = "SET failures = :now_known"
         if due_at is not None:
             values["due"] = due_at
-            change += f", {SORT} = :due"
-        unchanged = "(attribute_not_exists(failures) OR failures = :known)"
-        known_text = items.failures_text(known)
-        return self._change_unmoved(case, change, unchanged, **values, known=known_text)
+            update_expression += f", {SORT_ATTRIBUTE} = :due"
+        unchanged_condition = "(attribute_not_exists(failures) OR failures = :known)"
+        stored_text = items.failures_text(stored_failures)
+        return self._change_unmoved(
+            case, update_expression, unchanged_condition, **values, known=stored_text
+        )
 
     def hold_up(self, case: Case, hold_up: HoldUp) -> None:
         """Store in a case's item why its next write waits. Do nothing if the case has moved."""
@@ -440,42 +461,65 @@ class OpenCases(Table, frozen=True):
 
         Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
         """
-        unclaimed = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
-        self._change_unmoved(case, f"SET {SORT} = :due", unclaimed, due=until)
+        unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
+        self._change_unmoved(case, f"SET {SORT_ATTRIBUTE} = :due", unclaimed_condition, due=until)
 
-    def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
+    def postpone_unread(self, listed_case: OpenCase, until: datetime) -> None:
         """Make a case due at `until`. The case is known only as the index lists it.
 
         Nothing happens if the case's due time is not the listed one any more.
         """
-        as_listed = f"{SORT} = :due"
-        self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
+        unchanged_condition = f"{SORT_ATTRIBUTE} = :due"
+        self.change(
+            listed_case.key,
+            f"SET {SORT_ATTRIBUTE} = :until",
+            unchanged_condition,
+            until=until,
+            due=listed_case.due_at,
+        )
 
     def mark_announced(self, case: Case, now: datetime) -> None:
         """Remove an ended case from the index after people were notified.
 
         Nothing happens if the case has moved, or if a claim on it has not expired yet.
         """
-        unclaimed = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
-        self._change_unmoved(case, f"REMOVE #{PARTITION}, {SORT}", unclaimed, now=now)
+        unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
+        self._change_unmoved(
+            case, f"REMOVE #{PARTITION_ATTRIBUTE}, {SORT_ATTRIBUTE}", unclaimed_condition, now=now
+        )
 
     def mark_filed(self, key: items.Key) -> None:
         """Remove a transition from the index after it was put into the case bucket."""
-        self.change(key, f"REMOVE #{PARTITION}, {SORT}", f"attribute_exists({SORT})")
+        self.change(
+            key,
+            f"REMOVE #{PARTITION_ATTRIBUTE}, {SORT_ATTRIBUTE}",
+            f"attribute_exists({SORT_ATTRIBUTE})",
+        )
 
     def postpone_filing(self, key: items.Key, until: datetime) -> None:
         """Try again at `until` to put a transition into the case bucket."""
-        self.change(key, f"SET {SORT} = :until", f"attribute_exists({SORT})", until=until)
+        self.change(
+            key,
+            f"SET {SORT_ATTRIBUTE} = :until",
+            f"attribute_exists({SORT_ATTRIBUTE})",
+            until=until,
+        )
 
-    def _change_unmoved(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
+    def _change_unmoved(
+        self, case: Case, update_expression: str, condition: str = "", **values: Any
+    ) -> bool:
         """Change a case's item if the case is still at the same transition (rule 8).
 
         Return False, with nothing changed, if the case has moved or `condition` does not hold.
         """
-        unmoved = f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION})"
-        conditions = f"{unmoved} AND {condition}" if condition else unmoved
+        unmoved_condition = (
+            f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION_ATTRIBUTE})"
+        )
+        full_condition = f"{unmoved_condition} AND {condition}" if condition else unmoved_condition
         key = items.case_key(case.queue_arn, case.symptom)
-        return self.change(key, change, conditions, **values, case=case.case_id, n=case.n)
+        return self.change(
+            key, update_expression, full_condition, **values, case=case.case_id, n=case.n
+        )
 
     def _query_index(self, request: Mapping[str, Any]) -> Iterator[Item]:
         """Yield the items that the index lists. It may lag behind the table by a moment."""
@@ -492,7 +536,7 @@ class OpenCases(Table, frozen=True):
         return self.read_pages("query", {**request, "ConsistentRead": True})
 
 
-def cases_in(case_items: Iterable[Item]) -> Iterator[Case]:
+def read_cases(case_items: Iterable[Item]) -> Iterator[Case]:
     """Yield the cases in items of the case store. Items without a transition are left out.
 
     Raises:
@@ -505,7 +549,7 @@ def cases_in(case_items: Iterable[Item]) -> Iterator[Case]:
             yield case
 
 
-def _open_case_of(item: Item) -> OpenCase | None:
+def _read_open_case(item: Item) -> OpenCase | None:
     """Read an item of the index. Return None if Mendq cannot read it (rule 9)."""
     with suppress(CaseStoreUnreadable), items.reading("an open case"):
         queue_arn = item["pk"]["S"]

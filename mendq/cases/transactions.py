@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # DynamoDB's error code for a transaction of which no part was written.
-CANCELLED = "TransactionCanceledException"
+CANCELLED_CODE = "TransactionCanceledException"
 # DynamoDB's error code for a single write to an item that a transaction is writing. Nothing was
 # written.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
-CONFLICT = "TransactionConflictException"
+CONFLICT_CODE = "TransactionConflictException"
 # How often a call is made in all while others write the same item (rule 10).
-TRIES = 4
+MAXIMUM_TRIES = 4
 # The mean pause after the first try. It doubles after each further try.
 FIRST_PAUSE_SECONDS = 0.05
-_NAME = re.compile(r"#(\w+)")
+_NAME_PLACEHOLDER = re.compile(r"#(\w+)")
 Answer = TypeVar("Answer")
 # One part of a transaction: DynamoDB's verb, such as "Put", and its parameters.
-Part = dict[str, Any]
+TransactionPart = dict[str, Any]
 
 
 @contextmanager
@@ -62,12 +62,14 @@ def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict
             them is the attribute called `name`.
     """
     parameters: dict[str, Any] = {name: text for name, text in expressions.items() if text}
-    names = _NAME.findall(" ".join(expressions.values()))
+    names = _NAME_PLACEHOLDER.findall(" ".join(expressions.values()))
     if names:
         parameters["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
     if values:
-        stored = {f":{name}": items.to_attribute_value(value) for name, value in values.items()}
-        parameters["ExpressionAttributeValues"] = stored
+        value_by_placeholder = {
+            f":{name}": items.to_attribute_value(value) for name, value in values.items()
+        }
+        parameters["ExpressionAttributeValues"] = value_by_placeholder
     return parameters
 
 
@@ -115,7 +117,12 @@ class Table(Struct, frozen=True):
         return None if answer is None else answer["Attributes"]
 
     def change_set(
-        self, key: Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
+        self,
+        key: Key,
+        set_name: str,
+        expires_at: datetime,
+        texts_to_drop: Sequence[str],
+        texts_to_add: Sequence[str],
     ) -> Item:
         """Remove texts from a string set of an item, then add others, and return the item.
 
@@ -123,17 +130,19 @@ class Table(Struct, frozen=True):
 
         Args:
             key: The item's key.
-            name: The attribute that holds the set.
-            until: The time after which the item expires.
-            drop: The texts to remove.
-            add: The texts to add.
+            set_name: The attribute that holds the set.
+            expires_at: The time after which the item expires.
+            texts_to_drop: The texts to remove.
+            texts_to_add: The texts to add.
         """
-        changed: Item = {}
-        for verb, texts in (("DELETE", drop), ("ADD", add)):
+        changed_item: Item = {}
+        for verb, texts in (("DELETE", texts_to_drop), ("ADD", texts_to_add)):
             if texts:
-                update = f"{verb} {name} :texts SET expires_at = :expires"
-                changed = self.change_and_read(key, update, texts=texts, expires=until) or {}
-        return changed
+                update = f"{verb} {set_name} :texts SET expires_at = :expires"
+                changed_item = (
+                    self.change_and_read(key, update, texts=texts, expires=expires_at) or {}
+                )
+        return changed_item
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
         """Put an item. Return False, with nothing changed, if the condition does not hold."""
@@ -146,32 +155,37 @@ class Table(Struct, frozen=True):
             return retry_conflicts(lambda: call(TableName=self.table, **request))
         return None
 
-    def transact(self, parts: Sequence[Part]) -> int | None:
+    def transact(self, parts: Sequence[TransactionPart]) -> int | None:
         """Write all parts or none of them.
 
         Returns:
             None if all were written; otherwise the index of the first condition that failed.
         """
-        writes: list[Any] = []
+        write_requests: list[Any] = []
         for part in parts:
-            for verb, body in part.items():
-                writes.append({verb: {"TableName": self.table, **body}})
+            for verb, parameters in part.items():
+                write_requests.append({verb: {"TableName": self.table, **parameters}})
         with case_store_errors():
             try:
-                retry_conflicts(lambda: self.client.transact_write_items(TransactItems=writes))
+                retry_conflicts(
+                    lambda: self.client.transact_write_items(TransactItems=write_requests)
+                )
             except ClientError as error:
-                if code_of(error) != CANCELLED:
+                if code_of(error) != CANCELLED_CODE:
                     raise
                 return failed_condition(error)
         return None
 
 
-Stored = TypeVar("Stored", bound=Table)
+CaseStoreTable = TypeVar("CaseStoreTable", bound=Table)
 
 
 def retry_conflicts(call: Callable[[], Answer]) -> Answer:
-    """Make a call, up to TRIES times while another transaction writes the same item (rule 10)."""
-    for attempt in range(TRIES - 1):
+    """Make a call. Try again while another transaction writes the same item (rule 10).
+
+    The call is made at most MAXIMUM_TRIES times.
+    """
+    for attempt in range(MAXIMUM_TRIES - 1):
         try:
             return call()
         except ClientError as error:
@@ -183,12 +197,12 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
 
 def _is_conflict(error: ClientError) -> bool:
     """Return True if a write failed only because another transaction was writing an item."""
-    if code_of(error) == CONFLICT:
+    if code_of(error) == CONFLICT_CODE:
         return True
-    codes = {reason.get("Code") for reason in _reasons(error)}
-    if "ConditionalCheckFailed" in codes:
+    reason_codes = {reason.get("Code") for reason in _list_cancellation_reasons(error)}
+    if "ConditionalCheckFailed" in reason_codes:
         return False
-    return code_of(error) == CANCELLED and "TransactionConflict" in codes
+    return code_of(error) == CANCELLED_CODE and "TransactionConflict" in reason_codes
 
 
 def failed_condition(error: ClientError) -> int:
@@ -197,22 +211,22 @@ def failed_condition(error: ClientError) -> int:
     Raises:
         CaseStoreUnavailable: if DynamoDB cancelled the transaction for another reason.
     """
-    reasons = _reasons(error)
+    reasons = _list_cancellation_reasons(error)
     for index, reason in enumerate(reasons):
         if reason.get("Code") == "ConditionalCheckFailed":
             return index
-    busy = json.dumps(reasons, default=str)
-    raise CaseStoreUnavailable(f"the case store was busy: {busy}") from error
+    reasons_text = json.dumps(reasons, default=str)
+    raise CaseStoreUnavailable(f"the case store was busy: {reasons_text}") from error
 
 
-def _reasons(error: ClientError) -> list[dict[str, Any]]:
+def _list_cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
     return [dict(reason) for reason in error.response.get("CancellationReasons", [])]
 
 
 # Transitions expire after this many days.
 TRANSITION_DAYS = 400
 # The condition that an item has no claim, or only one of this owner.
-_UNCLAIMED = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
+_UNCLAIMED_CONDITION = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
 class NewTransition(Struct, frozen=True):
@@ -241,55 +255,65 @@ class NewTransition(Struct, frozen=True):
     claims_now: datetime | None = None
 
 
-def record_parts(new: NewTransition) -> list[Part]:
+def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     """Return the parts of the transaction that records a transition (rule 7).
 
     The claims end because the new items of case and attributes contain no claim.
     """
-    case = new.case
-    claims_now = new.claims_now or case.at
+    case = new_transition.case
+    claims_now = new_transition.claims_now or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
-    unmoved = _unmoved_values(new.seen, case, new.written_by, new.owner, claims_now)
-    transition = items.fields(
+    unmoved_values = _unmoved_values(
+        new_transition.seen, case, new_transition.written_by, new_transition.owner, claims_now
+    )
+    transition_attributes = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
-        **_index_attributes(open_case_index.UNFILED, case.at),
+        **_index_attributes(open_case_index.UNFILED_TRANSITION_PARTITION, case.at),
     )
-    parts: list[Part] = [
-        _put(case_key, _case_fields(new), _UNMOVED, **unmoved),
-        _put(items.transition_key(case.case_id, case.n), transition),
+    parts: list[TransactionPart] = [
+        _make_put_part(
+            case_key, _case_fields(new_transition), _UNMOVED_CONDITION, **unmoved_values
+        ),
+        _make_put_part(items.transition_key(case.case_id, case.n), transition_attributes),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
-    for attribute, record in new.changes.items():
+    for attribute, record in new_transition.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
-        parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=new.owner))
-    if new.notification:
+        parts.append(
+            _make_put_part(
+                key, items.record_fields(record), _UNCLAIMED_CONDITION, owner=new_transition.owner
+            )
+        )
+    if new_transition.notification:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append(_put(key, items.notification_fields(new.notification)))
+        parts.append(_make_put_part(key, items.notification_fields(new_transition.notification)))
     return parts
 
 
-def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
+def _make_put_part(
+    key: Key, attributes: Item, condition: str = "", **values: Any
+) -> TransactionPart:
     """Return a part that puts an item, if the condition holds."""
-    conditions = expression_parameters(values, ConditionExpression=condition)
-    return {"Put": {"Item": {**key, **attributes}, **conditions}}
+    condition_parameters = expression_parameters(values, ConditionExpression=condition)
+    return {"Put": {"Item": {**key, **attributes}, **condition_parameters}}
 
 
 def _index_attributes(partition: str, due_at: datetime | None) -> dict[str, Any]:
     """Return the attributes that list an item on the index; none if `due_at` is None (rule 8)."""
     if due_at is None:
         return {}
-    return {open_case_index.PARTITION: partition, open_case_index.SORT: due_at}
+    return {open_case_index.PARTITION_ATTRIBUTE: partition, open_case_index.SORT_ATTRIBUTE: due_at}
 
 
-def _case_fields(new: NewTransition) -> dict[str, Any]:
+def _case_fields(new_transition: NewTransition) -> dict[str, Any]:
     """Return the attributes of the case's item, without its key."""
-    case = new.case
+    case = new_transition.case
     failures = None
     if case.state is State.INEFFECTIVE:
         # The next step is decided on the same failed calls, so the case keeps them.
-        failures = items.failures_text(new.seen.failures)
+        failures = items.failures_text(new_transition.seen.failures)
     return items.fields(
         case_id=case.case_id,
         symptom=case.symptom,
@@ -297,17 +321,17 @@ def _case_fields(new: NewTransition) -> dict[str, Any]:
         state=case.state,
         code=case.code,
         document=json.dumps(case.document()),
-        written_by=new.written_by,
+        written_by=new_transition.written_by,
         opened_at=case.opened_at or case.at,
         failures=failures,
-        **_index_attributes(open_case_index.EVERY_CASE, new.due_at),
+        **_index_attributes(open_case_index.CASE_PARTITION, new_transition.due_at),
     )
 
 
 # The condition of a claim and of a record. One of these holds: the case is still at the transition
 # that the look returned, and no other run holds a claim on it (rule 2); or there is no case yet; or
 # this run has written the same transition before and lost the answer (rule 3).
-_UNMOVED = (
+_UNMOVED_CONDITION = (
     "attribute_not_exists(pk) "
     "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
     "AND (attribute_not_exists(failures) OR failures = :failures) "
@@ -316,20 +340,20 @@ _UNMOVED = (
 
 
 def _unmoved_values(
-    seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
+    view: CaseStoreView, transition: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
-    """Return the values of the condition _UNMOVED.
+    """Return the values of the condition _UNMOVED_CONDITION.
 
-    `seen` is the view that the transition `to` was decided on.
+    `view` is the view that the transition `transition` was decided on.
     """
-    previous = seen.case
+    previous = view.case
     return {
         "owner": owner,
         "at": claims_now,
-        "failures": items.failures_text(seen.failures),
+        "failures": items.failures_text(view.failures),
         "previous": previous.case_id if previous else "",
         "at_n": previous.n if previous else 0,
-        "mine": json.dumps(to.document()),
+        "mine": json.dumps(transition.document()),
         "me": written_by,
     }
 
@@ -363,12 +387,12 @@ class Claim(Struct, frozen=True):
 class ClaimPart(NamedTuple):
     """One part of a claim's transaction, with code and reason of the refusal if it fails."""
 
-    part: Part
+    part: TransactionPart
     code: str
     reason: str
 
 
-def claim_parts(
+def make_claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
 ) -> list[ClaimPart]:
     """Return the parts of a claim's transaction (rule 4).
@@ -377,52 +401,58 @@ def claim_parts(
     """
     parts: list[ClaimPart] = []
     for step in claim.intent.steps:
-        hold = _hold(claim, step["attribute"])
-        parts.append(ClaimPart(hold, "claimed", "another run is at work on it"))
-    hold_case = _hold_case(claim)
-    parts.append(ClaimPart(hold_case, "claimed", "another run has just moved its case"))
+        attribute_part = _make_attribute_claim_part(claim, step["attribute"])
+        parts.append(ClaimPart(attribute_part, "claimed", "another run is at work on it"))
+    case_part = _make_case_claim_part(claim)
+    parts.append(ClaimPart(case_part, "claimed", "another run has just moved its case"))
     if claim.intent.is_rollback:
         return parts
-    spent = f"{writes_per_minute} writes were made in this minute"
+    budget_reason = f"{writes_per_minute} writes were made in this minute"
     return [
         *parts,
-        ClaimPart(_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),
-        ClaimPart(_spend_a_write(claim.intent.at, writes_per_minute), "account_budget", spent),
-        ClaimPart(_not_frozen(), "frozen", "changes were frozen just now"),
+        ClaimPart(_make_snapshot_part(claim, snapshot), "claimed", "its snapshot is being written"),
+        ClaimPart(
+            _make_write_budget_part(claim.intent.at, writes_per_minute),
+            "account_budget",
+            budget_reason,
+        ),
+        ClaimPart(_make_freeze_check_part(), "frozen", "changes were frozen just now"),
     ]
 
 
-def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
+def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[TransactionPart]:
     """Return the parts that end a claim under which nothing was written.
 
     They also delete its snapshot (rule 6).
     """
-    ended = "REMOVE claim_owner, claim_until"
-    parts: list[Part] = [
-        _update(
+    end_expression = "REMOVE claim_owner, claim_until"
+    parts: list[TransactionPart] = [
+        _make_update_part(
             items.attribute_key(intent.queue_arn, step["attribute"]),
-            f"{ended}, intent, intent_modified_at",
+            f"{end_expression}, intent, intent_modified_at",
             "claim_owner = :owner",
             owner=owner,
         )
         for step in intent.steps
     ]
     parts.append({"Delete": {"Key": items.snapshot_key(intent)}})
-    if seen.case is not None:
-        key = items.case_key(seen.case.queue_arn, seen.case.symptom)
-        parts.append(_update(key, ended, _UNCLAIMED, owner=owner))
+    if view.case is not None:
+        key = items.case_key(view.case.queue_arn, view.case.symptom)
+        parts.append(_make_update_part(key, end_expression, _UNCLAIMED_CONDITION, owner=owner))
     return parts
 
 
-def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
+def _make_update_part(
+    key: Key, update_expression: str, condition: str = "", **values: Any
+) -> TransactionPart:
     """Return a part that updates an item, if the condition holds."""
-    expressions = expression_parameters(
-        values, UpdateExpression=update, ConditionExpression=condition
+    parameters = expression_parameters(
+        values, UpdateExpression=update_expression, ConditionExpression=condition
     )
-    return {"Update": {"Key": key, **expressions}}
+    return {"Update": {"Key": key, **parameters}}
 
 
-def _hold_case(claim: Claim) -> Part:
+def _make_case_claim_part(claim: Claim) -> TransactionPart:
     """Return the part that claims the case and makes it due when the claim expires (rule 6).
 
     Before the first case there is no item to claim. Then the part only checks that there is still
@@ -430,27 +460,33 @@ def _hold_case(claim: Claim) -> Part:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved = _unmoved_values(claim.seen, intent, claim.owner, claim.owner, intent.at)
+    unmoved_values = _unmoved_values(claim.seen, intent, claim.owner, claim.owner, intent.at)
     if claim.seen.case is None:
-        condition = expression_parameters(unmoved, ConditionExpression=_UNMOVED)
+        condition = expression_parameters(unmoved_values, ConditionExpression=_UNMOVED_CONDITION)
         return {"ConditionCheck": {"Key": key, **condition}}
-    held = (
+    claim_expression = (
         "SET claim_owner = :owner, claim_until = :until, "
-        f"#{open_case_index.PARTITION} = :every, {open_case_index.SORT} = :until"
+        f"#{open_case_index.PARTITION_ATTRIBUTE} = :every, "
+        f"{open_case_index.SORT_ATTRIBUTE} = :until"
     )
-    return _update(
-        key, held, _UNMOVED, **unmoved, until=claim.until, every=open_case_index.EVERY_CASE
+    return _make_update_part(
+        key,
+        claim_expression,
+        _UNMOVED_CONDITION,
+        **unmoved_values,
+        until=claim.until,
+        every=open_case_index.CASE_PARTITION,
     )
 
 
-def _hold(claim: Claim, attribute: str) -> Part:
+def _make_attribute_claim_part(claim: Claim, attribute: str) -> TransactionPart:
     """Return the part that claims one attribute.
 
     It takes the claim only if there is none, or it has expired, or it is this run's own (rule 3),
     and if no other run has written to the attribute since the look (rule 2).
     """
     now = claim.intent.at
-    return _update(
+    return _make_update_part(
         items.attribute_key(claim.intent.queue_arn, attribute),
         "SET claim_owner = :me, claim_until = :until, intent = :intent, "
         "intent_modified_at = :modified",
@@ -466,19 +502,19 @@ def _hold(claim: Claim, attribute: str) -> Part:
     )
 
 
-def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> Part:
+def _make_snapshot_part(claim: Claim, snapshot: Mapping[str, Any]) -> TransactionPart:
     """Return the part that stores the snapshot, unless one is stored already (rule 5)."""
-    return _update(
+    return _make_update_part(
         items.snapshot_key(claim.intent),
         "SET configuration = if_not_exists(configuration, :configuration)",
         configuration=json.dumps(snapshot, sort_keys=True),
     )
 
 
-def _spend_a_write(now: datetime, writes_per_minute: int) -> Part:
+def _make_write_budget_part(now: datetime, writes_per_minute: int) -> TransactionPart:
     """Return the part that takes one write from the account's budget of this minute."""
-    return _update(
-        items.key(items.ACCOUNT, f"writes#{now:%Y-%m-%dT%H:%M}"),
+    return _make_update_part(
+        items.key(items.ACCOUNT_PARTITION, f"writes#{now:%Y-%m-%dT%H:%M}"),
         "ADD writes :one SET expires_at = :expires",
         "attribute_not_exists(writes) OR writes < :most",
         one=1,
@@ -487,7 +523,7 @@ def _spend_a_write(now: datetime, writes_per_minute: int) -> Part:
     )
 
 
-def _not_frozen() -> Part:
+def _make_freeze_check_part() -> TransactionPart:
     """Return the part that checks that changes are not frozen."""
-    unfrozen = {"ConditionExpression": "attribute_not_exists(pk)"}
-    return {"ConditionCheck": {"Key": items.freeze_key(), **unfrozen}}
+    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
+    return {"ConditionCheck": {"Key": items.freeze_key(), **condition}}

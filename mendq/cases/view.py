@@ -95,11 +95,11 @@ class CaseStoreView(Struct, frozen=True):
         timeout that the calls asked for. From the case store comes the visibility timeout that a
         person chose last.
         """
-        visibility = SetVisibilityTimeout.attribute
+        timeout_attribute = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
-        if visibility in self.attributes and visibility in facts.attributes:
-            record = self.record_of(visibility).restrict_to_queue(facts.created_at)
-            persons_timeout = int(record.person_value_behind(facts.attributes[visibility]))
+        if timeout_attribute in self.attributes and timeout_attribute in facts.attributes:
+            record = self.record_of(timeout_attribute).restrict_to_queue(facts.created_at)
+            persons_timeout = int(record.person_value_behind(facts.attributes[timeout_attribute]))
         return replace(
             facts,
             person_visibility_seconds=persons_timeout,
@@ -118,11 +118,11 @@ class CaseStoreView(Struct, frozen=True):
 
     def _step_to_last_written(self, step: AttributeStep) -> AttributeStep:
         """Return one step with the value that Mendq wrote last, in the type of the step."""
-        written = self.record_of(step.attribute).last_written
-        if written is None:
+        last_written = self.record_of(step.attribute).last_written
+        if last_written is None:
             return step
         value_type = type(step.after)
-        return replace(step, after=value_type(written))
+        return replace(step, after=value_type(last_written))
 
     def records_if_overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
         """Return the records of the case's attributes for a case that becomes overridden.
@@ -141,13 +141,16 @@ class CaseStoreView(Struct, frozen=True):
 
         The case store is not changed.
         """
-        unclaimed = self._records(intent, claim_owner=None, claim_until=None, intent=None)
-        return structs.replace(self, attributes={**self.attributes, **unclaimed})
+        unclaimed_records = self._records(intent, claim_owner=None, claim_until=None, intent=None)
+        return structs.replace(self, attributes={**self.attributes, **unclaimed_records})
 
-    def _records(self, case: Case, **changed: Any) -> dict[str, AttributeRecord]:
-        """Return the records of the attributes that the case changes, with `changed` fields."""
-        names = [step["attribute"] for step in case.steps]
-        return {name: structs.replace(self.record_of(name), **changed) for name in names}
+    def _records(self, case: Case, **changed_fields: Any) -> dict[str, AttributeRecord]:
+        """Return the records of the attributes that the case changes, with these fields changed."""
+        attributes = [step["attribute"] for step in case.steps]
+        return {
+            attribute: structs.replace(self.record_of(attribute), **changed_fields)
+            for attribute in attributes
+        }
 
     def records_after_write(
         self, case: Case, created_at: datetime | None
@@ -159,19 +162,19 @@ class CaseStoreView(Struct, frozen=True):
         Mendq made stays after a rollback, and its record forgets the write: if a person attaches
         the queue again, that does not count as overruling Mendq.
         """
-        of_this_queue = self.restrict_to_queue(created_at)
+        queue_view = self.restrict_to_queue(created_at)
         records: dict[str, AttributeRecord] = {}
         if case.is_rollback:
-            for name, record in of_this_queue.attributes.items():
-                if is_permanent(name):
-                    records[name] = record.after_going_back_to("")
+            for attribute, record in queue_view.attributes.items():
+                if is_permanent(attribute):
+                    records[attribute] = record.after_going_back_to("")
         for step in case.steps:
-            record = of_this_queue.record_of(step["attribute"])
+            record = queue_view.record_of(step["attribute"])
             if case.is_rollback:
-                until = case.at + timedelta(days=SILENT_DAYS)
+                overridden_until = case.at + timedelta(days=SILENT_DAYS)
                 record = structs.replace(
                     record.after_going_back_to(step["after"]),
-                    overridden_until=until,
+                    overridden_until=overridden_until,
                     owes_a_notification=True,
                 )
             else:

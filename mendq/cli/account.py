@@ -20,7 +20,7 @@ from msgspec import Struct
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.aws.operator_session import operator_session
-from mendq.cases.transactions import Stored
+from mendq.cases.transactions import CaseStoreTable
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
@@ -154,14 +154,14 @@ class Account(Struct, frozen=True, dict=True):
         """True if the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
-    def open_store(self, store_class: type[Stored]) -> Stored:
+    def open_store(self, store_class: type[CaseStoreTable]) -> CaseStoreTable:
         """Return a part of the case store: an object of the class `store_class`, which accesses it.
 
         Raises CommandError if there is no stack.
         """
         return store_class(self.clients.dynamodb, self.output("CaseTable"))
 
-    def open_store_if_deployed(self, store_class: type[Stored]) -> Stored | None:
+    def open_store_if_deployed(self, store_class: type[CaseStoreTable]) -> CaseStoreTable | None:
         """Return a part of the case store. None if there is no stack, so Mendq does not run."""
         try:
             return self.open_store(store_class)

@@ -191,7 +191,7 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
 
     Args:
         request: `{"found": [{"queue_arn", "symptom"}, ...]}`. Findings after the first
-            MOST_IN_A_CALL are not read (`read_references`).
+            MAXIMUM_FINDINGS_PER_CALL are not read (`read_references`).
         run: This invocation.
     """
     symptom_by_name = {

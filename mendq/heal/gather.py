@@ -53,7 +53,7 @@ from mendq.cases import items
 from mendq.cases.context import FixContext
 from mendq.cases.finding import SharedFinding
 from mendq.cases.made_dlqs import MadeDlqs
-from mendq.cases.pins import OF_PEOPLE, with_pins
+from mendq.cases.pins import NEEDS_FROM_PEOPLE, add_pins
 from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CaseStoreView
@@ -450,7 +450,7 @@ def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs
 
 def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
     facts = make_facts_reader(run).with_more(facts, needs)
-    return with_pins(run, facts, needs) if OF_PEOPLE.intersection(needs) else facts
+    return add_pins(run, facts, needs) if NEEDS_FROM_PEOPLE.intersection(needs) else facts
 
 
 def add_facts(situation: Situation, run: FixContext) -> Situation:

@@ -206,7 +206,7 @@ class _Rollback(RequestedCase, frozen=True):
         """Load the queue's attributes from before each write, by the number of its transition."""
         transition_by_number = {write.first.n: write.first for write in writes}
         return {
-            transition_number: self.context.open_cases.snapshot_of(transition)
+            transition_number: self.context.open_cases.load_snapshot(transition)
             for transition_number, transition in transition_by_number.items()
         }
 

@@ -81,7 +81,7 @@ from mendq.model.mode import Mode
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.
-SENDING_TAKES = timedelta(seconds=90)
+SENDING_DURATION = timedelta(seconds=90)
 # Rule 7: the notifications of each severity in one hour, and how many of the urgent ones are
 # reserved for a first notification that names a new caller.
 NOTIFICATIONS_PER_HOUR = 20
@@ -179,8 +179,8 @@ def news_of_transition(
         distinction: A text that distinguishes the news from others with the same state and code.
         is_drill: True if the queue has the drill tag.
     """
-    own_case = case.case_id if case.state in _NEWS_FOR_EACH_CASE else ""
-    return News(f"{case.news}:{distinction}:{own_case}", severity, is_drill)
+    case_id_if_distinct = case.case_id if case.state in _NEWS_FOR_EACH_CASE else ""
+    return News(f"{case.news}:{distinction}:{case_id_if_distinct}", severity, is_drill)
 
 
 def news_of_wait(case: Case, severity: Severity | None) -> News:
@@ -215,7 +215,7 @@ class Announcements(Struct, frozen=True):
         """
         if self.last is None or self.last.is_sent:
             return Announcement.NOTHING_TO_ANNOUNCE
-        if self.now - self.last.at <= SENDING_TAKES:
+        if self.now - self.last.at <= SENDING_DURATION:
             return Announcement.BEING_SENT
         if self._is_a_day_old:
             return Announcement.NOTHING_TO_ANNOUNCE
@@ -266,15 +266,15 @@ class HourlyBudget(Struct, frozen=True):
     @classmethod
     def of(cls, notification: NotificationRecord) -> Self:
         """Return the budget that a notification counts against."""
-        reserved = RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
-        people_know_the_queue = bool(notification.announced)
+        reserved_count = RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
+        is_known_queue = bool(notification.announced)
         return cls(
-            for_all=NOTIFICATIONS_PER_HOUR - reserved,
-            for_new_callers=0 if people_know_the_queue else NOTIFICATIONS_PER_HOUR,
+            for_all=NOTIFICATIONS_PER_HOUR - reserved_count,
+            for_new_callers=0 if is_known_queue else NOTIFICATIONS_PER_HOUR,
         )
 
 
-def pause_between_sums(case: Case) -> timedelta:
+def pause_between_summaries(case: Case) -> timedelta:
     """Return the least time between two summaries of held back notifications: rule 8.
 
     `case` is a case whose notification is held back.
@@ -296,7 +296,7 @@ def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:
     return lost_in_a_row >= LOST_PROBES_IN_A_ROW and not is_announced
 
 
-def first_look_at(case: Case, due_at: datetime) -> datetime | None:
+def find_first_look(case: Case, due_at: datetime) -> datetime | None:
     """Return when follow_up must look at a case after its transition, None if never: rule 9.
 
     `due_at` is the time at which the case's state makes it due (`lifecycle.due_at`).

@@ -18,7 +18,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, describe_lost_probes
 
-PROBE_ITEM_KEY = items.key(items.ACCOUNT, "probe")
+PROBE_ITEM_KEY = items.key(items.ACCOUNT_PARTITION, "probe")
 
 
 class ProbeRecord(Table, frozen=True):

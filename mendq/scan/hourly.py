@@ -36,11 +36,11 @@ Rules:
    had one for long, so their number does not show a common cause.
 
 7. Heal and people are not flooded. At most NEW_FAULTS_PER_DAY (`selection.py`) new faults in
-   configurations are sent to heal in a day. If many queues show a symptom, only MOST_IN_A_CALL of
-   them (`mendq/cases/finding.py`) are sent, in one call of heal. The most urgent findings are sent
-   first. If another symptom of the queue explains a finding, the finding waits. Metrics that heal
-   will read again count in the scan's budget; if the budget is spent, only faults in
-   configurations wait.
+   configurations are sent to heal in a day. If many queues show a symptom, only
+   MAXIMUM_FINDINGS_PER_CALL of them (`mendq/cases/finding.py`) are sent, in one call of heal. The
+   most urgent findings are sent first. If another symptom of the queue explains a finding, the
+   finding waits. Metrics that heal will read again count in the scan's budget; if the budget is
+   spent, only faults in configurations wait.
 
 8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
    checked (rule 6 of `scan.py`), the scan found no fault, and no case is open or ended unresolved

@@ -36,7 +36,7 @@ from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
 CLAIM_DURATION = timedelta(minutes=15)
-_SCAN_KEY = items.key(items.ACCOUNT, "scan")
+_SCAN_KEY = items.key(items.ACCOUNT_PARTITION, "scan")
 
 
 class Stretch(Struct, frozen=True):
@@ -152,7 +152,7 @@ class ScanStore(Table, frozen=True):
         Return False, and add nothing, if DynamoDB finds `condition` false. `values` are the values
         that the condition uses.
         """
-        key = items.key(items.ACCOUNT, f"metrics#{now:%Y-%m-%d}")
+        key = items.key(items.ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
         expires_at = now + timedelta(days=2)
         update = "ADD asked :n SET expires_at = :expires"
         return self.change(key, update, condition, n=metric_count, expires=expires_at, **values)
@@ -162,7 +162,7 @@ class ScanStore(Table, frozen=True):
 
         `admit_topics` selects them. Faults that are reported for the first time are stored.
         """
-        key = items.key(items.ACCOUNT, "said_of_configuration")
+        key = items.key(items.ACCOUNT_PARTITION, "said_of_configuration")
         notes = frozenset(items.texts_in(self.get(key), "queues"))
         admission = admit_topics(notes, topics, now)
         self.change_set(
@@ -180,7 +180,7 @@ class ScanStore(Table, frozen=True):
         `store_baseline_notes` stored them. Empty if there are none, or if the stored item cannot be
         read.
         """
-        item = self.get(items.key(items.ACCOUNT, f"baselines#{shard}"))
+        item = self.get(items.key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
         note_by_queue_name: Mapping[str, BaselineNote] = {}
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines {shard}"):
             note_by_queue_name = items.json_in(item, "baselines", dict[str, list[str]], "{}")
@@ -190,7 +190,7 @@ class ScanStore(Table, frozen=True):
         self, shard: str, note_by_queue_name: Mapping[str, BaselineNote]
     ) -> None:
         """Replace the shard's notes about stored baselines."""
-        key = items.key(items.ACCOUNT, f"baselines#{shard}")
+        key = items.key(items.ACCOUNT_PARTITION, f"baselines#{shard}")
         self.change(key, "SET baselines = :noted", noted=items.as_json(note_by_queue_name))
 
 

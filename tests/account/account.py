@@ -247,11 +247,19 @@ def _keys(partition: str, sort: str) -> list[Any]:
 
 def furnished(clients: Clients) -> Account:
     """An account with what the stack deploys: case store, case bucket, topics."""
-    types = {"pk": "S", "sk": "S", open_case_index.PARTITION: "S", open_case_index.SORT: "N"}
-    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(open_case_index.INCLUDED)}
+    types = {
+        "pk": "S",
+        "sk": "S",
+        open_case_index.PARTITION_ATTRIBUTE: "S",
+        open_case_index.SORT_ATTRIBUTE: "N",
+    }
+    projection = {
+        "ProjectionType": "INCLUDE",
+        "NonKeyAttributes": list(open_case_index.INCLUDED_ATTRIBUTES),
+    }
     index = {
         "IndexName": open_case_index.OPEN_CASES,
-        "KeySchema": _keys(open_case_index.PARTITION, open_case_index.SORT),
+        "KeySchema": _keys(open_case_index.PARTITION_ATTRIBUTE, open_case_index.SORT_ATTRIBUTE),
         "Projection": projection,
     }
     clients.dynamodb.create_table(

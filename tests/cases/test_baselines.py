@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mendq.cases.baselines import MOST_BASELINE_BYTES, Baselines
+from mendq.cases.baselines import MAXIMUM_BASELINE_BYTES, Baselines
 from tests.heal.conftest import Account
 
 EARLY = '[{"at": "0001-01-01T00:00:00+14:00", "attributes": {}}]'
@@ -33,8 +33,10 @@ def test_a_time_of_no_zone_can_be_compared(account: Account) -> None:
 def test_the_oldest_make_room_and_the_newest_stays(account: Account) -> None:
     baselines = Baselines(account.clients.dynamodb, "case_store")
     for n in range(4):
-        policy = f"{n}" * (MOST_BASELINE_BYTES // 3)
+        policy = f"{n}" * (MAXIMUM_BASELINE_BYTES // 3)
         baselines.put("arn:q", {"Policy": policy}, account.now + timedelta(days=n))
     assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["3", "2"]
-    baselines.put("arn:q", {"Policy": "4" * MOST_BASELINE_BYTES}, account.now + timedelta(days=9))
+    baselines.put(
+        "arn:q", {"Policy": "4" * MAXIMUM_BASELINE_BYTES}, account.now + timedelta(days=9)
+    )
     assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["4"]

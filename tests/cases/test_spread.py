@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mendq.cases.attribute_record import AttributeRecord
-from mendq.cases.spread import MOST_QUEUES, Spread
+from mendq.cases.spread import MAXIMUM_NOTED_QUEUES, Spread
 from tests.heal.situations import NOW as HEAL_NOW
 from tests.heal.situations import written
 
@@ -43,10 +43,12 @@ def test_a_symptom_that_lasts_never_reads_small() -> None:
 
 
 def test_notes_never_outgrow_their_item() -> None:
-    spread = noted(Spread(), NOW, *(f"q{n}" for n in range(MOST_QUEUES + 5)))
-    assert len(spread.notes) == MOST_QUEUES
-    spread = noted(spread, NOW + timedelta(minutes=20), *(f"q{n}" for n in range(MOST_QUEUES)))
-    assert len(spread.notes) <= MOST_QUEUES
+    spread = noted(Spread(), NOW, *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES + 5)))
+    assert len(spread.notes) == MAXIMUM_NOTED_QUEUES
+    spread = noted(
+        spread, NOW + timedelta(minutes=20), *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES))
+    )
+    assert len(spread.notes) <= MAXIMUM_NOTED_QUEUES
 
 
 def test_a_note_that_cannot_be_read_is_none() -> None:

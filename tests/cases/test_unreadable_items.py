@@ -34,7 +34,7 @@ def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
     [
         *(
             {name: {"N": number}}
-            for name in ("opened_at", open_case_index.SORT)
+            for name in ("opened_at", open_case_index.SORT_ATTRIBUTE)
             for number in NUMBERS
         ),
         *({"opened_at": {"NULL": True}}, {"state": {"S": "x"}}, {"case_id": {"N": "7"}}),

@@ -18,7 +18,7 @@ from mendq.aws.errors import (
     FactsUnavailable,
     OwnerUnavailable,
 )
-from mendq.cases.open_case_index import UNFILED
+from mendq.cases.open_case_index import UNFILED_TRANSITION_PARTITION
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
@@ -279,7 +279,9 @@ def test_follow_up_files_the_others_if_one_case_cannot_be_filed(
 def test_follow_up_says_so_if_what_is_to_be_filed_cannot_be_listed(account: Account) -> None:
     """The cases themselves were moved before."""
     make_escalated_cases(account)
-    with silent(account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED):
+    with silent(
+        account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED_TRANSITION_PARTITION
+    ):
         followed = follow(account)
     assert [*followed.errors] == ["filing"]
     assert isinstance(followed.errors["filing"], CaseStoreUnavailable)

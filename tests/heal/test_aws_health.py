@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.cases.aws_health import FORGOTTEN, MOST_EVENTS, read_health
+from mendq.cases.aws_health import EVENT_LIFETIME, MAXIMUM_EVENTS, read_health
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.health_events import ARN, heal_hears, mail_time, told
 
@@ -54,7 +54,7 @@ def test_once_it_is_closed_nothing_is_said_whatever_comes_late(account: Account)
 
 def test_one_that_nobody_closed_is_forgotten(account: Account) -> None:
     heal_hears(account, told(account))
-    account.later(seconds=FORGOTTEN.total_seconds())
+    account.later(seconds=EVENT_LIFETIME.total_seconds())
     assert said(page_about(account)) == []
 
 
@@ -118,12 +118,13 @@ def test_mass_symptom_notification_goes_out_without_events_that_cannot_be_read(
 
 def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
     many = [
-        told(account, updated=n, detail={"eventArn": f"{ARN}{n}"}) for n in range(MOST_EVENTS + 2)
+        told(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
+        for n in range(MAXIMUM_EVENTS + 2)
     ]
     heal_hears(account, *many)
     item = account.case_store_items()["account", "aws_health"]
-    assert len(json.loads(item["events"]["S"])) == MOST_EVENTS
-    assert int(item["expires_at"]["N"]) == int((account.now + FORGOTTEN).timestamp())
+    assert len(json.loads(item["events"]["S"])) == MAXIMUM_EVENTS
+    assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
     assert len(said(page_about(account))) == 4
 
 
@@ -152,7 +153,7 @@ def test_one_that_would_never_be_over_is_not_noted(account: Account) -> None:
     never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
     forged = [
         told(account, detail={**never, "eventArn": f"{ARN}{n}", "eventTypeCode": "x\n\x1b" * 80})
-        for n in range(MOST_EVENTS + 1)
+        for n in range(MAXIMUM_EVENTS + 1)
     ]
     assert heal_hears(account, told(account), *forged).errors == {}
     assert len(said(page_about(account))) == 2

@@ -19,16 +19,16 @@ from mendq.notifications.announcements import (
     REPORT_WAIT_AFTER,
     RESERVED_FOR_NEW_CALLERS,
     RETRY_HELD_BACK_AFTER,
-    SENDING_TAKES,
+    SENDING_DURATION,
     Announcement,
     Announcements,
     HourlyBudget,
     News,
-    first_look_at,
+    find_first_look,
     must_report_wait,
     news_of_transition,
     news_of_wait,
-    pause_between_sums,
+    pause_between_summaries,
 )
 from mendq.notifications.sent import MOST_REMEMBERED_NEWS, NotificationRecord, NotificationText
 from tests.notifications.pages import CASE, NOW
@@ -142,7 +142,7 @@ def test_wait_is_reported_from_an_hour_on() -> None:
     assert must_report_wait(NOW - REPORT_WAIT_AFTER, NOW)
 
 
-LATE = SENDING_TAKES + MOMENT
+LATE = SENDING_DURATION + MOMENT
 MOVED = replace(CASE, n=CASE.n + 1)
 
 
@@ -153,8 +153,8 @@ MOVED = replace(CASE, n=CASE.n + 1)
         (told(LATE), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(timedelta()), Announcement.BEING_SENT),
-        (stored(SENDING_TAKES), Announcement.BEING_SENT),
-        (stored(SENDING_TAKES, since=NOW - DAY), Announcement.BEING_SENT),
+        (stored(SENDING_DURATION), Announcement.BEING_SENT),
+        (stored(SENDING_DURATION, since=NOW - DAY), Announcement.BEING_SENT),
         (stored(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
@@ -187,7 +187,7 @@ def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_i
     [
         (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
         (told(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
-        (stored(SENDING_TAKES, about=""), Announcement.TOO_SOON),
+        (stored(SENDING_DURATION, about=""), Announcement.TOO_SOON),
         (stored(LATE, about=""), Announcement.SEND_STORED),
         (stored(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
         (told(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
@@ -221,7 +221,7 @@ def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues
 @pytest.mark.parametrize("state", list(State))
 def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State) -> None:
     expected = RETRY_HELD_BACK_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
-    assert pause_between_sums(replace(CASE, state=state)) == expected
+    assert pause_between_summaries(replace(CASE, state=state)) == expected
 
 
 @pytest.mark.parametrize("hours", [0, 7])
@@ -231,9 +231,9 @@ def test_notified_case_is_looked_at_after_two_minutes_and_silent_final_case_neve
 ) -> None:
     silent = replace(CASE, state=state, notified=False)
     due_at = CASE.at + timedelta(hours=hours)
-    assert first_look_at(silent, due_at) == (None if silent.is_final else due_at)
+    assert find_first_look(silent, due_at) == (None if silent.is_final else due_at)
     notified = replace(silent, notified=True)
-    assert first_look_at(notified, due_at) == min(due_at, CASE.at + CHECK_SENT_AFTER)
+    assert find_first_look(notified, due_at) == min(due_at, CASE.at + CHECK_SENT_AFTER)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=60))

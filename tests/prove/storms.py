@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
-from mendq.cases.spread import SLOT
+from mendq.cases.spread import NOTE_SLOT
 from mendq.heal.apply import FAILURE_NOTES_PAUSE
 from mendq.model.evidence import SUFFICIENT_EVENTS
 from mendq.model.mode import Mode
@@ -21,7 +21,7 @@ CASE_STORE_WRITES_OF_A_TRANSITION = 2
 # Spread and claim beside it, and one more where its evidence came in two.
 CASE_STORE_WRITES_OF_A_FIX = CASE_STORE_WRITES_OF_A_TRANSITION + 3
 # A queue that goes on showing a symptom is noted anew every other slot, and forgotten once.
-SPREAD_NOTED_EVERY = 2 * SLOT
+SPREAD_NOTED_EVERY = 2 * NOTE_SLOT
 
 
 def batches(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import FEW_OTHERS, Finding, make_request, read_references
+from mendq.cases.finding import MAXIMUM_NAMED_QUEUES, Finding, make_request, read_references
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import name_other_queues
 from mendq.model.consent import Consent
@@ -137,7 +137,7 @@ def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
 def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
     about = {"queue_arn": f"{PREFIX}z", "symptom": "lost"}
     for read in read_references({"found": [{**about, **document}]}):
-        assert len(read.others) <= FEW_OTHERS
+        assert len(read.others) <= MAXIMUM_NAMED_QUEUES
         assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
         assert read.more >= 0
         assert len(name_other_queues("", read)) < 1_000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cases.finding import (
-    MOST_IN_A_CALL,
+    MAXIMUM_FINDINGS_PER_CALL,
     Finding,
     ScanResult,
     find_waiting,
@@ -39,7 +39,7 @@ _JSON = st.recursive(
 @given(st.sets(_FINDINGS))
 def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Finding]) -> None:
     calls = list(group_into_calls(sorted(findings)))
-    assert all(len(each) <= MOST_IN_A_CALL for each in calls)
+    assert all(len(each) <= MAXIMUM_FINDINGS_PER_CALL for each in calls)
     assert all(len({finding.symptom for finding in each}) == 1 for each in calls)
     announced = [
         named for each in calls for named in read_references(json.loads(make_request(each)))
@@ -69,7 +69,7 @@ def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources
 
 @given(_JSON)
 def test_a_request_may_be_anything(found: Any) -> None:
-    assert len(read_references({"found": found})) <= MOST_IN_A_CALL
+    assert len(read_references({"found": found})) <= MAXIMUM_FINDINGS_PER_CALL
 
 
 @given(st.lists(_FINDINGS), st.lists(_FINDINGS))

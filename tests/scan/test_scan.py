@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from msgspec import structs
 
 from mendq.aws.queue import ManagedQueue, QueueListing
-from mendq.cases.finding import MOST_IN_A_CALL, findings_key, start_of_hour
+from mendq.cases.finding import MAXIMUM_FINDINGS_PER_CALL, findings_key, start_of_hour
 from mendq.cases.pins import Pins
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
@@ -157,11 +157,11 @@ def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scan
 
 
 def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> None:
-    queues = measured_queues(scanned, MOST_IN_A_CALL + 5)
+    queues = measured_queues(scanned, MAXIMUM_FINDINGS_PER_CALL + 5)
     symptoms = [slow()]
     done = scanned.done(symptoms)
     assert {each.queue_arn for each in done.findings} == set(queues)
-    assert len(scanned.named()) == MOST_IN_A_CALL
+    assert len(scanned.named()) == MAXIMUM_FINDINGS_PER_CALL
     spread = scanned.account.run().case_store.note_spread([], "slow", scanned.account.now)
     assert len(spread) == len(queues), "heal sees how many there are"
 

@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 from msgspec.structs import asdict
 
-from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, read_freezes
+from mendq.cases.items import (
+    DEFAULT_FREEZE_REASON,
+    FREEZES_ATTRIBUTE,
+    Item,
+    freeze_key,
+    read_freezes,
+)
 from mendq.cases.transactions import Table, expression_parameters
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, command
@@ -48,8 +54,12 @@ class _Freezes(Table, frozen=True):
 
         Otherwise change nothing and return False.
         """
-        values = {"shown": shown_item[FREEZES]} if FREEZES in shown_item else {}
-        condition = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
+        values = {"shown": shown_item[FREEZES_ATTRIBUTE]} if FREEZES_ATTRIBUTE in shown_item else {}
+        condition = (
+            f"{FREEZES_ATTRIBUTE} = :shown"
+            if values
+            else f"attribute_not_exists({FREEZES_ATTRIBUTE})"
+        )
         request_parameters = expression_parameters(values, ConditionExpression=condition)
         return (
             self._write_if(self.client.delete_item, Key=freeze_key(), **request_parameters)
@@ -64,7 +74,9 @@ MOST_REASON_CHARACTERS = 500
 @command(3, CommandKind.STEERING, STACK_ACTIONS | {"dynamodb:UpdateItem"})
 def freeze(
     call: Invocation,
-    reason: Annotated[str, typer.Argument(help="Shown with every refusal.")] = NO_REASON,
+    reason: Annotated[
+        str, typer.Argument(help="Shown with every refusal.")
+    ] = DEFAULT_FREEZE_REASON,
     yes: Yes = False,
 ) -> None:
     """Stop every change by Mendq. Rolling back stays possible.
@@ -74,14 +86,14 @@ def freeze(
       mendq freeze --yes               # at once, for a script
     """
     case_table = call.account.open_store(Table)
-    reason = plain(reason, MOST_REASON_CHARACTERS) or NO_REASON
+    reason = plain(reason, MOST_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity
     now_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
     freeze_item = (
         case_table.change_and_read(
-            freeze_key(), f"ADD {FREEZES} :one", one=[f"{now_text} {identity} {reason}"]
+            freeze_key(), f"ADD {FREEZES_ATTRIBUTE} :one", one=[f"{now_text} {identity} {reason}"]
         )
         or {}
     )

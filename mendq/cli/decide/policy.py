@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.text import Text
 
-from mendq.cases.pins import Pins, UnreadablePin, look_at
+from mendq.cases.pins import Pins, UnreadablePin, check_pin_now
 from mendq.catalogue.access.restore_policy import is_open_to_everybody
 from mendq.cli.command_group import group
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
@@ -162,7 +162,7 @@ def show(call: Invocation, queue: QueueName) -> None:
     pin = _require_readable(_require_pin(pins, queue_arn))
     facts = require_queue(call.account, pin.queue_arn)
     with call.out.show_waiting("asking CloudTrail who changed it since"):
-        checked_pin = look_at(pin, call.account.clients, facts, datetime.now(UTC))
+        checked_pin = check_pin_now(pin, call.account.clients, facts, datetime.now(UTC))
     current_policy = facts.attributes.get("Policy", "")
     is_in_place = current_policy == pin.policy
     differences_now = _list_differences(pin.policy, current_policy)

@@ -245,7 +245,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
     does not answer.
     """
-    scan_item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
+    scan_item = account.open_store(Table).get(items.key(items.ACCOUNT_PARTITION, "scan"))
     if "round" not in scan_item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))

@@ -165,7 +165,7 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     store_view = account.open_store(CaseStore).look(queue_arn, case.symptom, attribute_names)
     snapshot_by_transition = {}
     for transition in transitions:
-        snapshot = account.open_store(OpenCases).snapshot_of(transition)
+        snapshot = account.open_store(OpenCases).load_snapshot(transition)
         if snapshot is not None:
             snapshot_by_transition[transition.n] = snapshot
     first_snapshot = next(iter(snapshot_by_transition.values()), None)

@@ -36,7 +36,7 @@ from mendq.cases.finding import (
     merge_results,
 )
 from mendq.cases.made_dlqs import MadeDlqs
-from mendq.cases.pins import with_pins
+from mendq.cases.pins import add_pins
 from mendq.cases.spread import mass_symptom_key
 from mendq.cases.table import CaseStore
 from mendq.catalogue import BY_NAME
@@ -405,7 +405,7 @@ class DryRun(Struct, frozen=True, dict=True):
         return {queue.queue_arn: queue.tags for queue in self.queues}
 
     def _add_pins(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        return with_pins(self._run, facts, needs)
+        return add_pins(self._run, facts, needs)
 
     def count_metrics_per_hour(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
