@@ -51,13 +51,7 @@ def lint(
       mendq lint plan.json             # of terraform show -json plan.bin
       mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
     """
-    unknown_symptoms = [name for name in ignore or () if name not in _SYMPTOM_NAMES]
-    if unknown_symptoms:
-        message = (
-            f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
-            f"{', '.join(_SYMPTOM_NAMES)}"
-        )
-        raise CommandError(message, Exit.USAGE)
+    _refuse_unknown_symptoms(ignore or ())
     with _explain_missing_package(templates):
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
 
@@ -76,6 +70,17 @@ def lint(
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
     severities = {finding.severity for result in results for finding in result.findings}
     return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE
+
+
+def _refuse_unknown_symptoms(ignored: Collection[str]) -> None:
+    """Raise CommandError if `ignored` has a name that is no symptom of a template."""
+    unknown_symptoms = [name for name in ignored if name not in _SYMPTOM_NAMES]
+    if unknown_symptoms:
+        message = (
+            f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
+            f"{', '.join(_SYMPTOM_NAMES)}"
+        )
+        raise CommandError(message, Exit.USAGE)
 
 
 @contextmanager
