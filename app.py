@@ -6,21 +6,26 @@ Usage: `python app.py [FILE]`. The settings in the file replace those in cdk.jso
 import sys
 
 from infra.node import NodeMissing, require_node
-from infra.packaging.wheels import WHEELS, WheelsUnavailable, fill_wheels
-from infra.settings.deployment import read
+from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels
+from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import list_warnings
 
 try:
     require_node()
     # Imported only now, because the import of the CDK starts Node.
-    from infra.synthesis import default_place, load_raw_settings, new_app, synthesize
+    from infra.synthesis import (
+        find_default_region_and_account,
+        load_raw_settings,
+        make_app,
+        synthesize,
+    )
 
-    app = new_app()
-    settings = read(load_raw_settings(app, *sys.argv[1:]))
-    for warning in list_warnings(settings, *default_place()):
+    app = make_app()
+    settings = read_deployment_settings(load_raw_settings(app, *sys.argv[1:]))
+    for warning in list_warnings(settings, *find_default_region_and_account()):
         print(warning, file=sys.stderr)  # noqa: T201
-    if not WHEELS.is_dir():
+    if not WHEELS_FOLDER.is_dir():
         # Only the first synthesis downloads packages; later ones need no network.
         fill_wheels()
     synthesize(settings, app)

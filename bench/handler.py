@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Variant, measure_call, measure_process, take_measure
-from infra.packaging.zips import LAMBDAS, copy_sources
+from infra.packaging.zips import LAMBDAS_ZIP, copy_sources
 from local_account.emulator_environment import emulator_environment, listen
 from local_account.where import endpoint_url
 from mendq.aws.clients import Clients
@@ -186,7 +186,7 @@ def take_measures(console: Console) -> Iterator[Measure]:
 def _make_cold_variants(bench: Bench) -> list[Variant]:
     """Return the variants that start a new process: a boto3 client alone, and heal."""
     copied_sources = bench.folder / "sources"
-    copy_sources(copied_sources, (*LAMBDAS.own_code, "bench/cold.py"))
+    copy_sources(copied_sources, (*LAMBDAS_ZIP.own_code, "bench/cold.py"))
     deliver_uncompiled = partial(bench.deliver_cold, sources=copied_sources)
     measure_queue = partial(bench.measure_queue, deliver=bench.deliver_cold)
 

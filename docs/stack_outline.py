@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from infra.node import require_node
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from mendq.cli.cost.bill import CRON_PATTERN, RATE_PATTERN
 
 REGION = "us-east-1"
@@ -98,9 +98,9 @@ def load_resources() -> Resources:
 def template(**settings: Any) -> Mapping[str, Any]:
     """Return the template with these settings. Each one is synthesized only once."""
     require_node()
-    from infra.synthesis import synthesize_outline  # noqa: PLC0415 - the CDK: it starts Node
+    from infra.synthesis import synthesize_undeployable_template  # noqa: PLC0415 - the CDK: it starts Node
 
-    return synthesize_outline(read(settings), REGION)
+    return synthesize_undeployable_template(read_deployment_settings(settings), REGION)
 
 
 def find_references(value: object) -> set[str]:

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
-from infra.lambdas.rows import ROWS
+from infra.lambdas.rows import LAMBDA_ROWS
 from mendq.aws.consumers import FUNCTION_METRICS
 from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
 from mendq.catalogue.symptom import Detection, Symptom
@@ -171,7 +171,10 @@ def _describe_scan_costs(detection: Detection) -> str:
 def runbooks() -> str:
     """Return links to all runbooks: those of symptoms in the catalogue's order, then of alarms."""
     symptom_links = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
-    alarm_links = links((alarm.page for alarm in (*NOTIFIED, *WATCHED)), "docs/runbooks")
+    alarm_links = links(
+        (alarm.runbook_path for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)),
+        "docs/runbooks",
+    )
     return f"Symptoms: {symptom_links}.\n\nAlarms: {alarm_links}."
 
 
@@ -350,19 +353,21 @@ def redrive_bounds() -> str:
 
 def notifying_alarms() -> str:
     """Return a table of the alarms that notify people directly."""
-    rows = [_make_alarm_row(alarm, alarm.severity) for alarm in NOTIFIED]
+    rows = [_make_alarm_row(alarm, alarm.severity) for alarm in NOTIFYING_ALARMS]
     return table("alarm|topic|fires when|type first|read", rows)
 
 
 def essential_alarms() -> str:
     """Return the names of the alarms that every value of the setting `alarms` keeps."""
-    essential = [alarm for alarm in (*NOTIFIED, *WATCHED) if alarm.is_essential]
+    essential = [
+        alarm for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES) if alarm.is_essential
+    ]
     return code(alarm.alarm_name() for alarm in essential)
 
 
 def watched_alarms() -> str:
     """Return a table of the alarms that notify people only through one of `notifying_alarms`."""
-    rows = [_make_alarm_row(alarm) for alarm in dict.fromkeys(WATCHED)]
+    rows = [_make_alarm_row(alarm) for alarm in dict.fromkeys(ALARMS_IN_COMPOSITES)]
     return table("alarm|fires when|type first|read", rows)
 
 
@@ -373,7 +378,7 @@ def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ..
         *topic,
         alarm.when,
         f"`{alarm.command}`",
-        links([alarm.page], "docs"),
+        links([alarm.runbook_path], "docs"),
     )
 
 
@@ -383,8 +388,8 @@ def alarm_meanings() -> str:
     Alarms with the same meaning and runbook share a row.
     """
     names_by_meaning = defaultdict[tuple[str, str], list[str]](list)
-    for alarm in NOTIFIED:
-        names_by_meaning[alarm.impact, alarm.page].append(alarm.alarm_name())
+    for alarm in NOTIFYING_ALARMS:
+        names_by_meaning[alarm.impact, alarm.runbook_path].append(alarm.alarm_name())
     rows: list[tuple[str, str, str]] = []
     for (impact, page), names in names_by_meaning.items():
         title = (ROOT / page).read_text().partition("\n")[0].strip("# ")
@@ -394,7 +399,7 @@ def alarm_meanings() -> str:
 
 def lambdas() -> str:
     """Return the construct ids of the Lambdas, sorted."""
-    return code(sorted(row.handler.construct for row in ROWS))
+    return code(sorted(row.handler.construct_id for row in LAMBDA_ROWS))
 
 
 def policy(name: str) -> str:

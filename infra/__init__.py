@@ -2,8 +2,8 @@
 
 import os
 
-from infra.node import NODE
+from infra.node import NODE_EXECUTABLE
 
 # jsii reads this variable when aws_cdk is first imported. Node came with pip, so that a machine
 # with Python alone can synthesize.
-os.environ.setdefault("JSII_NODE", str(NODE))
+os.environ.setdefault("JSII_NODE", str(NODE_EXECUTABLE))

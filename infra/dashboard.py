@@ -12,9 +12,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.alarms import Alarms
-from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES, add_region, own_metric
-from infra.alarms.fixes import BAND_WIDTH, FIXES_SPIKE, OVER_CEILING, PERIOD
-from infra.alarms.health import ESCALATED, PROPOSED, WatchedResources, waiting_messages_metric
+from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES_COMMAND, add_region, own_metric
+from infra.alarms.fixes import BAND_WIDTH, FIXES_OVER_CEILING, FIXES_PERIOD, FIXES_SPIKE
+from infra.alarms.health import (
+    CASE_ESCALATED,
+    PROPOSED_CASES_OPEN,
+    WatchedResources,
+    waiting_messages_metric,
+)
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits
@@ -24,22 +29,23 @@ from mendq.notifications.commands import DOCTOR_COMMAND
 
 # Sizes of widgets in units of CloudWatch's grid, which is 24 units wide.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
-WIDE = 24
-WIDTH = 8
-NARROW = 4
-HEIGHT = 6
-LOW = 3
-HEADING = 2
+FULL_WIDTH = 24
+WIDGET_WIDTH = 8
+NARROW_WIDTH = 4
+WIDGET_HEIGHT = 6
+LOW_HEIGHT = 3
+HEADING_HEIGHT = 2
 A_DAY = Duration.days(1)
-CASES = "mendq cases"
+CASES_COMMAND = "mendq cases"
 # Alarms that only cases or many fixes make ring. They say nothing about Mendq's own health.
-OF_QUEUES = frozenset(
-    description.alarm_name() for description in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED)
+QUEUE_ALARM_NAMES = frozenset(
+    description.alarm_name()
+    for description in (FIXES_SPIKE, FIXES_OVER_CEILING, CASE_ESCALATED, PROPOSED_CASES_OPEN)
 )
-ERRORS = (OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, OwnMetric.SCAN_ERRORS)
-RUNS = (NightlyMetric.WRITTEN, NightlyMetric.FAILED, NightlyMetric.DOUBTFUL)
-WAITING = (OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN)
-DONE = (
+ERROR_METRICS = (OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, OwnMetric.SCAN_ERRORS)
+NIGHTLY_RUN_METRICS = (NightlyMetric.WRITTEN, NightlyMetric.FAILED, NightlyMetric.DOUBTFUL)
+WAITING_CASE_METRICS = (OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN)
+ACTIVITY_METRICS = (
     OwnMetric.FAILED_CALLS_SEEN,
     OwnMetric.AUTO_FIXES,
     OwnMetric.REFUSALS,
@@ -50,57 +56,70 @@ DONE = (
 
 
 def add_dashboard(
-    scope: Construct, alarms: Alarms, watched: WatchedResources, settings: DeploymentSettings
+    scope: Construct,
+    alarms: Alarms,
+    watched_resources: WatchedResources,
+    settings: DeploymentSettings,
 ) -> None:
     """Add the dashboard. Its name has the region, because names are unique in an account."""
     region = Stack.of(scope).region
-    page = cloudwatch.Dashboard(
+    dashboard = cloudwatch.Dashboard(
         Construct(scope, "Dashboard"),
         "Page",
         dashboard_name=f"mendq-{region}",
         default_interval=A_DAY,
     )
-    about_queues, about_mendq = alarms.split_by_name(OF_QUEUES)
-    waiting = _own_metrics(WAITING, "Maximum")
-    is_well = _question("Is the healer well?", add_region(DOCTOR_COMMAND, region), "asks for more.")
-    is_broken = _question(
-        "What is broken now?", add_region(OPEN_CASES, region), "names the queues."
+    queue_alarms, mendq_alarms = alarms.split_by_name(QUEUE_ALARM_NAMES)
+    waiting_cases = _make_own_metrics(WAITING_CASE_METRICS, "Maximum")
+    health_heading = _make_heading(
+        "Is the healer well?", add_region(DOCTOR_COMMAND, region), "asks for more."
     )
-    has_done = _question(
-        "What did it do today?", add_region(CASES, region), "names every case, newest first."
+    broken_queues_heading = _make_heading(
+        "What is broken now?", add_region(OPEN_CASES_COMMAND, region), "names the queues."
     )
-    page.add_widgets(is_well)
-    page.add_widgets(_alarm_status("Alarms about Mendq itself", about_mendq, WIDE))
-    page.add_widgets(*_intake_widgets(watched, settings.timing.probe_minutes))
-    page.add_widgets(*_error_widgets(watched, nightly=settings.nightly.enabled))
-    page.add_widgets(is_broken)
-    page.add_widgets(
-        _alarm_status("Alarms about your queues", about_queues, WIDTH),
-        _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
-        _graph("Cases that wait for a person", waiting),
+    activity_heading = _make_heading(
+        "What did it do today?",
+        add_region(CASES_COMMAND, region),
+        "names every case, newest first.",
     )
-    page.add_widgets(has_done)
-    page.add_widgets(*_count_widgets())
-    page.add_widgets(_fixes_graph(settings.limits), _symptom_graph(), _time_to_heal_graph())
+    dashboard.add_widgets(health_heading)
+    dashboard.add_widgets(_make_alarm_list("Alarms about Mendq itself", mendq_alarms, FULL_WIDTH))
+    dashboard.add_widgets(*_make_intake_widgets(watched_resources, settings.timing.probe_minutes))
+    dashboard.add_widgets(
+        *_make_error_widgets(watched_resources, is_nightly_enabled=settings.nightly.enabled)
+    )
+    dashboard.add_widgets(broken_queues_heading)
+    dashboard.add_widgets(
+        _make_alarm_list("Alarms about your queues", queue_alarms, WIDGET_WIDTH),
+        _make_numbers("Waiting for a person now", waiting_cases, WIDGET_WIDTH, WIDGET_HEIGHT),
+        _make_graph("Cases that wait for a person", waiting_cases),
+    )
+    dashboard.add_widgets(activity_heading)
+    dashboard.add_widgets(*_make_count_widgets())
+    dashboard.add_widgets(
+        _make_fixes_graph(settings.limits), _make_symptom_graph(), _make_time_to_heal_graph()
+    )
 
 
-def _question(question: str, command: str, effect: str) -> cloudwatch.IWidget:
+def _make_heading(question: str, command: str, effect_text: str) -> cloudwatch.IWidget:
     """Return a heading with a question, and the command that says more."""
-    text = f"## {question}\n`{command}` {effect}"
-    return cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING)
+    markdown_text = f"## {question}\n`{command}` {effect_text}"
+    return cloudwatch.TextWidget(markdown=markdown_text, width=FULL_WIDTH, height=HEADING_HEIGHT)
 
 
-def _alarm_status(title: str, alarms: list[cloudwatch.IAlarm], width: int) -> cloudwatch.IWidget:
+def _make_alarm_list(title: str, alarms: list[cloudwatch.IAlarm], width: int) -> cloudwatch.IWidget:
     """Return a list of alarms. CloudWatch shows ringing alarms first."""
-    return cloudwatch.AlarmStatusWidget(title=title, alarms=alarms, width=width, height=HEIGHT)
+    return cloudwatch.AlarmStatusWidget(
+        title=title, alarms=alarms, width=width, height=WIDGET_HEIGHT
+    )
 
 
-def _graph(
+def _make_graph(
     title: str,
     metrics: Sequence[cloudwatch.IMetric],
     *,
-    stacked: bool | None = None,
-    is_last_week: bool = False,
+    is_stacked: bool | None = None,
+    shows_last_week: bool = False,
     annotations: Sequence[cloudwatch.HorizontalAnnotation] | None = None,
 ) -> cloudwatch.IWidget:
     """Return a graph of metrics over the page's time range, or over the last week."""
@@ -108,23 +127,23 @@ def _graph(
         title=title,
         left=list(metrics),
         left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
-        width=WIDTH,
-        height=HEIGHT,
+        width=WIDGET_WIDTH,
+        height=WIDGET_HEIGHT,
         legend_position=cloudwatch.LegendPosition.BOTTOM,
-        stacked=stacked,
-        start="-P7D" if is_last_week else None,
-        end="P0D" if is_last_week else None,
+        stacked=is_stacked,
+        start="-P7D" if shows_last_week else None,
+        end="P0D" if shows_last_week else None,
         left_annotations=annotations,
     )
 
 
-def _numbers(
+def _make_numbers(
     title: str,
     metrics: Sequence[cloudwatch.IMetric],
     width: int,
     height: int,
     *,
-    over_time_range: bool | None = None,
+    is_over_time_range: bool | None = None,
 ) -> cloudwatch.IWidget:
     """Return the newest values of metrics, or their values over the page's time range."""
     return cloudwatch.SingleValueWidget(
@@ -132,11 +151,11 @@ def _numbers(
         metrics=list(metrics),
         width=width,
         height=height,
-        set_period_to_time_range=over_time_range,
+        set_period_to_time_range=is_over_time_range,
     )
 
 
-def _own_metrics(
+def _make_own_metrics(
     metrics: Sequence[OwnMetric | NightlyMetric], statistic: str, period: Duration = FIVE_MINUTES
 ) -> list[cloudwatch.Metric]:
     """Return Mendq's own metrics, each with its name in words as label."""
@@ -146,7 +165,7 @@ def _own_metrics(
     ]
 
 
-def _math_metric(
+def _make_math_metric(
     expression: str, label: str, period: Duration, metrics: Mapping[str, cloudwatch.IMetric]
 ) -> cloudwatch.IMetric:
     """Return what CloudWatch computes from metrics; `expression` uses their names."""
@@ -155,92 +174,119 @@ def _math_metric(
     )
 
 
-def _intake_widgets(watched: WatchedResources, probe_minutes: int) -> list[cloudwatch.IWidget]:
+def _make_intake_widgets(
+    watched_resources: WatchedResources, probe_minutes: int
+) -> list[cloudwatch.IWidget]:
     """Return the widgets on the way of failed calls to heal.
 
     Five follow-ups in a period of five minutes mean that follow_up ran each minute.
     """
-    beats = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
+    follow_up_runs = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
         label="follow-ups in 5 minutes"
     )
-    lost = _own_metrics([OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes))
-    intake = watched.intake
-    age = intake.oldest_age_metric(FIVE_MINUTES, label="age of the oldest, seconds")
-    waiting = waiting_messages_metric(intake.queue, label="failed calls that wait")
-    dlqs = {**watched.dlqs(), "undelivered": intake.undelivered}
-    given_up = [waiting_messages_metric(queue, label=label) for label, queue in dlqs.items()]
+    lost_probes = _make_own_metrics(
+        [OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes)
+    )
+    intake = watched_resources.intake
+    oldest_message_age = intake.oldest_age_metric(FIVE_MINUTES, label="age of the oldest, seconds")
+    waiting_calls = waiting_messages_metric(intake.queue, label="failed calls that wait")
+    dlq_by_label = {**watched_resources.list_dlqs_by_owner(), "undelivered": intake.undelivered}
+    messages_in_dlqs = [
+        waiting_messages_metric(queue, label=label) for label, queue in dlq_by_label.items()
+    ]
     return [
-        _graph("Signs of life", [beats, *lost]),
-        _graph("Failed calls on their way to heal", [age, waiting]),
-        _graph("Given up, for a person", given_up, stacked=True),
+        _make_graph("Signs of life", [follow_up_runs, *lost_probes]),
+        _make_graph("Failed calls on their way to heal", [oldest_message_age, waiting_calls]),
+        _make_graph("Given up, for a person", messages_in_dlqs, is_stacked=True),
     ]
 
 
-def _error_widgets(watched: WatchedResources, *, nightly: bool) -> list[cloudwatch.IWidget]:
+def _make_error_widgets(
+    watched_resources: WatchedResources, *, is_nightly_enabled: bool
+) -> list[cloudwatch.IWidget]:
     """Return the widgets on errors.
 
     AWS counts no error if the Lambda caught it, so Mendq's own counts have a graph too. Nightly
     runs have one point a day, so their graph always shows a week.
     """
-    errors = [watched.error_metric(name, label=name.replace("_", "-")) for name in watched.lambdas]
-    widgets = [
-        _graph("Lambdas that failed", errors, stacked=True),
-        _graph("Queues and cases that a Lambda failed at", _own_metrics(ERRORS, "Sum")),
+    lambda_errors = [
+        watched_resources.error_metric(handler_name, label=handler_name.replace("_", "-"))
+        for handler_name in watched_resources.lambdas
     ]
-    if nightly:
-        runs = _own_metrics(RUNS, "Maximum", A_DAY)
-        widgets.append(_graph("Nightly runs of the last week", runs, is_last_week=True))
+    widgets = [
+        _make_graph("Lambdas that failed", lambda_errors, is_stacked=True),
+        _make_graph(
+            "Queues and cases that a Lambda failed at", _make_own_metrics(ERROR_METRICS, "Sum")
+        ),
+    ]
+    if is_nightly_enabled:
+        nightly_runs = _make_own_metrics(NIGHTLY_RUN_METRICS, "Maximum", A_DAY)
+        widgets.append(
+            _make_graph("Nightly runs of the last week", nightly_runs, shows_last_week=True)
+        )
     return widgets
 
 
-def _count_widgets() -> list[cloudwatch.IWidget]:
+def _make_count_widgets() -> list[cloudwatch.IWidget]:
     """Return the counts of the page's time range, by default one day, and the oldest open case.
 
     A case stays open while its fix is watched, also if the fix has worked so far.
     """
-    counts = [_count_metric(metric) for metric in DONE]
-    oldest = own_metric(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
-    age = _math_metric("age / 3600", "hours, of watched fixes too", FIVE_MINUTES, {"age": oldest})
+    counts = [_make_count_metric(metric) for metric in ACTIVITY_METRICS]
+    oldest_case_seconds = own_metric(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
+    oldest_case_hours = _make_math_metric(
+        "age / 3600", "hours, of watched fixes too", FIVE_MINUTES, {"age": oldest_case_seconds}
+    )
     return [
-        _numbers("In the time shown", counts, WIDE - NARROW, LOW, over_time_range=True),
-        _numbers("Oldest case not closed", [age], NARROW, LOW),
+        _make_numbers(
+            "In the time shown",
+            counts,
+            FULL_WIDTH - NARROW_WIDTH,
+            LOW_HEIGHT,
+            is_over_time_range=True,
+        ),
+        _make_numbers("Oldest case not closed", [oldest_case_hours], NARROW_WIDTH, LOW_HEIGHT),
     ]
 
 
-def _count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
+def _make_count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
     """Return the sum of a metric over a day; 0 if Mendq sent nothing.
 
     CloudWatch shows `--` for a metric that was not sent, which looks as if the count were unknown.
     """
-    (total,) = _own_metrics([metric], "Sum", A_DAY)
+    (daily_sum,) = _make_own_metrics([metric], "Sum", A_DAY)
     if metric not in METRICS_SENT_ON_EVENTS:
-        return total
-    name = f"{metric[0].lower()}{metric[1:]}"
-    return _math_metric(f"FILL({name}, 0)", str(total.label), A_DAY, {name: total})
+        return daily_sum
+    metric_id = f"{metric[0].lower()}{metric[1:]}"
+    return _make_math_metric(
+        f"FILL({metric_id}, 0)", str(daily_sum.label), A_DAY, {metric_id: daily_sum}
+    )
 
 
-def _fixes_graph(limits: Limits) -> cloudwatch.IWidget:
+def _make_fixes_graph(limits: Limits) -> cloudwatch.IWidget:
     """Return the graph of fixes, with the band that CloudWatch expects and the ceiling."""
-    (fixes,) = _own_metrics([OwnMetric.AUTO_FIXES], "Sum", PERIOD)
-    band = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
-    usual = _math_metric(band, "usual", PERIOD, {"fixes": fixes})
+    (fixes,) = _make_own_metrics([OwnMetric.AUTO_FIXES], "Sum", FIXES_PERIOD)
+    band_expression = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
+    usual_fixes = _make_math_metric(band_expression, "usual", FIXES_PERIOD, {"fixes": fixes})
     ceiling = cloudwatch.HorizontalAnnotation(value=names.fix_ceiling(limits), label="ceiling")
-    title = f"Fixes in {PERIOD.to_minutes():.0f} minutes"
-    return _graph(title, [fixes, usual], annotations=[ceiling])
+    title = f"Fixes in {FIXES_PERIOD.to_minutes():.0f} minutes"
+    return _make_graph(title, [fixes, usual_fixes], annotations=[ceiling])
 
 
-def _symptom_graph() -> cloudwatch.IWidget:
+def _make_symptom_graph() -> cloudwatch.IWidget:
     """Return the graph of fixes by symptom."""
-    query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
-    search = f"FILL(SEARCH('{query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)"
-    fixes = cloudwatch.SearchExpression(expression=search, label=" ", period=AN_HOUR)
-    return _graph("Fixes by symptom", [fixes], stacked=True)
+    metric_query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
+    search_expression = f"FILL(SEARCH('{metric_query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)"
+    fixes_by_symptom = cloudwatch.SearchExpression(
+        expression=search_expression, label=" ", period=AN_HOUR
+    )
+    return _make_graph("Fixes by symptom", [fixes_by_symptom], is_stacked=True)
 
 
-def _time_to_heal_graph() -> cloudwatch.IWidget:
+def _make_time_to_heal_graph() -> cloudwatch.IWidget:
     """Return the graph of the median and the longest time to heal. A mean would show neither."""
     metrics = [
         own_metric(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
         for statistic, label in (("p50", "median"), ("Maximum", "slowest"))
     ]
-    return _graph("From the first failed call to a fix that proved good", metrics)
+    return _make_graph("From the first failed call to a fix that proved good", metrics)

@@ -11,9 +11,9 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.lambdas.lambda_function import MOST_TRIES
+from infra.lambdas.lambda_function import MAXIMUM_EVENT_RETRIES
 from infra.lambdas.rows import HEAL
-from infra.own_queues import DLQ, make_dlq, make_queue
+from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq, make_queue
 from mendq.model.names import (
     HEALTH_SERVICES,
     HEALTH_SOURCE,
@@ -22,20 +22,20 @@ from mendq.model.names import (
 )
 
 # Heal retries a call up to five times. By then a claim has ended and throttling is over.
-MAX_RECEIVE_COUNT = 5
+MAXIMUM_RECEIVE_COUNT = 5
 # The most failed calls in one invocation of heal, and the most invocations at the same time.
-BATCH = 1_000
-MAX_CONCURRENCY = 2
+MAXIMUM_BATCH_SIZE = 1_000
+MAXIMUM_CONCURRENCY = 2
 # How long Lambda collects messages into one batch.
-WINDOW_SECONDS = 5
+BATCH_WINDOW_SECONDS = 5
 # AWS recommends six times the function's timeout, plus the batch window.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-VISIBILITY_SECONDS = 6 * HEAL.seconds + WINDOW_SECONDS
+VISIBILITY_TIMEOUT_SECONDS = 6 * HEAL.timeout_seconds + BATCH_WINDOW_SECONDS
 # CDK's own logical id of the mapping contains the stack's id, which changes when the settings name
 # several environments. CloudFormation would then create the new mapping before it deletes the old
 # one, and Lambda allows only one mapping of a queue and a function.
 # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
-MAPPING_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
+MAPPING_LOGICAL_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 
 
 class Intake(Construct):
@@ -49,15 +49,15 @@ class Intake(Construct):
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
-        self.dlq = make_dlq(self, DLQ)
+        self.dlq = make_dlq(self, DLQ_CONSTRUCT_ID)
         self.undelivered = make_dlq(self, "Undelivered")
         self.queue = make_queue(
             self,
             "Queue",
             Duration.hours(4),
-            visibility_timeout=Duration.seconds(VISIBILITY_SECONDS),
+            visibility_timeout=Duration.seconds(VISIBILITY_TIMEOUT_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
-                queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
+                queue=self.dlq, max_receive_count=MAXIMUM_RECEIVE_COUNT
             ),
         )
         stack = Stack.of(self)
@@ -79,7 +79,7 @@ class Intake(Construct):
             dead_letter_queue=self.undelivered,
             # Heal ignores older events, so longer retries would be useless.
             max_event_age=Duration.hours(1),
-            retry_attempts=MOST_TRIES,
+            retry_attempts=MAXIMUM_EVENT_RETRIES,
         )
         events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])
 
@@ -89,7 +89,7 @@ class Intake(Construct):
             period=period, statistic="Maximum", label=label
         )
 
-    def connect(self, heal: lambda_.Function) -> None:
+    def connect(self, heal_function: lambda_.Function) -> None:
         """Let the intake queue invoke heal.
 
         Batches are large, because heal reads each queue once for all failed calls of a batch. Only
@@ -97,18 +97,18 @@ class Intake(Construct):
         at once, so that one continues while another is slow. No concurrency is reserved for heal,
         because that would take it from the account's other functions.
         """
-        heal.add_event_source(
+        heal_function.add_event_source(
             sources.SqsEventSource(
                 self.queue,
-                batch_size=BATCH,
-                max_batching_window=Duration.seconds(WINDOW_SECONDS),
+                batch_size=MAXIMUM_BATCH_SIZE,
+                max_batching_window=Duration.seconds(BATCH_WINDOW_SECONDS),
                 report_batch_item_failures=True,
-                max_concurrency=MAX_CONCURRENCY,
+                max_concurrency=MAXIMUM_CONCURRENCY,
             )
         )
-        for construct in heal.node.find_all():
+        for construct in heal_function.node.find_all():
             if isinstance(construct, lambda_.CfnEventSourceMapping):
-                construct.override_logical_id(MAPPING_ID)
+                construct.override_logical_id(MAPPING_LOGICAL_ID)
 
 
 def _failed_call_pattern(stack: Stack) -> events.EventPattern:
@@ -123,16 +123,16 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
     IAM users have no sessionIssuer.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
-    own_roles = [
+    own_role_endings = [
         f"role/{role_name(purpose, stack.region)}" for purpose in PURPOSES_EXCLUDED_FROM_EVENTS
     ]
-    other_caller = [{"anything-but": {"suffix": own_roles}}, {"exists": False}]
+    other_caller_patterns = [{"anything-but": {"suffix": own_role_endings}}, {"exists": False}]
     return events.EventPattern(
         source=["aws.sqs"],
         detail_type=["AWS API Call via CloudTrail"],
         detail={
             "errorCode": [{"exists": True}],
-            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": other_caller}}},
+            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": other_caller_patterns}}},
         },
     )
 

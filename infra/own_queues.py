@@ -11,10 +11,10 @@ from constructs import Construct
 from mendq.model.tags import MODE_OFF, MODE_TAG
 
 # Id of the construct of a DLQ.
-DLQ = "Dlq"
+DLQ_CONSTRUCT_ID = "Dlq"
 
 
-def queue_arn(stack: Stack, name: str) -> str:
+def format_queue_arn(stack: Stack, name: str) -> str:
     """Return the ARN of a queue in the stack's account and region. `name` may be a pattern."""
     return stack.format_arn(service="sqs", resource=name)
 

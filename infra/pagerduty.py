@@ -14,8 +14,8 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
-from infra.lambdas.lambda_function import MOST_TRIES
-from infra.own_queues import DLQ, make_dlq
+from infra.lambdas.lambda_function import MAXIMUM_EVENT_RETRIES
+from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq
 from infra.roles import make_role
 from infra.settings.deployment import PagerDutySettings
 from mendq.model.case import (
@@ -27,35 +27,35 @@ from mendq.model.case import (
 )
 from mendq.model.names import PAGING_PURPOSE
 
-_ENDPOINTS = {
+_ENDPOINT_BY_SERVICE_REGION = {
     "US": "https://events.pagerduty.com/v2/enqueue",
     "EU": "https://events.eu.pagerduty.com/v2/enqueue",
 }
-_event_field = events.EventField.from_path
+_take_event_field = events.EventField.from_path
 # Body of the request that opens an incident. Each field of the event is a whole JSON value, not a
 # part of a quoted text: within quotes EventBridge escapes nothing, so a text could break the JSON.
 # Only account and region, which AWS sets, are within a text.
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
-_TRIGGER = {
+_TRIGGER_BODY = {
     "event_action": "trigger",
-    "dedup_key": _event_field("$.detail.dedup_key"),
+    "dedup_key": _take_event_field("$.detail.dedup_key"),
     "client": "Mendq",
     "payload": {
-        "summary": _event_field("$.detail.subject"),
+        "summary": _take_event_field("$.detail.subject"),
         "severity": "critical",
         "source": f"Mendq {events.EventField.account} {events.EventField.region}",
         "timestamp": events.EventField.time,
-        "class": _event_field("$.detail.symptom"),
-        "custom_details": _event_field("$.detail"),
+        "class": _take_event_field("$.detail.symptom"),
+        "custom_details": _take_event_field("$.detail"),
     },
 }
 # Body of the request that resolves an incident.
-_RESOLVE = {"event_action": "resolve", "dedup_key": _event_field("$.detail.case_id")}
+_RESOLVE_BODY = {"event_action": "resolve", "dedup_key": _take_event_field("$.detail.case_id")}
 # How long EventBridge retries to open an incident. Later the problem may be over, and the page
 # would wake a person for nothing.
-_TRIGGERED_WITHIN = Duration.hours(4)
+_TRIGGER_RETRY_TIME = Duration.hours(4)
 # How long EventBridge retries to resolve an incident.
-_RESOLVED_WITHIN = Duration.hours(24)
+_RESOLVE_RETRY_TIME = Duration.hours(24)
 
 
 class PagerDuty(Construct):
@@ -67,7 +67,7 @@ class PagerDuty(Construct):
 
     def __init__(self, scope: Construct, name: str, settings: PagerDutySettings) -> None:
         super().__init__(scope, name)
-        self.dlq = make_dlq(self, DLQ)
+        self.dlq = make_dlq(self, DLQ_CONSTRUCT_ID)
         self._role = make_role(
             self,
             "Role",
@@ -75,57 +75,68 @@ class PagerDuty(Construct):
             service="events",
             description="Mendq: calls PagerDuty",
         )
-        key = events.HttpParameter.from_secret(SecretValue.secrets_manager(settings.secret_arn))
+        routing_key = events.HttpParameter.from_secret(
+            SecretValue.secrets_manager(settings.secret_arn)
+        )
         # PagerDuty reads the key from the body. A connection must have a header as well.
-        header = events.Authorization.api_key("X-Mendq", SecretValue.unsafe_plain_text("mendq"))
+        header_authorization = events.Authorization.api_key(
+            "X-Mendq", SecretValue.unsafe_plain_text("mendq")
+        )
         connection = events.Connection(
-            self, "Connection", authorization=header, body_parameters={"routing_key": key}
+            self,
+            "Connection",
+            authorization=header_authorization,
+            body_parameters={"routing_key": routing_key},
         )
         self._destination = events.ApiDestination(
             self,
             "Destination",
             connection=connection,
-            endpoint=_ENDPOINTS[settings.service_region],
+            endpoint=_ENDPOINT_BY_SERVICE_REGION[settings.service_region],
             http_method=events.HttpMethod.POST,
             rate_limit_per_second=5,
         )
-        urgent = {"severity": [Severity.URGENT]}
-        self._add_rule("Trigger", NOTIFICATION_EVENT, urgent, _TRIGGER, _TRIGGERED_WITHIN)
+        urgent_pattern = {"severity": [Severity.URGENT]}
+        self._add_rule(
+            "Trigger", NOTIFICATION_EVENT, urgent_pattern, _TRIGGER_BODY, _TRIGGER_RETRY_TIME
+        )
         # A case whose first transition is final never opened an incident.
-        ended = {"to": sorted(FINAL_STATES), "n": [{"numeric": [">", 1]}]}
-        self._add_rule("Resolve", TRANSITION_EVENT, ended, _RESOLVE, _RESOLVED_WITHIN)
+        final_state_pattern = {"to": sorted(FINAL_STATES), "n": [{"numeric": [">", 1]}]}
+        self._add_rule(
+            "Resolve", TRANSITION_EVENT, final_state_pattern, _RESOLVE_BODY, _RESOLVE_RETRY_TIME
+        )
 
     def _add_rule(
         self,
         name: str,
         detail_type: str,
-        detail: Mapping[str, Any],
-        body: Mapping[str, Any],
+        detail_pattern: Mapping[str, Any],
+        request_body: Mapping[str, Any],
         retry_for: Duration,
     ) -> None:
-        """Add a rule that sends `body` to PagerDuty for each event of Mendq's that matches.
+        """Add a rule that sends `request_body` to PagerDuty for each event of Mendq's that matches.
 
         Args:
             name: Trigger or Resolve; also the id of the rule's construct.
             detail_type: the type of the events.
-            detail: the pattern of the events' detail.
-            body: the request's body.
+            detail_pattern: the pattern of the events' detail.
+            request_body: the request's body.
             retry_for: how long EventBridge retries before the event goes to the DLQ.
         """
         target = targets.ApiDestination(
             self._destination,
-            event=events.RuleTargetInput.from_object(body),
+            event=events.RuleTargetInput.from_object(request_body),
             event_role=self._role,
             dead_letter_queue=self.dlq,
             max_event_age=retry_for,
-            retry_attempts=MOST_TRIES,
+            retry_attempts=MAXIMUM_EVENT_RETRIES,
         )
         events.Rule(
             self,
             name,
             description=f"{name}s incidents of PagerDuty by what Mendq tells",
             event_pattern=events.EventPattern(
-                source=[EVENT_SOURCE], detail_type=[detail_type], detail=detail
+                source=[EVENT_SOURCE], detail_type=[detail_type], detail=detail_pattern
             ),
             targets=[target],
         )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
-from infra.own_queues import list_own_queue_arns, queue_arn
+from infra.own_queues import format_queue_arn, list_own_queue_arns
 from infra.roles import allow, allow_keys_through, deny
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
@@ -29,7 +29,7 @@ from mendq.model.steps import (
 )
 from mendq.model.tags import MODE_TAG, REDRIVE_ON
 
-Statements = Iterator[iam.PolicyStatement]
+PolicyStatements = Iterator[iam.PolicyStatement]
 StepTypes = Collection[type[AttributeStep]]
 
 # Reads of the facts that heal needs to plan a fix for any symptom.
@@ -52,18 +52,22 @@ def list_owner_reads(owner: Owner) -> frozenset[ReadAction]:
     )
 
 
-def read_statements(stack: Stack, actions: Iterable[ReadAction]) -> Statements:
+def list_read_statements(stack: Stack, actions: Iterable[ReadAction]) -> PolicyStatements:
     """Yield one statement that allows these reads for each kind of resource among them."""
-    ordered = sorted(actions, key=lambda action: action.iam_action)
-    every_function = stack.format_arn(
+    sorted_actions = sorted(actions, key=lambda action: action.iam_action)
+    any_function_arn = stack.format_arn(
         service="lambda",
         resource="function",
         resource_name="*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    resources = {"any": "*", "function": every_function, "queue": queue_arn(stack, "*")}
-    for kind, resource in resources.items():
-        iam_actions = [action.iam_action for action in ordered if action.resource == kind]
+    resource_by_kind = {
+        "any": "*",
+        "function": any_function_arn,
+        "queue": format_queue_arn(stack, "*"),
+    }
+    for kind, resource in resource_by_kind.items():
+        iam_actions = [action.iam_action for action in sorted_actions if action.resource == kind]
         if iam_actions:
             yield allow(iam_actions, resource)
 
@@ -73,10 +77,10 @@ def read_statements(stack: Stack, actions: Iterable[ReadAction]) -> Statements:
 NAMES_PER_STATEMENT = 25
 # Modes in which Mendq may write a queue. In mode propose it writes only after a person approved;
 # IAM cannot check that, so the code does.
-WRITTEN_MODES = (Mode.PROPOSE, Mode.HEAL)
-_TAG = f"aws:ResourceTag/{MODE_TAG}"
-_MODES = [str(mode) for mode in WRITTEN_MODES]
-_REDRIVE_TAG = f"aws:ResourceTag/{REDRIVE_TAG}"
+WRITING_MODES = (Mode.PROPOSE, Mode.HEAL)
+_MODE_TAG_CONDITION_KEY = f"aws:ResourceTag/{MODE_TAG}"
+_WRITING_MODE_NAMES = [str(mode) for mode in WRITING_MODES]
+_REDRIVE_TAG_CONDITION_KEY = f"aws:ResourceTag/{REDRIVE_TAG}"
 _CREATE_ACTION = CreateDlq.iam_action
 # Actions of a redrive on the DLQ and the source queue. It may first raise the DLQ's retention.
 _REDRIVE_ACTIONS = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
@@ -96,65 +100,74 @@ def list_undoable_steps() -> StepTypes:
     ]
 
 
-def write_statements(stack: Stack, settings: DeploymentSettings, steps: StepTypes) -> Statements:
+def list_write_statements(
+    stack: Stack, settings: DeploymentSettings, steps: StepTypes
+) -> PolicyStatements:
     """Yield the statements that allow steps on managed queues.
 
     A further statement denies the steps on queues whose tag enables no writes. Nothing is allowed
     if the settings let no queue, or no symptom with such a step, be in a mode in which Mendq
     writes.
     """
-    enabled = _enabled_steps(settings).intersection(steps)
-    changes = sorted(write_actions(step for step in enabled if not step.is_permanent))
-    on_managed = list(_allow_on_managed(stack, settings, changes))
-    yield from on_managed
-    creations = sorted(write_actions(step for step in enabled if step.is_permanent))
-    if creations and on_managed:
-        yield _allow_creation(creations, queue_arn(stack, "*"))
+    enabled_steps = _find_enabled_steps(settings).intersection(steps)
+    change_actions = sorted(write_actions(step for step in enabled_steps if not step.is_permanent))
+    managed_queue_statements = list(_allow_on_managed_queues(stack, settings, change_actions))
+    yield from managed_queue_statements
+    creation_actions = sorted(write_actions(step for step in enabled_steps if step.is_permanent))
+    if creation_actions and managed_queue_statements:
+        yield _allow_creation(creation_actions, format_queue_arn(stack, "*"))
     yield _deny_other_tags(stack, sorted(write_actions(STEP_CLASSES)))
 
 
-def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements:
+def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> PolicyStatements:
     """Yield the statements that allow moving messages out of managed DLQs.
 
     Nothing is allowed if no queue can be in a mode in which Mendq writes. A quarantine has no tag
     of Mendq's, so the statements name it by the end of its name. KMS keys cannot be named either:
     any key is allowed that SQS uses on behalf of the role.
     """
-    on_managed = list(_allow_on_managed(stack, settings, _REDRIVE_ACTIONS))
-    if RedriveMessages in _enabled_steps(settings) and on_managed:
-        yield from on_managed
-        yield _allow_creation([_CREATE_ACTION], *_quarantine_arns(stack))
-        yield allow([SEND_TO_QUARANTINE_ACTION], *_quarantine_arns(stack))
+    managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
+    if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:
+        yield from managed_queue_statements
+        yield _allow_creation([_CREATE_ACTION], *_list_quarantine_arn_patterns(stack))
+        yield allow([SEND_TO_QUARANTINE_ACTION], *_list_quarantine_arn_patterns(stack))
         yield allow_keys_through("sqs", stack, [READ, SEND])
     yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
-    redrive_is_off = {
-        "Null": {_REDRIVE_TAG: "false"},
-        "StringNotEquals": {_REDRIVE_TAG: REDRIVE_ON},
+    redrive_off_condition = {
+        "Null": {_REDRIVE_TAG_CONDITION_KEY: "false"},
+        "StringNotEquals": {_REDRIVE_TAG_CONDITION_KEY: REDRIVE_ON},
     }
-    yield deny(_REDRIVE_ACTIONS, queue_arn(stack, "*"), conditions=redrive_is_off)
+    yield deny(_REDRIVE_ACTIONS, format_queue_arn(stack, "*"), conditions=redrive_off_condition)
 
 
-def _allow_on_managed(
+def _allow_on_managed_queues(
     stack: Stack, settings: DeploymentSettings, actions: Sequence[str]
-) -> Statements:
+) -> PolicyStatements:
     """Allow actions on queues whose tag enables writes, and on queues that the settings name.
 
     `Consent.mode_of` decides the same for one queue.
     """
     if not actions:
         return
-    if settings.tag_may_raise_to in WRITTEN_MODES:
-        yield allow(actions, queue_arn(stack, "*"), conditions={"StringEquals": {_TAG: _MODES}})
-    if settings.mode in WRITTEN_MODES:
+    if settings.tag_may_raise_to in WRITING_MODES:
+        yield allow(
+            actions,
+            format_queue_arn(stack, "*"),
+            conditions={"StringEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES}},
+        )
+    if settings.mode in WRITING_MODES:
         for start in range(0, len(settings.queues), NAMES_PER_STATEMENT):
-            names = settings.queues[start : start + NAMES_PER_STATEMENT]
-            yield allow(actions, *(queue_arn(stack, name) for name in names))
+            queue_names = settings.queues[start : start + NAMES_PER_STATEMENT]
+            yield allow(actions, *(format_queue_arn(stack, name) for name in queue_names))
 
 
 def _deny_other_tags(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
     """Deny actions on queues whose tag has a value that enables no writes, even if named."""
-    other_value = {"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: _MODES}}
-    return deny(actions, queue_arn(stack, "*"), conditions=other_value)
+    other_value_condition = {
+        "Null": {_MODE_TAG_CONDITION_KEY: "false"},
+        "StringNotEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES},
+    }
+    return deny(actions, format_queue_arn(stack, "*"), conditions=other_value_condition)
 
 
 def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
@@ -166,35 +179,37 @@ def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyState
     return allow(actions, *queue_arns, conditions={"Null": {"aws:TagKeys": "true"}})
 
 
-def _enabled_steps(settings: DeploymentSettings) -> set[type[AttributeStep]]:
+def _find_enabled_steps(settings: DeploymentSettings) -> set[type[AttributeStep]]:
     """Return the step types of all symptoms for which Mendq may make or propose a fix."""
-    enabled: set[type[AttributeStep]] = set()
+    enabled_steps: set[type[AttributeStep]] = set()
     for symptom in CATALOGUE:
         autonomy = settings.autonomy.get(symptom.name, symptom.autonomy)
-        if autonomy in WRITTEN_MODES:
-            enabled.update(symptom.steps)
-    return enabled
+        if autonomy in WRITING_MODES:
+            enabled_steps.update(symptom.steps)
+    return enabled_steps
 
 
-def deny_own_queues(role: iam.Role, *, moves_messages: bool) -> None:
+def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
     """Deny a role all writes to Mendq's own queues, and to quarantines.
 
     Args:
         role: the role of a Lambda that writes queues.
-        moves_messages: True for the role of redrive. It may create a quarantine and send messages
+        is_redrive: True for the role of redrive. It may create a quarantine and send messages
             to it, and must not move messages of Mendq's own queues. For other roles no message
             action is denied on those, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
-    writes = write_actions(STEP_CLASSES)
-    on_own_queues = writes.union(_REDRIVE_ACTIONS) if moves_messages else writes
-    role.add_to_policy(deny(sorted(on_own_queues), *list_own_queue_arns(stack)))
-    on_quarantines = writes.union(_REDRIVE_ACTIONS)
-    if moves_messages:
-        on_quarantines -= {_CREATE_ACTION, SEND_TO_QUARANTINE_ACTION}
-    role.add_to_policy(deny(sorted(on_quarantines), *_quarantine_arns(stack)))
+    step_actions = write_actions(STEP_CLASSES)
+    own_queue_actions = step_actions.union(_REDRIVE_ACTIONS) if is_redrive else step_actions
+    role.add_to_policy(deny(sorted(own_queue_actions), *list_own_queue_arns(stack)))
+    quarantine_actions = step_actions.union(_REDRIVE_ACTIONS)
+    if is_redrive:
+        quarantine_actions -= {_CREATE_ACTION, SEND_TO_QUARANTINE_ACTION}
+    role.add_to_policy(deny(sorted(quarantine_actions), *_list_quarantine_arn_patterns(stack)))
 
 
-def _quarantine_arns(stack: Stack) -> list[str]:
+def _list_quarantine_arn_patterns(stack: Stack) -> list[str]:
     """Return ARN patterns of all queues with the name of a quarantine, standard and FIFO."""
-    return [queue_arn(stack, f"*{QUARANTINE_SUFFIX}{ending}") for ending in ("", FIFO)]
+    return [
+        format_queue_arn(stack, f"*{QUARANTINE_SUFFIX}{fifo_ending}") for fifo_ending in ("", FIFO)
+    ]

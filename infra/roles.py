@@ -17,7 +17,7 @@ from constructs import Construct
 from mendq.model.names import role_name
 
 
-def account_condition(stack: Stack) -> dict[str, dict[str, str]]:
+def make_account_condition(stack: Stack) -> dict[str, dict[str, str]]:
     """Return the IAM condition that an AWS service acts on behalf of the stack's account."""
     return {"StringEquals": {"aws:SourceAccount": stack.account}}
 
@@ -36,7 +36,7 @@ def make_role(
     """
     stack = Stack.of(scope)
     # Lambda sends no aws:SourceAccount when it assumes a function's role.
-    conditions = {} if service == "lambda" else account_condition(stack)
+    conditions = {} if service == "lambda" else make_account_condition(stack)
     return iam.Role(
         scope,
         name,
@@ -60,7 +60,7 @@ def allow(
         service: the AWS service that may act, in a resource's own policy. Empty in a role's policy.
         conditions: IAM conditions by operator.
     """
-    return _statement(iam.Effect.ALLOW, actions, resources, service, conditions)
+    return _make_statement(iam.Effect.ALLOW, actions, resources, service, conditions)
 
 
 def deny(
@@ -73,7 +73,7 @@ def deny(
         resources: ARNs or patterns of ARNs.
         conditions: IAM conditions by operator.
     """
-    return _statement(iam.Effect.DENY, actions, resources, "", conditions)
+    return _make_statement(iam.Effect.DENY, actions, resources, "", conditions)
 
 
 def allow_keys_through(service: str, stack: Stack, actions: Iterable[str]) -> iam.PolicyStatement:
@@ -81,15 +81,15 @@ def allow_keys_through(service: str, stack: Stack, actions: Iterable[str]) -> ia
 
     The keys are not named, because a queue or topic can get another key without a deployment.
     """
-    keys = stack.format_arn(service="kms", resource="key", resource_name="*")
-    through_service = {
+    key_arn_pattern = stack.format_arn(service="kms", resource="key", resource_name="*")
+    service_condition = {
         "kms:ViaService": f"{service}.{stack.region}.amazonaws.com",
         "kms:CallerAccount": stack.account,
     }
-    return allow(actions, keys, conditions={"StringEquals": through_service})
+    return allow(actions, key_arn_pattern, conditions={"StringEquals": service_condition})
 
 
-def _statement(
+def _make_statement(
     effect: iam.Effect,
     actions: Iterable[str],
     resources: Iterable[str],

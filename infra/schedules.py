@@ -14,28 +14,28 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 from msgspec import Struct
 
-from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
+from infra.lambdas.lambda_function import AsyncLambda, OwnLambda
 from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.names import SCHEDULE_PURPOSE
 
 # Scheduler replaces this by the time for which the invocation was planned, also in a retry.
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
-SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
+SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 
 
-class Retries(Struct, frozen=True):
+class RetryPolicy(Struct, frozen=True):
     """How long and how often Scheduler retries an invocation before it goes to the DLQ."""
 
-    within: Duration
-    attempts: int
+    maximum_age: Duration
+    maximum_attempts: int
 
 
 # A nightly run covers one day of UTC, so its start is worth many retries. They end long before the
 # next run starts.
-JOB_RETRIES = Retries(Duration.hours(4), 20)
+JOB_RETRY_POLICY = RetryPolicy(Duration.hours(4), 20)
 # The next invocation comes within minutes and does the same work.
-TICK_RETRIES = Retries(Duration.minutes(5), 2)
+TICK_RETRY_POLICY = RetryPolicy(Duration.minutes(5), 2)
 
 
 class Schedule(Struct, frozen=True):
@@ -58,23 +58,23 @@ class Schedule(Struct, frozen=True):
     job: str = ""
 
     @property
-    def input(self) -> str:
+    def event_json(self) -> str:
         """The event that the Lambda receives, as JSON."""
-        event = {"time": SCHEDULED_TIME}
+        event = {"time": SCHEDULED_TIME_PLACEHOLDER}
         if self.job:
             event = {"job": self.job, "time_zone": self.time_zone, **event}
         return json.dumps(event)
 
     @property
-    def retries(self) -> Retries:
+    def retry_policy(self) -> RetryPolicy:
         """How Scheduler retries an invocation that failed."""
-        return JOB_RETRIES if self.job else TICK_RETRIES
+        return JOB_RETRY_POLICY if self.job else TICK_RETRY_POLICY
 
 
 def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
     """Yield every schedule that the settings need."""
     if settings.nightly.enabled:
-        report = settings.report
+        report_settings = settings.report
         yield Schedule(
             "Nightly",
             "start_nightly",
@@ -85,15 +85,15 @@ def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
         yield Schedule(
             "Weekly",
             "start_nightly",
-            f"cron(0 {report.hour} ? * {report.weekday[:3]} *)",
+            f"cron(0 {report_settings.hour} ? * {report_settings.weekday[:3]} *)",
             "starts the week",
-            report.time_zone,
+            report_settings.time_zone,
             "week",
         )
     yield Schedule("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases")
     yield Schedule("Scan", "scan", "rate(10 minutes)", "scans the managed queues")
-    probe = f"rate({settings.timing.probe_minutes} minutes)"
-    yield Schedule("Probe", "probe", probe, "sends a probe")
+    probe_rate = f"rate({settings.timing.probe_minutes} minutes)"
+    yield Schedule("Probe", "probe", probe_rate, "sends a probe")
 
 
 def add_schedules(
@@ -106,29 +106,29 @@ def add_schedules(
         lambdas: the Lambdas by the names of their handlers.
         settings: the deployment's settings.
     """
-    construct = Construct(scope, "Schedules")
+    schedules_construct = Construct(scope, "Schedules")
     role = make_role(
-        construct,
+        schedules_construct,
         "Role",
         purpose=SCHEDULE_PURPOSE,
         service="scheduler",
         description="Mendq: wakes the Lambdas that work by the clock",
     )
     for schedule in _list_schedules(settings):
-        started = lambdas[schedule.handler]
-        assert isinstance(started, ParkingLambda)  # noqa: S101 - a schedule waits for no answer
-        _add_schedule(construct, role, schedule, started)
+        started_lambda = lambdas[schedule.handler]
+        assert isinstance(started_lambda, AsyncLambda)  # noqa: S101 - a schedule waits for no answer
+        _add_schedule(schedules_construct, role, schedule, started_lambda)
 
 
 def _add_schedule(
-    scope: Construct, role: iam.Role, schedule: Schedule, started: ParkingLambda
+    scope: Construct, role: iam.Role, schedule: Schedule, started_lambda: AsyncLambda
 ) -> None:
     """Add one schedule, and allow its role to invoke the Lambda and to send to its DLQ."""
-    function_arn = started.function.function_arn
-    dlq_arn = started.dlq.queue_arn
+    function_arn = started_lambda.function.function_arn
+    dlq_arn = started_lambda.dlq.queue_arn
     role.add_to_policy(allow(["lambda:InvokeFunction"], function_arn))
     role.add_to_policy(allow(["sqs:SendMessage"], dlq_arn))
-    resource = scheduler.CfnSchedule(
+    cfn_schedule = scheduler.CfnSchedule(
         scope,
         schedule.name,
         description=f"Mendq: {schedule.action}",
@@ -138,13 +138,13 @@ def _add_schedule(
         target=scheduler.CfnSchedule.TargetProperty(
             arn=function_arn,
             role_arn=role.role_arn,
-            input=schedule.input,
+            input=schedule.event_json,
             retry_policy={
-                "maximumEventAgeInSeconds": schedule.retries.within.to_seconds(),
-                "maximumRetryAttempts": schedule.retries.attempts,
+                "maximumEventAgeInSeconds": schedule.retry_policy.maximum_age.to_seconds(),
+                "maximumRetryAttempts": schedule.retry_policy.maximum_attempts,
             },
             dead_letter_config={"arn": dlq_arn},
         ),
     )
     # Scheduler refuses a role that does not have its permissions yet.
-    resource.node.add_dependency(role)
+    cfn_schedule.node.add_dependency(role)

@@ -14,10 +14,10 @@ from infra.alarms import Alarms
 from infra.alarms.health import WatchedResources
 from infra.dashboard import add_dashboard
 from infra.intake import Intake
-from infra.lambdas.grants import Work
+from infra.lambdas.grants import StackResources
 from infra.lambdas.lambda_function import OwnLambda
 from infra.lambdas.rows import make_lambdas
-from infra.nightly import Nightly
+from infra.nightly import NightlyJob
 from infra.own_queues import tag_own_queues
 from infra.packaging.emr import EmrPackage
 from infra.pagerduty import PagerDuty
@@ -26,7 +26,7 @@ from infra.schedules import add_schedules
 from infra.settings.deployment import DeploymentSettings
 from infra.storage import (
     Buckets,
-    central_bucket,
+    find_or_make_organization_bucket,
     make_case_bucket,
     make_case_table,
     make_report_bucket,
@@ -36,10 +36,10 @@ from infra.trail import TrailWithBucket
 from mendq.model.consent import Consent
 from mendq.model.steps import Owner
 
-DESCRIPTION = "Mendq fixes SQS queues"
+STACK_DESCRIPTION = "Mendq fixes SQS queues"
 
 
-class Code(Struct, frozen=True):
+class StackCode(Struct, frozen=True):
     """Local folders and files with the code that the stack deploys.
 
     Attributes:
@@ -53,7 +53,7 @@ class Code(Struct, frozen=True):
     job: EmrPackage
 
 
-class Placement(Struct, frozen=True):
+class StackPlacement(Struct, frozen=True):
     """Name, account and region of the stack, and the buckets of its code.
 
     Attributes:
@@ -76,8 +76,8 @@ class MendqStack(Stack):
         name: str,
         *,
         settings: DeploymentSettings,
-        code: Code,
-        placement: Placement,
+        code: StackCode,
+        placement: StackPlacement,
     ) -> None:
         super().__init__(
             scope,
@@ -85,26 +85,26 @@ class MendqStack(Stack):
             stack_name=placement.stack_name,
             env=placement.environment,
             synthesizer=placement.synthesizer,
-            description=DESCRIPTION,
+            description=STACK_DESCRIPTION,
             analytics_reporting=False,
         )
         trail = TrailWithBucket(self, "Trail", settings.trail)
-        cases = Construct(self, "Cases")
-        reports = Construct(self, "Reports")
-        organization = Construct(self, "Organization")
+        case_construct = Construct(self, "Cases")
+        report_construct = Construct(self, "Reports")
+        organization_construct = Construct(self, "Organization")
         buckets = Buckets(
             trail=trail.bucket,
-            cases=make_case_bucket(cases, settings),
-            reports=make_report_bucket(reports),
-            organization=central_bucket(organization, settings),
+            cases=make_case_bucket(case_construct, settings),
+            reports=make_report_bucket(report_construct),
+            organization=find_or_make_organization_bucket(organization_construct, settings),
         )
         topics = Topics(self, "Topics", settings.notifications)
         nightly = None
         if settings.nightly.enabled:
-            nightly = Nightly(self, "Nightly", settings=settings, buckets=buckets, code=code.job)
+            nightly = NightlyJob(self, "Nightly", settings=settings, buckets=buckets, code=code.job)
         case_store = make_case_table(Construct(self, "CaseStore"))
         intake = Intake(self, "Intake")
-        work = Work(
+        resources = StackResources(
             stack=self,
             settings=settings,
             consent=self.make_consent(settings, topics),
@@ -114,7 +114,7 @@ class MendqStack(Stack):
             nightly=nightly,
         )
         lambdas = make_lambdas(
-            work,
+            resources,
             code=lambda_.Code.from_asset(str(code.lambdas)),
             report_code=lambda_.Code.from_asset(str(code.report)),
         )
@@ -124,13 +124,15 @@ class MendqStack(Stack):
         if settings.notifications.pagerduty:
             pagerduty = PagerDuty(self, "PagerDuty", settings.notifications.pagerduty)
         tag_own_queues(self)
-        watched = WatchedResources(intake=intake, lambdas=lambdas, paging=pagerduty)
-        alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=settings)
+        watched_resources = WatchedResources(intake=intake, lambdas=lambdas, pagerduty=pagerduty)
+        alarms = Alarms(
+            self, "Alarms", watched_resources=watched_resources, topics=topics, settings=settings
+        )
         if settings.dashboard:
-            add_dashboard(self, alarms, watched, settings)
-        for writer in ("heal", "rollback", *Owner):
-            deny_own_queues(lambdas[writer].role, moves_messages=writer == Owner.REDRIVE)
-        self._add_outputs(work, intake, lambdas)
+            add_dashboard(self, alarms, watched_resources, settings)
+        for writer_name in ("heal", "rollback", *Owner):
+            deny_own_queues(lambdas[writer_name].role, is_redrive=writer_name == Owner.REDRIVE)
+        self._add_outputs(resources, intake, lambdas)
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
         """Return which queues Mendq manages, and in which mode.
@@ -144,21 +146,25 @@ class MendqStack(Stack):
             teams=tuple(settings.notifications.teams),
         )
 
-    def _add_outputs(self, work: Work, intake: Intake, lambdas: dict[str, OwnLambda]) -> None:
+    def _add_outputs(
+        self, resources: StackResources, intake: Intake, lambdas: dict[str, OwnLambda]
+    ) -> None:
         """Add the outputs: names and URLs that operators and tools look up."""
-        outputs = {
-            "TrailBucket": work.buckets.trail.bucket_name,
-            "CaseBucket": work.buckets.cases.bucket_name,
-            "ReportBucket": work.buckets.reports.bucket_name,
-            "CaseTable": work.case_store.table_name,
-            "UrgentTopic": work.topics.urgent.arn,
-            "InfoTopic": work.topics.info.arn,
+        value_by_output = {
+            "TrailBucket": resources.buckets.trail.bucket_name,
+            "CaseBucket": resources.buckets.cases.bucket_name,
+            "ReportBucket": resources.buckets.reports.bucket_name,
+            "CaseTable": resources.case_store.table_name,
+            "UrgentTopic": resources.topics.urgent.arn,
+            "InfoTopic": resources.topics.info.arn,
             "IntakeQueue": intake.queue.queue_url,
         }
         for own_lambda in lambdas.values():
-            outputs[f"{own_lambda.node.id}Function"] = own_lambda.function.function_name
-        if work.nightly:
-            outputs["TrailRoot"] = work.nightly.roots.trail
-            outputs["NightlyApplication"] = work.nightly.application.attr_application_id
-        for output, value in outputs.items():
-            CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
+            value_by_output[f"{own_lambda.node.id}Function"] = own_lambda.function.function_name
+        if resources.nightly:
+            value_by_output["TrailRoot"] = resources.nightly.roots.trail
+            value_by_output["NightlyApplication"] = (
+                resources.nightly.application.attr_application_id
+            )
+        for output_name, value in value_by_output.items():
+            CfnOutput(self, f"{output_name}Name", value=value).override_logical_id(output_name)

@@ -17,12 +17,12 @@ from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION_SCOPE
 from mendq.nightly.verdict import NIGHTLY_FOLDER
 
-ORGANIZATION_RETAINED_DAYS = 400
+ORGANIZATION_RETENTION_DAYS = 400
 # Key prefixes in the report bucket, one for each table that the nightly job writes. The report's
 # page is made from the last one.
-TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_FOLDER, "summary")
-LOGS = "logs"
-LOGS_RETAINED_DAYS = 90
+TABLE_PREFIXES = ("incidents", "failed_calls", "quality", NIGHTLY_FOLDER, "summary")
+LOG_PREFIX = "logs"
+JOB_LOG_RETENTION_DAYS = 90
 
 
 class Buckets(Struct, frozen=True):
@@ -44,9 +44,9 @@ class Buckets(Struct, frozen=True):
 def make_retained_bucket(
     scope: Construct,
     name: str,
-    rules: Sequence[s3.LifecycleRule],
+    lifecycle_rules: Sequence[s3.LifecycleRule],
     *,
-    versioned: bool,
+    is_versioned: bool,
     bucket_name: str | None = None,
 ) -> s3.Bucket:
     """Make a private, encrypted bucket that stays, with its objects, if the stack is deleted.
@@ -54,11 +54,13 @@ def make_retained_bucket(
     Args:
         scope: the construct that holds the bucket.
         name: the id of the bucket's construct.
-        rules: when objects expire.
-        versioned: True if S3 keeps overwritten objects.
+        lifecycle_rules: when objects expire.
+        is_versioned: True if S3 keeps overwritten objects.
         bucket_name: the bucket's name; None if CloudFormation makes one.
     """
-    incomplete_uploads = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(7))
+    incomplete_upload_rule = s3.LifecycleRule(
+        abort_incomplete_multipart_upload_after=Duration.days(7)
+    )
     return s3.Bucket(
         scope,
         name,
@@ -68,8 +70,8 @@ def make_retained_bucket(
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         enforce_ssl=True,
         minimum_tls_version=1.2,
-        versioned=versioned,
-        lifecycle_rules=[incomplete_uploads, *rules],
+        versioned=is_versioned,
+        lifecycle_rules=[incomplete_upload_rule, *lifecycle_rules],
         removal_policy=RemovalPolicy.RETAIN,
     )
 
@@ -80,31 +82,34 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     If the organization's hub reads the cases of all accounts, the bucket has a fixed name by which
     the hub finds it, and its policy lets the hub's role read.
     """
-    overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
+    overwritten_object_rule = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
     if settings.nightly.scope != ORGANIZATION_SCOPE or settings.organization is None:
-        return make_retained_bucket(scope, "Bucket", [overwritten], versioned=True)
+        return make_retained_bucket(scope, "Bucket", [overwritten_object_rule], is_versioned=True)
     bucket = make_retained_bucket(
         scope,
         "Bucket",
-        [overwritten],
-        versioned=True,
+        [overwritten_object_rule],
+        is_versioned=True,
         bucket_name=case_bucket_name(stack.account, stack.region),
     )
     if not settings.is_hub:
         organization = settings.organization
         hub = organization.hub
-        name = role_name(NIGHTLY_PURPOSE, hub.region)
-        role = f"arn:{stack.partition}:iam::{hub.account}:role/{name}"
-        keys = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
-        for action, resources in (("s3:GetObject", keys), ("s3:ListBucket", [bucket.bucket_arn])):
-            statement = _allow_roles(organization.id, role, action, resources)
+        hub_role_name = role_name(NIGHTLY_PURPOSE, hub.region)
+        hub_role_arn = f"arn:{stack.partition}:iam::{hub.account}:role/{hub_role_name}"
+        object_arns = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
+        for action, resources in (
+            ("s3:GetObject", object_arns),
+            ("s3:ListBucket", [bucket.bucket_arn]),
+        ):
+            statement = _allow_roles(organization.id, hub_role_arn, action, resources)
             bucket.add_to_resource_policy(statement)
     return bucket
 
 
 def _allow_roles(
-    organization: str, role: str, action: str, resources: Sequence[str]
+    organization_id: str, role_arn_pattern: str, action: str, resources: Sequence[str]
 ) -> iam.PolicyStatement:
     """Return a bucket policy statement that allows an action to roles of the organization.
 
@@ -113,8 +118,8 @@ def _allow_roles(
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
 
     Args:
-        organization: the id of the organization.
-        role: the ARN of the role, or a pattern of ARNs.
+        organization_id: the id of the organization.
+        role_arn_pattern: the ARN of the role, or a pattern of ARNs.
         action: the IAM action.
         resources: ARNs of the bucket or of its objects.
     """
@@ -123,8 +128,8 @@ def _allow_roles(
         actions=[action],
         resources=list(resources),
         conditions={
-            "StringEquals": {"aws:PrincipalOrgID": organization},
-            "ArnLike": {"aws:PrincipalArn": role},
+            "StringEquals": {"aws:PrincipalOrgID": organization_id},
+            "ArnLike": {"aws:PrincipalArn": role_arn_pattern},
         },
     )
 
@@ -136,20 +141,26 @@ def _make_organization_bucket(scope: Construct, settings: OrganizationSettings) 
     bucket policy can have the caller's account in a key:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/remediate-s3-bucket-policies.html
     """
-    old = s3.LifecycleRule(
-        expiration=Duration.days(ORGANIZATION_RETAINED_DAYS),
+    expiry_rule = s3.LifecycleRule(
+        expiration=Duration.days(ORGANIZATION_RETENTION_DAYS),
         noncurrent_version_expiration=Duration.days(30),
     )
     bucket = make_retained_bucket(
-        scope, "Bucket", [old], versioned=True, bucket_name=settings.report_bucket
+        scope, "Bucket", [expiry_rule], is_versioned=True, bucket_name=settings.report_bucket
     )
-    role = f"arn:{Stack.of(scope).partition}:iam::*:role/{role_name('watch-nightly', '*')}"
-    own_prefix = bucket.arn_for_objects("account=${aws:PrincipalAccount}/*")
-    bucket.add_to_resource_policy(_allow_roles(settings.id, role, "s3:PutObject", [own_prefix]))
+    writer_role_arn_pattern = (
+        f"arn:{Stack.of(scope).partition}:iam::*:role/{role_name('watch-nightly', '*')}"
+    )
+    own_object_arns = bucket.arn_for_objects("account=${aws:PrincipalAccount}/*")
+    bucket.add_to_resource_policy(
+        _allow_roles(settings.id, writer_role_arn_pattern, "s3:PutObject", [own_object_arns])
+    )
     return bucket
 
 
-def central_bucket(scope: Construct, settings: DeploymentSettings) -> s3.IBucket | None:
+def find_or_make_organization_bucket(
+    scope: Construct, settings: DeploymentSettings
+) -> s3.IBucket | None:
     """Return the organization's bucket. The hub's stack makes it, other stacks refer to its name.
 
     None if accounts share no tables: there is no organization, or its hub reads for all accounts.
@@ -166,16 +177,20 @@ def make_report_bucket(scope: Construct) -> s3.Bucket:
 
     Overwritten objects are kept for 30 days, logs for LOGS_RETAINED_DAYS.
     """
-    overwritten = s3.LifecycleRule(
+    overwritten_object_rule = s3.LifecycleRule(
         noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
     )
-    old_logs = s3.LifecycleRule(prefix=f"{LOGS}/", expiration=Duration.days(LOGS_RETAINED_DAYS))
-    bucket = make_retained_bucket(scope, "Bucket", [overwritten, old_logs], versioned=True)
+    old_log_rule = s3.LifecycleRule(
+        prefix=f"{LOG_PREFIX}/", expiration=Duration.days(JOB_LOG_RETENTION_DAYS)
+    )
+    bucket = make_retained_bucket(
+        scope, "Bucket", [overwritten_object_rule, old_log_rule], is_versioned=True
+    )
     # The L2 construct's own property for EventBridge would add a Lambda of CDK's to the stack.
-    resource = bucket.node.default_child
-    assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - an L2 bucket always has one
-    notified = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
-    resource.add_property_override("NotificationConfiguration", notified)
+    cfn_bucket = bucket.node.default_child
+    assert isinstance(cfn_bucket, s3.CfnBucket)  # noqa: S101 - an L2 bucket always has one
+    event_configuration = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    cfn_bucket.add_property_override("NotificationConfiguration", event_configuration)
     return bucket
 
 
@@ -184,12 +199,12 @@ def make_case_table(scope: Construct) -> dynamodb.Table:
 
     It stays if the stack is deleted. To delete it, first remove its deletion protection.
     """
-    text = dynamodb.AttributeType.STRING
+    string_type = dynamodb.AttributeType.STRING
     table = dynamodb.Table(
         scope,
         "Table",
-        partition_key=dynamodb.Attribute(name="pk", type=text),
-        sort_key=dynamodb.Attribute(name="sk", type=text),
+        partition_key=dynamodb.Attribute(name="pk", type=string_type),
+        sort_key=dynamodb.Attribute(name="sk", type=string_type),
         billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=True
@@ -200,7 +215,9 @@ def make_case_table(scope: Construct) -> dynamodb.Table:
     )
     table.add_global_secondary_index(
         index_name=open_case_index.OPEN_CASES,
-        partition_key=dynamodb.Attribute(name=open_case_index.PARTITION_ATTRIBUTE, type=text),
+        partition_key=dynamodb.Attribute(
+            name=open_case_index.PARTITION_ATTRIBUTE, type=string_type
+        ),
         sort_key=dynamodb.Attribute(
             name=open_case_index.SORT_ATTRIBUTE, type=dynamodb.AttributeType.NUMBER
         ),

@@ -17,7 +17,7 @@ from aws_cdk import cx_api
 
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
-from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
+from infra.packaging.zips import LAMBDA_OPTIONS, LAMBDAS_ZIP, REPORT_ZIP, stage_lambda_code
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import (
@@ -27,13 +27,13 @@ from infra.settings.reading import (
     load_object,
     parse_json,
 )
-from infra.settings.warnings import find_misplaced, settings_of_stack
-from infra.stack import Code, MendqStack, Placement
+from infra.settings.warnings import find_misplaced, make_stack_settings
+from infra.stack import MendqStack, StackCode, StackPlacement
 
-CDK_JSON = ROOT / "cdk.json"
+CDK_JSON_FILE = ROOT / "cdk.json"
 
 
-def new_app(outdir: Path | None = None) -> cdk.App:
+def make_app(outdir: Path | None = None) -> cdk.App:
     """Return a CDK app with the context of cdk.json, which otherwise only the CDK CLI reads.
 
     Context from the CLI's option `-c` replaces the same key of cdk.json. Raises SettingsRefused if
@@ -51,10 +51,12 @@ def load_raw_settings(app: cdk.App, file: str = "") -> Any:
     """
     if file:
         return load_object(Path(file))
-    raw = app.node.try_get_context("mendq")
-    if isinstance(raw, str):
-        raw = _parse_settings(raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes""")
-    return {} if raw is None else raw
+    raw_settings = app.node.try_get_context("mendq")
+    if isinstance(raw_settings, str):
+        raw_settings = _parse_settings(
+            raw_settings, "mendq", """write it as {"mode": "heal"}, behind -c in quotes"""
+        )
+    return {} if raw_settings is None else raw_settings
 
 
 def _load_context() -> Mapping[str, Any]:
@@ -63,7 +65,7 @@ def _load_context() -> Mapping[str, Any]:
     Raises SettingsRefused if it cannot be read, has a key twice, or has the settings in a place
     where the CDK does not find them.
     """
-    cdk_json = _parse_settings(CDK_JSON.read_text(), CDK_JSON.name, "fix it there")
+    cdk_json = _parse_settings(CDK_JSON_FILE.read_text(), CDK_JSON_FILE.name, "fix it there")
     context: Mapping[str, Any] = cdk_json.get("context", {})
     mistakes = [
         Mistake(key, "is there twice", "leave one out")
@@ -99,92 +101,112 @@ def _parse_settings(text: str, path: str, remedy: str) -> Any:
 def synthesize(
     settings: DeploymentSettings,
     app: cdk.App,
-    target: Sequence[str] = LAMBDA,
-    code: Code | None = None,
+    platform_options: Sequence[str] = LAMBDA_OPTIONS,
+    code: StackCode | None = None,
 ) -> cx_api.CloudAssembly:
     """Write the cloud assembly, with one stack named Mendq for each environment in the settings.
 
     Args:
         settings: the deployment's settings.
         app: the CDK app, which names the folder of the assembly.
-        target: options of `uv pip install` for the platform that the packages must run on.
-        code: the staged code; None: it is staged for `target`.
+        platform_options: options of `uv pip install` for the platform that the packages run on.
+        code: the staged code; None: it is staged for `platform_options`.
 
     Raises:
         SettingsRefused: A stack could not use a setting because of its account or region.
         WheelsUnavailable: A package that a zip needs is missing.
         RuntimeError: CDK's validation failed.
     """
-    places = [_cdk_environment(environment) for environment in settings.environments]
-    if not places:
-        places = [_cdk_environment(None)]
-    regions = [str(place.region) for place in places]
-    accounts = {account for place in places if (account := _account_of(place))}
+    cdk_environments = [_convert_environment(environment) for environment in settings.environments]
+    if not cdk_environments:
+        cdk_environments = [_convert_environment(None)]
+    regions = [str(cdk_environment.region) for cdk_environment in cdk_environments]
+    accounts = {
+        account
+        for cdk_environment in cdk_environments
+        if (account := _find_account(cdk_environment))
+    }
     mistakes = list(find_misplaced(settings, regions, accounts))
     if mistakes:
         raise SettingsRefused(mistakes)
     with TemporaryDirectory(prefix="mendq-") as folder:
-        staged = code or stage_code(Path(folder), target)
-        for place in places:
-            is_only = len(places) == 1
-            name = STACK_NAME if is_only else f"Mendq-{place.account}-{place.region}"
-            _add_stack(app, name, place, settings, staged)
+        staged_code = code or stage_code(Path(folder), platform_options)
+        for cdk_environment in cdk_environments:
+            is_only_stack = len(cdk_environments) == 1
+            construct_id = (
+                STACK_NAME
+                if is_only_stack
+                else f"Mendq-{cdk_environment.account}-{cdk_environment.region}"
+            )
+            _add_stack(app, construct_id, cdk_environment, settings, staged_code)
         return app.synth()
 
 
 def _add_stack(
-    app: cdk.App, name: str, place: cdk.Environment, settings: DeploymentSettings, code: Code
+    app: cdk.App,
+    construct_id: str,
+    cdk_environment: cdk.Environment,
+    settings: DeploymentSettings,
+    code: StackCode,
 ) -> None:
-    """Add the stack of one account and region. `name` is the id of its construct."""
+    """Add the stack of one account and region. `construct_id` is the id of its construct."""
     MendqStack(
         app,
-        name,
-        settings=settings_of_stack(settings, _account_of(place), str(place.region)),
+        construct_id,
+        settings=make_stack_settings(
+            settings, _find_account(cdk_environment), str(cdk_environment.region)
+        ),
         code=code,
-        placement=Placement(stack_name=STACK_NAME, environment=place),
+        placement=StackPlacement(stack_name=STACK_NAME, environment=cdk_environment),
     )
 
 
-def synthesize_outline(settings: DeploymentSettings, region: str) -> Mapping[str, Any]:
+def synthesize_undeployable_template(
+    settings: DeploymentSettings, region: str
+) -> Mapping[str, Any]:
     """Return the template of one stack with empty zips. It takes seconds and cannot be deployed.
 
     Raises RuntimeError if CDK's validation fails.
     """
     with TemporaryDirectory(prefix="mendq-") as folder:
-        app = new_app(Path(folder) / "cdk.out")
+        app = make_app(Path(folder) / "cdk.out")
         code = make_empty_code(Path(folder) / "code")
         _add_stack(app, STACK_NAME, cdk.Environment(region=region), settings, code)
         template: Mapping[str, Any] = app.synth().get_stack_by_name(STACK_NAME).template
         return template
 
 
-def make_empty_code(folder: Path) -> Code:
+def make_empty_code(folder: Path) -> StackCode:
     """Write small files in place of the 100 MB of code, for a synthesis that is not deployed."""
     folder.mkdir()
     # The CDK refuses an empty asset, and an asset with the same content as another.
-    module = folder / "index.py"
+    lambda_module = folder / "index.py"
     entry_point = folder / "job.py"
-    modules = folder / "job.zip"
-    compiled = folder / "compiled.tgz"
-    for file in (module, entry_point, modules, compiled):
+    modules_path = folder / "job.zip"
+    package_archive = folder / "compiled.tgz"
+    for file in (lambda_module, entry_point, modules_path, package_archive):
         file.write_text(file.name)
-    package = emr.EmrPackage(modules=modules, entry_point=entry_point, compiled=compiled)
-    return Code(lambdas=folder, report=folder, job=package)
+    package = emr.EmrPackage(
+        modules_path=modules_path, entry_point=entry_point, package_archive=package_archive
+    )
+    return StackCode(lambdas=folder, report=folder, job=package)
 
 
-def stage_code(folder: Path, target: Sequence[str] = LAMBDA) -> Code:
+def stage_code(folder: Path, platform_options: Sequence[str] = LAMBDA_OPTIONS) -> StackCode:
     """Copy the code and install the packages that are deployed, below `folder`.
 
     Raises WheelsUnavailable if a package is missing.
     """
     lambdas = folder / "lambdas"
     report = folder / "report"
-    stage(lambdas, LAMBDAS, target)
-    stage(report, REPORT, target)
-    return Code(lambdas=lambdas, report=report, job=emr.stage(folder / "job", target))
+    stage_lambda_code(lambdas, LAMBDAS_ZIP, platform_options)
+    stage_lambda_code(report, REPORT_ZIP, platform_options)
+    return StackCode(
+        lambdas=lambdas, report=report, job=emr.stage_job_code(folder / "job", platform_options)
+    )
 
 
-def _cdk_environment(environment: Environment | None) -> cdk.Environment:
+def _convert_environment(environment: Environment | None) -> cdk.Environment:
     """Return account and region of a stack in CDK's form.
 
     Without an environment in the settings the account stays open until the deployment. The region
@@ -192,17 +214,17 @@ def _cdk_environment(environment: Environment | None) -> cdk.Environment:
     """
     if environment is not None:
         return cdk.Environment(account=environment.account, region=environment.region)
-    region, _ = default_place()
+    region, _ = find_default_region_and_account()
     return cdk.Environment(region=region)
 
 
-def _account_of(place: cdk.Environment) -> str | None:
+def _find_account(cdk_environment: cdk.Environment) -> str | None:
     """Return the account of a stack, or that of the credentials; None if neither is known."""
-    _, default_account = default_place()
-    return place.account or default_account
+    _, default_account = find_default_region_and_account()
+    return cdk_environment.account or default_account
 
 
-def default_place() -> tuple[str, str | None]:
+def find_default_region_and_account() -> tuple[str, str | None]:
     """Return the region and the account of a stack if the settings name no environments.
 
     The CDK CLI takes them from the credentials. If it gives no region, the region is AWS_REGION,

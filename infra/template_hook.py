@@ -10,12 +10,12 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.roles import allow, make_role
-from infra.settings.hook import OWN_STACKS, HookSettings
+from infra.settings.hook import OWN_STACK_PATTERNS, HookSettings
 from mendq.lint.proposed import CHECKED_TYPES
 from mendq.model.names import HOOK_CALLER_PURPOSE
 
 # A hook's alias is unique in an account and region. So is Mendq's stack.
-ALIAS = "Mendq::Queues::BeforeDeploy"
+HOOK_ALIAS = "Mendq::Queues::BeforeDeploy"
 
 
 def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSettings) -> None:
@@ -42,22 +42,22 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     )
     role.add_to_policy(allow(["lambda:InvokeFunction"], function.function_arn))
     if settings.stacks:
-        stack_names = {"include": list(settings.stacks)}
+        stack_name_filter = {"include": list(settings.stacks)}
     else:
-        stack_names = {"exclude": list(OWN_STACKS)}
+        stack_name_filter = {"exclude": list(OWN_STACK_PATTERNS)}
     hook = CfnLambdaHook(
         scope,
         "Hook",
-        alias=ALIAS,
+        alias=HOOK_ALIAS,
         execution_role=role.role_arn,
         failure_mode=settings.mode.upper(),
         hook_status="ENABLED",
         lambda_function=function.function_arn,
-        stack_filters={"filteringCriteria": "ALL", "stackNames": stack_names},
+        stack_filters={"filteringCriteria": "ALL", "stackNames": stack_name_filter},
         target_operations=["RESOURCE"],
     )
     # TargetFilters has two forms. The CDK's property supports only the other one.
     # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
-    targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(CHECKED_TYPES)}
-    hook.add_property_override("TargetFilters", targets)
+    target_filters = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(CHECKED_TYPES)}
+    hook.add_property_override("TargetFilters", target_filters)
     hook.node.add_dependency(role)

@@ -18,12 +18,12 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from msgspec import Struct
 
-from infra.roles import account_condition, allow, allow_keys_through
+from infra.roles import allow, allow_keys_through, make_account_condition
 from infra.settings.deployment import NotificationSettings
 from mendq.model.case import Severity
 from mendq.notifications.commands import ALARM_PREFIX
 
-_KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
+_KMS_KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 
 class Topic(Struct, frozen=True):
@@ -57,12 +57,17 @@ class Topics(Construct):
 
     def __init__(self, scope: Construct, name: str, notifications: NotificationSettings) -> None:
         super().__init__(scope, name)
-        existing = notifications.topics
-        self.urgent = self._topic("Urgent", existing.urgent, "Mendq urgent", notifications.urgent)
-        self.info = self._topic("Info", existing.info, "Mendq", notifications.info)
-        teams = Construct(self, "Teams")
+        existing_topics = notifications.topics
+        self.urgent = self._find_or_make_topic(
+            "Urgent", existing_topics.urgent, "Mendq urgent", notifications.urgent
+        )
+        self.info = self._find_or_make_topic(
+            "Info", existing_topics.info, "Mendq", notifications.info
+        )
+        teams_construct = Construct(self, "Teams")
         self.teams = [
-            _import_topic(Construct(teams, team), arn) for team, arn in notifications.teams.items()
+            _import_topic(Construct(teams_construct, team), arn)
+            for team, arn in notifications.teams.items()
         ]
 
     def connect_alarm(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
@@ -71,7 +76,7 @@ class Topics(Construct):
         alarm.add_alarm_action(actions.SnsAction(topic.topic))
         alarm.add_ok_action(actions.SnsAction(topic.topic))
 
-    def _topic(
+    def _find_or_make_topic(
         self, name: str, existing_arn: str | None, title: str, subscribers: Sequence[str]
     ) -> Topic:
         """Return a topic with its subscribers. Make it if the settings name none.
@@ -86,7 +91,7 @@ class Topics(Construct):
         if existing_arn:
             topic = _import_topic(scope, existing_arn)
         else:
-            topic = _create_topic(scope, title, self._key)
+            topic = _create_topic(scope, title, self._kms_key)
         for address in subscribers:
             if address.startswith("https://"):
                 topic.topic.add_subscription(subscriptions.UrlSubscription(address))
@@ -95,7 +100,7 @@ class Topics(Construct):
         return topic
 
     @cached_property
-    def _key(self) -> kms.Key:
+    def _kms_key(self) -> kms.Key:
         """The KMS key of both new topics. It is made when it is first read.
 
         The AWS-managed key lets no AWS service publish, and its policy cannot be changed.
@@ -112,9 +117,9 @@ class Topics(Construct):
         )
         # CloudWatch alarms may use the key. The topics' policies say which alarms may publish.
         # This was not tried on AWS.
-        own_account = account_condition(Stack.of(self))
+        own_account_condition = make_account_condition(Stack.of(self))
         key.add_to_resource_policy(
-            allow(_KEY_ACTIONS, "*", service="cloudwatch", conditions=own_account)
+            allow(_KMS_KEY_ACTIONS, "*", service="cloudwatch", conditions=own_account_condition)
         )
         return key
 
@@ -126,20 +131,23 @@ def _import_topic(scope: Construct, arn: str) -> Topic:
     return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), key_statement)
 
 
-def _create_topic(scope: Construct, title: str, key: kms.Key) -> Topic:
+def _create_topic(scope: Construct, title: str, kms_key: kms.Key) -> Topic:
     """Make a topic to which Mendq's own alarms of this account and region may publish.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
     """
-    topic = sns.Topic(scope, "Topic", display_name=title, master_key=key, enforce_ssl=True)
-    own_alarms = Stack.of(scope).format_arn(
+    topic = sns.Topic(scope, "Topic", display_name=title, master_key=kms_key, enforce_ssl=True)
+    own_alarm_arn_pattern = Stack.of(scope).format_arn(
         service="cloudwatch",
         resource="alarm",
         resource_name=f"{ALARM_PREFIX}*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    conditions = {**account_condition(Stack.of(scope)), "ArnLike": {"aws:SourceArn": own_alarms}}
+    conditions = {
+        **make_account_condition(Stack.of(scope)),
+        "ArnLike": {"aws:SourceArn": own_alarm_arn_pattern},
+    }
     topic.add_to_resource_policy(
         allow(["sns:Publish"], topic.topic_arn, service="cloudwatch", conditions=conditions)
     )
-    return Topic(topic, allow(["kms:GenerateDataKey", "kms:Decrypt"], key.key_arn))
+    return Topic(topic, allow(["kms:GenerateDataKey", "kms:Decrypt"], kms_key.key_arn))

@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudtrail as cloudtrail
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.own_queues import queue_arn
+from infra.own_queues import format_queue_arn
 from infra.roles import allow
 from infra.settings.deployment import TrailSettings
 from infra.storage import make_retained_bucket
@@ -19,7 +19,7 @@ from mendq.probe.probe import QUEUE_NAME
 
 # A fixed name: the bucket's policy names the trail, and must exist before the trail.
 TRAIL_NAME = "mendq"
-RETAINED_DAYS = 90
+TRAIL_RETENTION_DAYS = 90
 
 
 class TrailWithBucket(Construct):
@@ -31,10 +31,10 @@ class TrailWithBucket(Construct):
         if settings.bucket is not None:
             self.bucket = s3.Bucket.from_bucket_name(self, "Existing", settings.bucket)
             return
-        expired = s3.LifecycleRule(expiration=Duration.days(RETAINED_DAYS))
-        bucket = make_retained_bucket(self, "Bucket", [expired], versioned=False)
+        expiry_rule = s3.LifecycleRule(expiration=Duration.days(TRAIL_RETENTION_DAYS))
+        bucket = make_retained_bucket(self, "Bucket", [expiry_rule], is_versioned=False)
         self.bucket = bucket
-        self._let_cloudtrail_write(bucket, settings.above_logs)
+        self._let_cloudtrail_write(bucket, settings.log_key_prefix)
         trail = cloudtrail.CfnTrail(
             self,
             "Trail",
@@ -45,32 +45,32 @@ class TrailWithBucket(Construct):
             is_multi_region_trail=False,
             include_global_service_events=False,
             enable_log_file_validation=True,
-            advanced_event_selectors=list(_event_selectors(Stack.of(self), settings)),
+            advanced_event_selectors=list(_list_event_selectors(Stack.of(self), settings)),
         )
         assert bucket.policy is not None  # noqa: S101 - `enforce_ssl` has made it
         trail.node.add_dependency(bucket.policy)
 
-    def _let_cloudtrail_write(self, bucket: s3.Bucket, above_logs: str) -> None:
+    def _let_cloudtrail_write(self, bucket: s3.Bucket, log_key_prefix: str) -> None:
         """Let CloudTrail write log files to the bucket, for this trail only.
 
         https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html
         """
         stack = Stack.of(self)
-        this_trail = stack.format_arn(
+        trail_arn = stack.format_arn(
             service="cloudtrail", resource="trail", resource_name=TRAIL_NAME
         )
-        logs = bucket.arn_for_objects(f"{above_logs}AWSLogs/{stack.account}/*")
-        owner_control = {"s3:x-amz-acl": "bucket-owner-full-control"}
+        log_object_arns = bucket.arn_for_objects(f"{log_key_prefix}AWSLogs/{stack.account}/*")
+        owner_control_condition = {"s3:x-amz-acl": "bucket-owner-full-control"}
         for action, resource, extra_conditions in (
             ("s3:GetBucketAcl", bucket.bucket_arn, {}),
-            ("s3:PutObject", logs, owner_control),
+            ("s3:PutObject", log_object_arns, owner_control_condition),
         ):
-            conditions = {"StringEquals": {**extra_conditions, "aws:SourceArn": this_trail}}
+            conditions = {"StringEquals": {**extra_conditions, "aws:SourceArn": trail_arn}}
             statement = allow([action], resource, service="cloudtrail", conditions=conditions)
             bucket.add_to_resource_policy(statement)
 
 
-def _event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
+def _list_event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
     """Yield the trail's event selectors: which calls it logs.
 
     Calls to Mendq's own probe queue and drill queue are always logged, whatever the settings
@@ -83,22 +83,22 @@ def _event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
     """
     if settings.queue_arn_prefixes:
-        fields = _queue_fields(settings.queue_arn_prefixes)
+        selector_fields = _make_queue_fields(settings.queue_arn_prefixes)
         if settings.event_names:
-            fields["eventName"] = {"equalTo": list(settings.event_names)}
-        yield _event_selector("Calls to chosen queues", fields)
-    own_queues = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE_PREFIX)]
-    yield _event_selector("Mendq's own probe and drills", _queue_fields(own_queues))
+            selector_fields["eventName"] = {"equalTo": list(settings.event_names)}
+        yield _make_event_selector("Calls to chosen queues", selector_fields)
+    own_queue_arns = [format_queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE_PREFIX)]
+    yield _make_event_selector("Mendq's own probe and drills", _make_queue_fields(own_queue_arns))
     if settings.management_events:
         # A trail can filter management events by these fields, and not by eventName.
-        management = {
+        management_fields = {
             "eventCategory": {"equalTo": ["Management"]},
             "readOnly": {"equalTo": ["false"]},
         }
-        yield _event_selector("Changes of configuration", management)
+        yield _make_event_selector("Changes of configuration", management_fields)
 
 
-def _queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+def _make_queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
     """Return the selector fields for data events of queues whose ARN begins with a prefix."""
     return {
         "eventCategory": {"equalTo": ["Data"]},
@@ -107,7 +107,11 @@ def _queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]
     }
 
 
-def _event_selector(title: str, fields: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
-    """Return an event selector in CloudTrail's form. `fields` has the tests of each field."""
-    field_selectors = [{"field": name, **tests} for name, tests in fields.items()]
+def _make_event_selector(
+    title: str, tests_by_field: Mapping[str, Mapping[str, list[str]]]
+) -> dict[str, Any]:
+    """Return an event selector in CloudTrail's form: the tests of each field in one list."""
+    field_selectors = [
+        {"field": name, **field_tests} for name, field_tests in tests_by_field.items()
+    ]
     return {"name": title, "fieldSelectors": field_selectors}

@@ -24,7 +24,7 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
-from infra.packaging.zips import zip_bytes
+from infra.packaging.zips import make_zip_bytes
 from local_account.emulator_environment import end_process_group
 from local_account.where import (
     ACCOUNT,
@@ -225,7 +225,7 @@ def publish_assets(assets: tuple[Asset, ...], make_client: MakeClient) -> None:
     """Upload every asset to where the template expects it, as the CDK CLI does."""
     s3 = make_client("s3")
     for asset in assets:
-        content = zip_bytes(asset.path, zipfile.ZIP_STORED)
+        content = make_zip_bytes(asset.path, zipfile.ZIP_STORED)
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
 
 
@@ -290,14 +290,14 @@ def main() -> int:
     """
     # Importing these loads the CDK.
     from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415
-    from infra.packaging.zips import THIS_MACHINE  # noqa: PLC0415
-    from infra.settings.deployment import read  # noqa: PLC0415
-    from infra.synthesis import new_app, synthesize  # noqa: PLC0415
+    from infra.packaging.zips import THIS_MACHINE_OPTIONS  # noqa: PLC0415
+    from infra.settings.deployment import read_deployment_settings  # noqa: PLC0415
+    from infra.synthesis import make_app, synthesize  # noqa: PLC0415
 
     try:
-        settings = read(json.load(sys.stdin), floors=False)
+        settings = read_deployment_settings(json.load(sys.stdin), applies_floors=False)
         # The Lambdas run on this machine, so their zips have libraries that are built for it.
-        synthesize(settings, new_app(Path(sys.argv[1])), THIS_MACHINE)
+        synthesize(settings, make_app(Path(sys.argv[1])), THIS_MACHINE_OPTIONS)
     except WheelsUnavailable as error:
         print(error, file=sys.stderr)
         return WRONG_USE_EXIT_CODE

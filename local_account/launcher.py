@@ -21,8 +21,12 @@ from typing import Any, TypeVar
 from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
 
-from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import SettingsRefused, fields_by_name, type_and_bounds
+from infra.settings.deployment import DeploymentSettings, read_deployment_settings
+from infra.settings.reading import (
+    SettingsRefused,
+    get_fields_by_name,
+    split_type_and_bounds,
+)
 from local_account.deployment import (
     StackArtifact,
     Synthesis,
@@ -73,7 +77,7 @@ def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
     Raises CannotStart, with all mistakes in one line, if they cannot be deployed.
     """
     try:
-        return read(raw_settings, floors=False)
+        return read_deployment_settings(raw_settings, applies_floors=False)
     except SettingsRefused as error:
         mistakes = "; ".join(str(mistake) for mistake in error.mistakes)
         raise CannotStart(f"the settings cannot be deployed: {mistakes}") from error
@@ -82,9 +86,9 @@ def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
 def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
     """Return a line for each setting of `timing` below the lower limit of a deployment."""
     lines = []
-    for name, (field_of_timing, field_type) in fields_by_name(Timing).items():
+    for name, (field_of_timing, field_type) in get_fields_by_name(Timing).items():
         value = getattr(settings.timing, field_of_timing.name)
-        floor = type_and_bounds(field_type)[1].begins()
+        floor = split_type_and_bounds(field_type)[1].begins()
         if value < floor:
             lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
     return tuple(lines)

@@ -34,11 +34,12 @@ Rules, each with its reason:
    `nightly_failing` for the three on nightly runs.
 
 4. What missing data means depends on the metric.
-   - A counter that is sent only if something happens: missing data is fine (FINE).
+   - A counter that is sent only if something happens: missing data is fine (MISSING_IS_FINE).
    - A sign of life (the heartbeat, probes, scans, nightly runs): missing data is the fault itself
-     (A_FAULT).
-   - A gauge, or the result of the newest run: the alarm keeps its state (AS_BEFORE), so that an
-     alarm does not end because the metric is missing. The heartbeat alarm reports missing metrics.
+     (MISSING_IS_A_FAULT).
+   - A gauge, or the result of the newest run: the alarm keeps its state (MISSING_KEEPS_STATE), so
+     that an alarm does not end because the metric is missing. The heartbeat alarm reports missing
+     metrics.
 
 5. Every principal that may put metrics can forge Mendq's own. So a dead follow_up or scan shows in
    AWS's own counts: the heartbeat is a minute in which AWS counted a run of follow_up without an
@@ -84,18 +85,20 @@ from constructs import Construct
 
 from infra.alarms import fixes, health
 from infra.alarms.alarm import AlarmDescription, make_composite
-from infra.alarms.health import WatchedResources, list_watches
+from infra.alarms.health import WatchedResources, list_metric_alarms
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from mendq.model.settings import FULL_ALARMS
 
-_DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
+_ALL_DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
 # Alarms that notify people directly.
-NOTIFIED = tuple(description for description in _DESCRIPTIONS if description.severity)
+NOTIFYING_ALARMS = tuple(description for description in _ALL_DESCRIPTIONS if description.severity)
 # Alarms that only composite alarms use.
-WATCHED = tuple(description for description in _DESCRIPTIONS if not description.severity)
+ALARMS_IN_COMPOSITES = tuple(
+    description for description in _ALL_DESCRIPTIONS if not description.severity
+)
 # The composite alarm that notifies people for the other alarms of a part, by the part's name.
-JOINED: Mapping[str, AlarmDescription] = {
+COMPOSITE_BY_PART: Mapping[str, AlarmDescription] = {
     "Liveness": health.NOT_HEALING,
     "NightlyRuns": health.NIGHTLY_FAILING,
 }
@@ -108,7 +111,7 @@ class Alarms(Construct):
         self,
         scope: Construct,
         name: str,
-        watched: WatchedResources,
+        watched_resources: WatchedResources,
         topics: Topics,
         settings: DeploymentSettings,
     ) -> None:
@@ -116,74 +119,85 @@ class Alarms(Construct):
         self.node.set_context("docsUrl", settings.docs_url or "")
         self._topics = topics
         self._notifying: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
-        parts = self._make_parts()
+        construct_by_part = self._make_part_constructs()
         if settings.alarms == FULL_ALARMS:
-            self._add_all(watched, settings, parts)
+            self._add_all_alarms(watched_resources, settings, construct_by_part)
         else:
-            self._add_essential(watched, settings, parts)
+            self._add_essential_alarms(watched_resources, settings, construct_by_part)
 
     def split_by_name(
         self, names: Collection[str]
     ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
         """Return the alarms that notify people in two lists: those in `names`, and all others."""
-        named: list[cloudwatch.IAlarm] = []
-        others: list[cloudwatch.IAlarm] = []
+        alarms_with_these_names: list[cloudwatch.IAlarm] = []
+        other_alarms: list[cloudwatch.IAlarm] = []
         for description, alarm in self._notifying:
             if description.alarm_name() in names:
-                named.append(alarm)
+                alarms_with_these_names.append(alarm)
             else:
-                others.append(alarm)
-        return named, others
+                other_alarms.append(alarm)
+        return alarms_with_these_names, other_alarms
 
-    def _make_parts(self) -> Mapping[str, Construct]:
+    def _make_part_constructs(self) -> Mapping[str, Construct]:
         """Make the construct of each part, in the order in which the descriptions name the parts.
 
         The result has them by the names of the parts.
         """
-        names = dict.fromkeys(description.part for description in _DESCRIPTIONS)
-        return {name: Construct(self, name) for name in names if name}
+        part_names = dict.fromkeys(description.part for description in _ALL_DESCRIPTIONS)
+        return {name: Construct(self, name) for name in part_names if name}
 
-    def _add_essential(
+    def _add_essential_alarms(
         self,
-        watched: WatchedResources,
+        watched_resources: WatchedResources,
         settings: DeploymentSettings,
-        parts: Mapping[str, Construct],
+        construct_by_part: Mapping[str, Construct],
     ) -> None:
         """Add the alarms that `alarms: essential` keeps. Each of them notifies people."""
-        for watch in list_watches(watched, settings):
+        for watch in list_metric_alarms(watched_resources, settings):
             if watch.is_essential:
                 description = watch.description
-                self._notify(description, watch.make_alarm(parts[description.part]))
+                self._connect_to_topic(
+                    description, watch.make_alarm(construct_by_part[description.part])
+                )
 
-    def _add_all(
+    def _add_all_alarms(
         self,
-        watched: WatchedResources,
+        watched_resources: WatchedResources,
         settings: DeploymentSettings,
-        parts: Mapping[str, Construct],
+        construct_by_part: Mapping[str, Construct],
     ) -> None:
         """Add every alarm, and the composites that notify people for alarms without a severity."""
-        joined = defaultdict[str, list[cloudwatch.IAlarm]](list)
-        for watch in list_watches(watched, settings):
+        alarms_by_part = defaultdict[str, list[cloudwatch.IAlarm]](list)
+        for watch in list_metric_alarms(watched_resources, settings):
             description = watch.description
-            alarm = watch.make_alarm(parts[description.part])
+            alarm = watch.make_alarm(construct_by_part[description.part])
             if description.severity:
-                self._notify(description, alarm)
+                self._connect_to_topic(description, alarm)
             else:
-                joined[description.part].append(alarm)
-        for part, alarms in joined.items():
-            any_rings = cloudwatch.AlarmRule.any_of(*alarms)
-            self._notify(JOINED[part], make_composite(self, JOINED[part], any_rings))
-        spike = fixes.Spike(parts[fixes.PART])
-        held_back = make_composite(self, fixes.HELD_BACK, spike.holds_back)
-        page = make_composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
-        self._notify(fixes.FIXES_SPIKE, page)
+                alarms_by_part[description.part].append(alarm)
+        for part, alarms in alarms_by_part.items():
+            any_alarm_rings = cloudwatch.AlarmRule.any_of(*alarms)
+            self._connect_to_topic(
+                COMPOSITE_BY_PART[part],
+                make_composite(self, COMPOSITE_BY_PART[part], any_alarm_rings),
+            )
+        spike_rules = fixes.SpikeRules(construct_by_part[fixes.SPIKE_PART])
+        suppressor = make_composite(self, fixes.FIXES_HELD_BACK, spike_rules.suppression_rule)
+        spike_alarm = make_composite(
+            self,
+            fixes.FIXES_SPIKE,
+            spike_rules.spike_rule,
+            suppressor,
+            fixes.SUPPRESSOR_GRACE_PERIOD,
+        )
+        self._connect_to_topic(fixes.FIXES_SPIKE, spike_alarm)
 
-    def _notify(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
+    def _connect_to_topic(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
         """Notify people when the alarm begins and ends.
 
         If the alarm has no severity, use that of its part's composite.
         """
-        severity = description.severity or JOINED[description.part].severity
+        severity = description.severity or COMPOSITE_BY_PART[description.part].severity
         assert severity  # noqa: S101 - a composite has a severity
         self._topics.connect_alarm(alarm, severity)
         self._notifying.append((description, alarm))

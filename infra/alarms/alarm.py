@@ -13,21 +13,21 @@ from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import ALARM_PREFIX, DOCTOR_COMMAND, format_alarm_description
 from mendq.notifications.text import link_runbooks
 
-OPEN_CASES = "mendq cases --open"
+OPEN_CASES_COMMAND = "mendq cases --open"
 # End of the name of the alarm on the intake's DLQ.
-INTAKE = "intake"
+INTAKE_SUFFIX = "intake"
 A_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 AN_HOUR = Duration.hours(1)
-AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+AT_LEAST_THRESHOLD = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+BELOW_THRESHOLD = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 # Fire above the band that CloudWatch expects. The threshold is then the width of the band, in
 # standard deviations.
-ABOVE_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
+ABOVE_EXPECTED_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
 # How an alarm treats missing data: as fine, as a fault, or by keeping its state.
-FINE = cloudwatch.TreatMissingData.NOT_BREACHING
-A_FAULT = cloudwatch.TreatMissingData.BREACHING
-AS_BEFORE = cloudwatch.TreatMissingData.IGNORE
+MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
+MISSING_IS_A_FAULT = cloudwatch.TreatMissingData.BREACHING
+MISSING_KEEPS_STATE = cloudwatch.TreatMissingData.IGNORE
 
 
 def add_region(command: str, region: str) -> str:
@@ -59,16 +59,18 @@ class AlarmDescription(Struct, frozen=True):
     is_essential: bool = False
 
     @property
-    def page(self) -> str:
+    def runbook_path(self) -> str:
         """Path of the alarm's runbook from the repository's root."""
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
-    def text(self, scope: Construct) -> str:
+    def format_text(self, scope: Construct) -> str:
         """Return the text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
         command = add_region(self.command, stack.region)
-        words = format_alarm_description(self.impact, self.when, stack.account, command, self.page)
-        return link_runbooks(words, scope.node.try_get_context("docsUrl"))
+        alarm_text = format_alarm_description(
+            self.impact, self.when, stack.account, command, self.runbook_path
+        )
+        return link_runbooks(alarm_text, scope.node.try_get_context("docsUrl"))
 
     def alarm_name(self, resource: str = "") -> str:
         """Return the alarm's name in CloudWatch, such as `mendq-own-dlq-intake`.
@@ -84,7 +86,7 @@ class AlarmDescription(Struct, frozen=True):
         return "".join(word.capitalize() for word in words)
 
 
-class Firing(Struct, frozen=True):
+class FiringRule(Struct, frozen=True):
     """The rule for firing: the metric breaches a threshold in some of the newest periods.
 
     If periods are missing, CloudWatch looks further back; how far is not documented.
@@ -92,17 +94,17 @@ class Firing(Struct, frozen=True):
 
     Attributes:
         threshold: the value that the metric is compared with.
-        missing: how missing data is treated.
-        breaches: the number of periods that must breach the threshold.
-        periods: the number of newest periods that are looked at.
+        missing_data: how missing data is treated.
+        breaching_periods: the number of periods that must breach the threshold.
+        watched_periods: the number of newest periods that are looked at.
         operator: how the metric is compared with the threshold.
     """
 
     threshold: float
-    missing: cloudwatch.TreatMissingData
-    breaches: int = 1
-    periods: int = 1
-    operator: cloudwatch.ComparisonOperator = AT_LEAST
+    missing_data: cloudwatch.TreatMissingData
+    breaching_periods: int = 1
+    watched_periods: int = 1
+    operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD
 
 
 class Watch(Struct, frozen=True):
@@ -113,7 +115,7 @@ class Watch(Struct, frozen=True):
 
     description: AlarmDescription
     metric: cloudwatch.IMetric
-    firing: Firing
+    firing_rule: FiringRule
     resource: str = ""
 
     @property
@@ -122,34 +124,34 @@ class Watch(Struct, frozen=True):
 
         If each resource has an alarm of its own, it keeps only the intake's.
         """
-        return self.description.is_essential and self.resource in ("", INTAKE)
+        return self.description.is_essential and self.resource in ("", INTAKE_SUFFIX)
 
     def make_alarm(self, scope: Construct) -> cloudwatch.Alarm:
         """Make the alarm: an anomaly detection alarm if it fires above a band."""
-        if self.firing.operator is ABOVE_BAND:
+        if self.firing_rule.operator is ABOVE_EXPECTED_BAND:
             return cloudwatch.AnomalyDetectionAlarm(
                 scope,
                 self.description.construct_id(self.resource),
                 alarm_name=self.description.alarm_name(self.resource),
-                alarm_description=self.description.text(scope),
+                alarm_description=self.description.format_text(scope),
                 metric=self.metric,
-                comparison_operator=self.firing.operator,
-                std_devs=self.firing.threshold,
-                datapoints_to_alarm=self.firing.breaches,
-                evaluation_periods=self.firing.periods,
-                treat_missing_data=self.firing.missing,
+                comparison_operator=self.firing_rule.operator,
+                std_devs=self.firing_rule.threshold,
+                datapoints_to_alarm=self.firing_rule.breaching_periods,
+                evaluation_periods=self.firing_rule.watched_periods,
+                treat_missing_data=self.firing_rule.missing_data,
             )
         return cloudwatch.Alarm(
             scope,
             self.description.construct_id(self.resource),
             alarm_name=self.description.alarm_name(self.resource),
-            alarm_description=self.description.text(scope),
+            alarm_description=self.description.format_text(scope),
             metric=self.metric,
-            comparison_operator=self.firing.operator,
-            threshold=self.firing.threshold,
-            datapoints_to_alarm=self.firing.breaches,
-            evaluation_periods=self.firing.periods,
-            treat_missing_data=self.firing.missing,
+            comparison_operator=self.firing_rule.operator,
+            threshold=self.firing_rule.threshold,
+            datapoints_to_alarm=self.firing_rule.breaching_periods,
+            evaluation_periods=self.firing_rule.watched_periods,
+            treat_missing_data=self.firing_rule.missing_data,
         )
 
 
@@ -167,7 +169,7 @@ def make_composite(
     description: AlarmDescription,
     rule: cloudwatch.IAlarmRule,
     suppressor: cloudwatch.IAlarm | None = None,
-    settling: Duration | None = None,
+    grace_period: Duration | None = None,
 ) -> cloudwatch.CompositeAlarm:
     """Make a composite alarm: an alarm on the states of other alarms.
 
@@ -176,16 +178,16 @@ def make_composite(
         description: the alarm's description.
         rule: which other alarms must ring.
         suppressor: while this alarm rings, CloudWatch sends no notification of the composite.
-        settling: how long CloudWatch waits for `suppressor` to begin before it notifies, and how
-            long `suppressor` still counts after it has ended.
+        grace_period: how long CloudWatch waits for `suppressor` to begin before it notifies, and
+            how long `suppressor` still counts after it has ended.
     """
     return cloudwatch.CompositeAlarm(
         scope,
         description.construct_id(),
         composite_alarm_name=description.alarm_name(),
-        alarm_description=description.text(scope),
+        alarm_description=description.format_text(scope),
         alarm_rule=rule,
         actions_suppressor=suppressor,
-        actions_suppressor_wait_period=settling,
-        actions_suppressor_extension_period=settling,
+        actions_suppressor_wait_period=grace_period,
+        actions_suppressor_extension_period=grace_period,
     )

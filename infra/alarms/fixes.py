@@ -8,11 +8,11 @@ from constructs import Construct
 
 from infra.alarms.alarm import (
     A_MINUTE,
-    ABOVE_BAND,
-    FINE,
-    OPEN_CASES,
+    ABOVE_EXPECTED_BAND,
+    MISSING_IS_FINE,
+    OPEN_CASES_COMMAND,
     AlarmDescription,
-    Firing,
+    FiringRule,
     Watch,
     own_metric,
 )
@@ -21,8 +21,8 @@ from mendq.model.case import Severity
 from mendq.model.limits import Limits
 from mendq.model.names import OwnMetric
 
-PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
-STILL_COMING = Duration.seconds(int(names.END_OF_FIXES_AFTER.total_seconds()))
+FIXES_PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
+RECENT_FIXES_PERIOD = Duration.seconds(int(names.END_OF_FIXES_AFTER.total_seconds()))
 # How many of the last three periods must have many fixes. One period alone makes no alarm: that may
 # be one fault that was fixed.
 MANY_FIXES_PERIODS = 2
@@ -32,149 +32,169 @@ MANY_FIXES_PERIODS = 2
 BAND_WIDTH = 3
 # Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
 # enough: a forged value in every second minute would then suppress it as long as one each minute.
-VERIFIED_IN = 2
+SUPPRESSING_MINUTES_IN_A_ROW = 2
 # The most minutes of an hour in which the page is suppressed: twenty minutes of fixes, and the time
 # that alarms need to notice. A principal that forges the metric cannot suppress it for longer.
-HELD_AT_MOST = 25
-OF_MINUTES = 60
+MAXIMUM_SUPPRESSED_MINUTES = 25
+SUPPRESSION_WINDOW_MINUTES = 60
 # How late the suppressing alarm may begin: the minutes in a row that it needs, and one more because
 # its metric is sent later than the count of fixes.
-SETTLING = Duration.minutes(VERIFIED_IN + 1)
-_IMPACT = (
+SUPPRESSOR_GRACE_PERIOD = Duration.minutes(SUPPRESSING_MINUTES_IN_A_ROW + 1)
+_MANY_FIXES_IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
-PART = "Spike"
-_MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
-_OFTEN = f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_MINUTES}"
+SPIKE_PART = "Spike"
+_PERIOD_TEXT = f"{FIXES_PERIOD.to_minutes():.0f} minutes"
+_FREQUENCY_TEXT = (
+    f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_PERIOD_TEXT}"
+)
 # How long the page is suppressed, in words. No other text says it.
-HELD_BACK_WHILE = (
-    f"held back while a fix of the last {_MINUTES} is being verified: for {_MINUTES} at most where "
-    f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
-    "need to notice"
+SUPPRESSION_TEXT = (
+    f"held back while a fix of the last {_PERIOD_TEXT} is being verified: for {_PERIOD_TEXT} at "
+    f"most where fixes go on, for {MAXIMUM_SUPPRESSED_MINUTES} of any {SUPPRESSION_WINDOW_MINUTES} "
+    "in all, and by the minutes that alarms need to notice"
 )
 FIXES_SPIKE = AlarmDescription(
     name="fixes_spike",
-    when=f"more fixes than usual, and not few, and they still come; {HELD_BACK_WHILE}",
-    impact=_IMPACT,
-    command=OPEN_CASES,
+    when=f"more fixes than usual, and not few, and they still come; {SUPPRESSION_TEXT}",
+    impact=_MANY_FIXES_IMPACT,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     severity=Severity.URGENT,
-    part=PART,
+    part=SPIKE_PART,
 )
-UNUSUAL = AlarmDescription(
+FIXES_UNUSUAL = AlarmDescription(
     name="fixes_unusual",
-    when=f"more fixes than CloudWatch's model expects, {_OFTEN}",
-    impact=_IMPACT,
-    command=OPEN_CASES,
+    when=f"more fixes than CloudWatch's model expects, {_FREQUENCY_TEXT}",
+    impact=_MANY_FIXES_IMPACT,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
-MANY = AlarmDescription(
+FIXES_MANY = AlarmDescription(
     name="fixes_many",
-    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_OFTEN}",
-    impact=_IMPACT,
-    command=OPEN_CASES,
+    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_FREQUENCY_TEXT}",
+    impact=_MANY_FIXES_IMPACT,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
-STILL = AlarmDescription(
+FIXES_STILL_COMING = AlarmDescription(
     name="fixes_still_coming",
-    when=f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
+    when=f"a fix in the last {RECENT_FIXES_PERIOD.to_minutes():.0f} minutes",
     impact="None by itself: without it the page of many fixes is not sent, or ends.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
-OVER_CEILING = AlarmDescription(
+FIXES_OVER_CEILING = AlarmDescription(
     name="fixes_over_ceiling",
-    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
+    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_PERIOD_TEXT} as the setting "
     "limits.writesPerMinute",
-    impact=_IMPACT,
+    impact=_MANY_FIXES_IMPACT,
     command="mendq freeze",
     runbook="fixes_spike",
     severity=Severity.URGENT,
-    part=PART,
+    part=SPIKE_PART,
     is_essential=True,
 )
-BEING_VERIFIED = AlarmDescription(
+FIX_BEING_VERIFIED = AlarmDescription(
     name="fix_being_verified",
-    when=f"{VERIFIED_IN} minutes in a row a fix of the last {_MINUTES}, one of many, was still to "
-    "prove good",
+    when=f"{SUPPRESSING_MINUTES_IN_A_ROW} minutes in a row a fix of the last {_PERIOD_TEXT}, one "
+    "of many, was still to prove good",
     impact="None: while it stands, and not for long, the page of many fixes is held back.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
-VERIFIED_FOR_LONG = AlarmDescription(
+FIX_VERIFIED_FOR_LONG = AlarmDescription(
     name="fix_verified_for_long",
-    when=f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
+    when=f"one of many fixes was being verified in {MAXIMUM_SUPPRESSED_MINUTES} of "
+    f"{SUPPRESSION_WINDOW_MINUTES} minutes",
     impact="None: while it stands, the page of many fixes is not held back.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
 # A composite alarm that notifies nobody: it only suppresses `fixes_spike`.
-HELD_BACK = AlarmDescription(
+FIXES_HELD_BACK = AlarmDescription(
     name="fixes_held_back",
     when="one of many fixes is being verified, and was not for "
-    f"{HELD_AT_MOST} of the last {OF_MINUTES} minutes",
+    f"{MAXIMUM_SUPPRESSED_MINUTES} of the last {SUPPRESSION_WINDOW_MINUTES} minutes",
     impact="None: while it stands, the page of many fixes is held back.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=PART,
+    part=SPIKE_PART,
 )
 
 # Every description above. `make check` names one that is missing here.
 DESCRIPTIONS = (
     FIXES_SPIKE,
-    UNUSUAL,
-    MANY,
-    STILL,
-    OVER_CEILING,
-    BEING_VERIFIED,
-    VERIFIED_FOR_LONG,
-    HELD_BACK,
+    FIXES_UNUSUAL,
+    FIXES_MANY,
+    FIXES_STILL_COMING,
+    FIXES_OVER_CEILING,
+    FIX_BEING_VERIFIED,
+    FIX_VERIFIED_FOR_LONG,
+    FIXES_HELD_BACK,
 )
 
 
-def over_ceiling(limits: Limits) -> Watch:
+def watch_fix_ceiling(limits: Limits) -> Watch:
     """Return the alarm that rings if the number of fixes reaches the ceiling.
 
     The ceiling depends on the limits.
     """
-    fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-    return Watch(OVER_CEILING, fixes, Firing(names.fix_ceiling(limits), FINE))
+    fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+    return Watch(FIXES_OVER_CEILING, fixes, FiringRule(names.fix_ceiling(limits), MISSING_IS_FINE))
 
 
-class Spike:
+class SpikeRules:
     """The rules of `fixes_spike`: which alarms make it ring, and which suppress its page.
 
     Attributes:
-        rule: true if there are more fixes than usual, and not few, and they still come. More fixes
-            than usual are not enough: after a quiet week three are more than usual. Many fixes that
-            have stopped are not enough either.
-        holds_back: true while one of the many fixes is being verified, but not for long.
+        spike_rule: true if there are more fixes than usual, and not few, and they still come. More
+            fixes than usual are not enough: after a quiet week three are more than usual. Many
+            fixes that have stopped are not enough either.
+        suppression_rule: true while one of the many fixes is being verified, but not for long.
     """
 
     def __init__(self, scope: Construct) -> None:
-        fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-        recent_fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
-        verified = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        above_band = Firing(
-            BAND_WIDTH, FINE, MANY_FIXES_PERIODS, names.FIXES_ALARM_PERIODS, ABOVE_BAND
+        fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+        recent_fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
+        fixes_being_verified = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
+        above_band_rule = FiringRule(
+            BAND_WIDTH,
+            MISSING_IS_FINE,
+            MANY_FIXES_PERIODS,
+            names.FIXES_ALARM_PERIODS,
+            ABOVE_EXPECTED_BAND,
         )
-        not_few = Firing(
-            names.FEWEST_FIXES_TO_ALARM, FINE, MANY_FIXES_PERIODS, names.FIXES_ALARM_PERIODS
+        not_few_rule = FiringRule(
+            names.FEWEST_FIXES_TO_ALARM,
+            MISSING_IS_FINE,
+            MANY_FIXES_PERIODS,
+            names.FIXES_ALARM_PERIODS,
         )
-        any_fix = Firing(1, FINE)
-        in_a_row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
-        for_too_long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)
-        unusual = Watch(UNUSUAL, fixes, above_band).make_alarm(scope)
-        many = Watch(MANY, fixes, not_few).make_alarm(scope)
-        still = Watch(STILL, recent_fixes, any_fix).make_alarm(scope)
-        being = Watch(BEING_VERIFIED, verified, in_a_row).make_alarm(scope)
-        for_long = Watch(VERIFIED_FOR_LONG, verified, for_too_long).make_alarm(scope)
-        not_for_long = cloudwatch.AlarmRule.not_(for_long)
-        self.rule = cloudwatch.AlarmRule.all_of(unusual, many, still)
-        self.holds_back = cloudwatch.AlarmRule.all_of(being, not_for_long)
+        any_fix_rule = FiringRule(1, MISSING_IS_FINE)
+        minutes_in_a_row_rule = FiringRule(
+            1, MISSING_IS_FINE, SUPPRESSING_MINUTES_IN_A_ROW, SUPPRESSING_MINUTES_IN_A_ROW
+        )
+        too_long_rule = FiringRule(
+            1, MISSING_IS_FINE, MAXIMUM_SUPPRESSED_MINUTES, SUPPRESSION_WINDOW_MINUTES
+        )
+        unusual_fixes_alarm = Watch(FIXES_UNUSUAL, fixes, above_band_rule).make_alarm(scope)
+        many_fixes_alarm = Watch(FIXES_MANY, fixes, not_few_rule).make_alarm(scope)
+        recent_fixes_alarm = Watch(FIXES_STILL_COMING, recent_fixes, any_fix_rule).make_alarm(scope)
+        verification_alarm = Watch(
+            FIX_BEING_VERIFIED, fixes_being_verified, minutes_in_a_row_rule
+        ).make_alarm(scope)
+        long_verification_alarm = Watch(
+            FIX_VERIFIED_FOR_LONG, fixes_being_verified, too_long_rule
+        ).make_alarm(scope)
+        is_not_long = cloudwatch.AlarmRule.not_(long_verification_alarm)
+        self.spike_rule = cloudwatch.AlarmRule.all_of(
+            unusual_fixes_alarm, many_fixes_alarm, recent_fixes_alarm
+        )
+        self.suppression_rule = cloudwatch.AlarmRule.all_of(verification_alarm, is_not_long)

@@ -12,23 +12,23 @@ from aws_cdk import aws_sqs as sqs
 from msgspec import Struct
 
 from infra.alarms.alarm import (
-    A_FAULT,
     A_MINUTE,
     AN_HOUR,
-    AS_BEFORE,
-    BELOW,
-    FINE,
+    BELOW_THRESHOLD,
     FIVE_MINUTES,
-    INTAKE,
-    OPEN_CASES,
+    INTAKE_SUFFIX,
+    MISSING_IS_A_FAULT,
+    MISSING_IS_FINE,
+    MISSING_KEEPS_STATE,
+    OPEN_CASES_COMMAND,
     AlarmDescription,
-    Firing,
+    FiringRule,
     Watch,
     own_metric,
 )
-from infra.alarms.fixes import over_ceiling
-from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, Intake
-from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
+from infra.alarms.fixes import watch_fix_ceiling
+from infra.intake import MAXIMUM_RECEIVE_COUNT, VISIBILITY_TIMEOUT_SECONDS, Intake
+from infra.lambdas.lambda_function import AsyncLambda, OwnLambda
 from infra.pagerduty import PagerDuty
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.case import Severity
@@ -37,10 +37,10 @@ from mendq.model.steps import Owner
 from mendq.nightly.outcome import LONGEST_TIME_BETWEEN_REPORTS, NightlyMetric
 from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
 
-SILENT_MINUTES = 10
-LATE_MINUTES = 5
+HEARTBEAT_MISSING_MINUTES = 10
+INTAKE_LATE_MINUTES = 5
 # After this time a call that heal retries is in the DLQ. A call that waits longer was never tried.
-LATE_SECONDS = VISIBILITY_SECONDS * MAX_RECEIVE_COUNT
+INTAKE_LATE_AGE_SECONDS = VISIBILITY_TIMEOUT_SECONDS * MAXIMUM_RECEIVE_COUNT
 # Minutes that are added to the time between probes, so that the period also holds a late probe.
 PROBE_SLACK_MINUTES = 10
 # The longest period of an alarm: one day.
@@ -48,147 +48,152 @@ PROBE_SLACK_MINUTES = 10
 LONGEST_PERIOD_MINUTES = 1_440
 # After this number of periods of five minutes in a row in which heal fails, its alarm rings. Two
 # failures may be bad luck.
-HEAL_FAILS = 3
+HEAL_FAILING_PERIODS = 3
 # The alarm of another Lambda that writes queues rings if it fails in two of six such periods.
-WRITER_FAILS = 2
-WRITER_PERIODS = 6
+WRITER_FAILING_PERIODS = 2
+WRITER_WATCHED_PERIODS = 6
 # The alarms on errors that heal and follow_up caught ring after three of twelve such periods. Heal
 # retries a call after six minutes, follow_up a case after five, so two failures may be bad luck.
 # Twelve periods are an hour, so that errors now and then make one alarm and not several.
-FAILS = 3
-PERIODS = 12
+ERROR_PERIODS = 3
+ERROR_WATCHED_PERIODS = 12
 # The alarm on the scan's errors rings if it fails in three of four hours. An AWS service that is
 # disturbed for an hour can make two hourly scans fail.
-SCAN_FAILS = 3
-SCANS = 4
+SCAN_ERROR_HOURS = 3
+SCAN_WATCHED_HOURS = 4
 # Period of the alarm on a missing scan. The scan is started three times in it, every ten minutes.
-SCAN_MINUTES = 30
+SCAN_MISSING_PERIOD_MINUTES = 30
 SCAN_MISSING_HOURS = 2
 # A day, and three hours because nightly runs take differently long.
 NIGHTLY_MISSING_HOURS = 27
 # A period that contains all three attempts to deliver a report.
 DELIVERY_PERIOD = Duration.minutes(15)
-_BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
-_OFTEN = f"in {FAILS} of {PERIODS} periods of 5 minutes"
+_UNSEEN_CALLS_IMPACT = (
+    "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
+)
+_ERROR_FREQUENCY_TEXT = f"in {ERROR_PERIODS} of {ERROR_WATCHED_PERIODS} periods of 5 minutes"
 
-_LIVENESS = "Liveness"
-SILENT = AlarmDescription(
+_LIVENESS_PART = "Liveness"
+HEARTBEAT_MISSING = AlarmDescription(
     name="heartbeat_missing",
     when=f"follow_up, which runs each minute, did not end well or sent no metrics for "
-    f"{SILENT_MINUTES} minutes",
+    f"{HEARTBEAT_MISSING_MINUTES} minutes",
     impact="Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
-    part=_LIVENESS,
+    part=_LIVENESS_PART,
     is_essential=True,
 )
 PROBE_LOST = AlarmDescription(
     name="probe_lost",
     when=f"{LOST_PROBES_IN_A_ROW} probes in a row were lost, or none is sent any more",
-    impact=_BLIND,
+    impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
-    part=_LIVENESS,
+    part=_LIVENESS_PART,
     is_essential=True,
 )
-LATE = AlarmDescription(
+INTAKE_LATE = AlarmDescription(
     name="intake_late",
-    when=f"the oldest failed call waits longer than {MAX_RECEIVE_COUNT} tries of heal take, for "
-    f"{LATE_MINUTES} minutes",
+    when=f"the oldest failed call waits longer than {MAXIMUM_RECEIVE_COUNT} tries of heal take, "
+    f"for {INTAKE_LATE_MINUTES} minutes",
     impact="Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
-    part=_LIVENESS,
+    part=_LIVENESS_PART,
     is_essential=True,
 )
 HEAL_FAILING = AlarmDescription(
     name="heal_failing",
-    when=f"heal fails in {HEAL_FAILS} periods of 5 minutes in a row",
-    impact=_BLIND,
+    when=f"heal fails in {HEAL_FAILING_PERIODS} periods of 5 minutes in a row",
+    impact=_UNSEEN_CALLS_IMPACT,
     runbook="lambda_failing",
-    part=_LIVENESS,
+    part=_LIVENESS_PART,
 )
 NOT_HEALING = AlarmDescription(
     name="not_healing",
     when="failed calls reach the intake and do not come through heal",
-    impact=_BLIND,
+    impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
 )
-_FAILING = "Failing"
+_FAILING_PART = "Failing"
 HEAL_ERRORS = AlarmDescription(
     name="heal_errors",
-    when=f"heal could not do what failed calls asked for, {_OFTEN}",
+    when=f"heal could not do what failed calls asked for, {_ERROR_FREQUENCY_TEXT}",
     impact="Of some queues at least, failing calls come to nothing: no fix, and no page about a "
     "case.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
-    part=_FAILING,
+    part=_FAILING_PART,
     is_essential=True,
 )
 FOLLOW_UP_ERRORS = AlarmDescription(
     name="follow_up_errors",
-    when=f"follow_up could not look after a case, {_OFTEN}",
+    when=f"follow_up could not look after a case, {_ERROR_FREQUENCY_TEXT}",
     impact="Cases stay where they are: fixes are not verified, and approved ones are not made.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
-    part=_FAILING,
+    part=_FAILING_PART,
     is_essential=True,
 )
-_SCANNING = "Scanning"
-_UNSEEN = "What fails no call is found by the scan alone, and stays unseen where it cannot look."
+_SCANNING_PART = "Scanning"
+_NO_SCAN_IMPACT = (
+    "What fails no call is found by the scan alone, and stays unseen where it cannot look."
+)
 SCAN_ERRORS = AlarmDescription(
     name="scan_errors",
-    when=f"the scan could not look at some queue, or at none, in {SCAN_FAILS} of {SCANS} hours",
-    impact=_UNSEEN,
+    when=f"the scan could not look at some queue, or at none, in {SCAN_ERROR_HOURS} of "
+    f"{SCAN_WATCHED_HOURS} hours",
+    impact=_NO_SCAN_IMPACT,
     runbook="scan_failing",
     severity=Severity.INFO,
-    part=_SCANNING,
+    part=_SCANNING_PART,
 )
 SCAN_MISSING = AlarmDescription(
     name="scan_missing",
     when=f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours",
-    impact=_UNSEEN,
+    impact=_NO_SCAN_IMPACT,
     runbook="scan_failing",
     severity=Severity.INFO,
-    part=_SCANNING,
+    part=_SCANNING_PART,
     is_essential=True,
 )
-_OPEN_CASES = "OpenCases"
-ESCALATED = AlarmDescription(
+_OPEN_CASES_PART = "OpenCases"
+CASE_ESCALATED = AlarmDescription(
     name="case_escalated",
     when="a case was escalated; it ends by itself within minutes, so that the next one rings too",
     impact="A queue is broken in a way that Mendq cannot or may not fix. Each case has a page of "
     "its own, which may come later where many are sent.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="cases_escalated",
     severity=Severity.URGENT,
-    part=_OPEN_CASES,
+    part=_OPEN_CASES_PART,
     is_essential=True,
 )
-ESCALATED_OPEN = AlarmDescription(
+ESCALATED_CASES_OPEN = AlarmDescription(
     name="escalated_cases_open",
     when="a case is escalated, and for as long as one is",
     impact="A queue stays broken until a person settles its case; this ends when the last of them "
     "does.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="cases_escalated",
     severity=Severity.INFO,
-    part=_OPEN_CASES,
+    part=_OPEN_CASES_PART,
 )
-PROPOSED = AlarmDescription(
+PROPOSED_CASES_OPEN = AlarmDescription(
     name="proposed_cases_open",
     when="a proposal waits for a person, and for as long as one does",
     impact="Mendq knows a change that would help and may not make it by itself. Where nobody "
     "approves it in time it expires.",
-    command=OPEN_CASES,
+    command=OPEN_CASES_COMMAND,
     runbook="proposals_waiting",
     severity=Severity.INFO,
-    part=_OPEN_CASES,
+    part=_OPEN_CASES_PART,
 )
-_PARKED = "Parked"
-UNDELIVERED = AlarmDescription(
+_PARKED_PART = "Parked"
+FAILED_CALLS_UNDELIVERED = AlarmDescription(
     name="failed_calls_undelivered",
     when="EventBridge could not put failed calls into the intake queue",
-    impact=_BLIND,
+    impact=_UNSEEN_CALLS_IMPACT,
     runbook="own_dlq",
     severity=Severity.URGENT,
-    part=_PARKED,
+    part=_PARKED_PART,
     is_essential=True,
 )
 OWN_DLQ = AlarmDescription(
@@ -196,40 +201,41 @@ OWN_DLQ = AlarmDescription(
     when="a DLQ of Mendq's own holds something",
     impact="Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
     severity=Severity.INFO,
-    part=_PARKED,
+    part=_PARKED_PART,
     is_essential=True,
 )
-WRITER_FAILING = AlarmDescription(
+LAMBDA_FAILING = AlarmDescription(
     name="lambda_failing",
-    when=f"a Lambda that writes failed in {WRITER_FAILS} of {WRITER_PERIODS} periods of 5 minutes",
+    when=f"a Lambda that writes failed in {WRITER_FAILING_PERIODS} of {WRITER_WATCHED_PERIODS} "
+    "periods of 5 minutes",
     impact="Changes that were approved, or are due, are not made; after a day their cases are "
     "escalated.",
     severity=Severity.INFO,
-    part=_PARKED,
+    part=_PARKED_PART,
 )
-_NIGHTLY_RUNS = "NightlyRuns"
-_RUN_LACKING = "The week's report lacks this nightly run; queues are fixed all the same."
-_NO_REPORT = "There is no new weekly report; queues are fixed all the same."
+_NIGHTLY_RUNS_PART = "NightlyRuns"
+_NO_RUN_IMPACT = "The week's report lacks this nightly run; queues are fixed all the same."
+_NO_REPORT_IMPACT = "There is no new weekly report; queues are fixed all the same."
 NIGHTLY_FAILED = AlarmDescription(
     name="nightly_failed",
     when="the newest nightly run ended and wrote nothing",
-    impact=_RUN_LACKING,
+    impact=_NO_RUN_IMPACT,
     runbook="nightly_and_report",
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_MISSING = AlarmDescription(
     name="nightly_missing",
     when=f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
-    impact=_RUN_LACKING,
+    impact=_NO_RUN_IMPACT,
     runbook="nightly_and_report",
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_DOUBTFUL = AlarmDescription(
     name="nightly_doubtful",
     when="the newest nightly run read nothing, or far less than is usual",
-    impact=_RUN_LACKING,
+    impact=_NO_RUN_IMPACT,
     runbook="nightly_and_report",
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_FAILING = AlarmDescription(
     name="nightly_failing",
@@ -237,28 +243,26 @@ NIGHTLY_FAILING = AlarmDescription(
     impact="The weekly report lacks a day, or comes late; queues are fixed all the same.",
     runbook="nightly_and_report",
     severity=Severity.INFO,
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 WEEK_FAILED = AlarmDescription(
     name="week_failed",
     when="the newest weekly run ended and summed nothing up",
-    impact=_NO_REPORT,
+    impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
     severity=Severity.INFO,
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 REPORT_MISSING = AlarmDescription(
     name="report_missing",
-    when=(
-        f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
-        "checked after each nightly run"
-    ),
-    impact=_NO_REPORT,
+    when=f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
+    "checked after each nightly run",
+    impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
     severity=Severity.INFO,
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
-NOT_DELIVERED = AlarmDescription(
+REPORT_NOT_DELIVERED = AlarmDescription(
     name="report_not_delivered",
     when="the newest report was not delivered; only where report.sender and report.recipients are "
     "set",
@@ -266,7 +270,7 @@ NOT_DELIVERED = AlarmDescription(
     command="mendq report",
     runbook="report_not_mailed",
     severity=Severity.INFO,
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 TRAIL_BUSY = AlarmDescription(
     name="trail_busy",
@@ -276,38 +280,38 @@ TRAIL_BUSY = AlarmDescription(
     command="mendq cost",
     runbook="trail_busy",
     severity=Severity.INFO,
-    part=_NIGHTLY_RUNS,
+    part=_NIGHTLY_RUNS_PART,
 )
 # Every description above. `make check` names one that is missing here.
 DESCRIPTIONS = (
-    SILENT,
+    HEARTBEAT_MISSING,
     PROBE_LOST,
-    LATE,
+    INTAKE_LATE,
     HEAL_FAILING,
     NOT_HEALING,
     HEAL_ERRORS,
     FOLLOW_UP_ERRORS,
     SCAN_ERRORS,
     SCAN_MISSING,
-    ESCALATED,
-    ESCALATED_OPEN,
-    PROPOSED,
-    UNDELIVERED,
+    CASE_ESCALATED,
+    ESCALATED_CASES_OPEN,
+    PROPOSED_CASES_OPEN,
+    FAILED_CALLS_UNDELIVERED,
     OWN_DLQ,
-    WRITER_FAILING,
+    LAMBDA_FAILING,
     NIGHTLY_FAILED,
     NIGHTLY_MISSING,
     NIGHTLY_DOUBTFUL,
     NIGHTLY_FAILING,
     WEEK_FAILED,
     REPORT_MISSING,
-    NOT_DELIVERED,
+    REPORT_NOT_DELIVERED,
     TRAIL_BUSY,
 )
 
-_REPEATED_ERRORS = Firing(1, FINE, FAILS, PERIODS)
+_REPEATED_ERRORS_RULE = FiringRule(1, MISSING_IS_FINE, ERROR_PERIODS, ERROR_WATCHED_PERIODS)
 # For a gauge, or for the result of the newest run: the alarm lasts as long as its cause.
-_LASTING = Firing(1, AS_BEFORE)
+_WHILE_POSITIVE_RULE = FiringRule(1, MISSING_KEEPS_STATE)
 
 
 class WatchedResources(Struct, frozen=True):
@@ -316,22 +320,22 @@ class WatchedResources(Struct, frozen=True):
     Attributes:
         intake: the intake queue and its DLQs.
         lambdas: every Lambda by the name of its handler.
-        paging: the rules that call PagerDuty; None if the settings do not enable them.
+        pagerduty: the rules that call PagerDuty; None if the settings do not enable them.
     """
 
     intake: Intake
     lambdas: Mapping[str, OwnLambda]
-    paging: PagerDuty | None = None
+    pagerduty: PagerDuty | None = None
 
-    def dlqs(self) -> dict[str, sqs.Queue]:
+    def list_dlqs_by_owner(self) -> dict[str, sqs.Queue]:
         """Return Mendq's own DLQs, except the rule's, by owner: `intake`, `start-nightly` ..."""
-        dlqs = {INTAKE: self.intake.dlq}
+        dlq_by_owner = {INTAKE_SUFFIX: self.intake.dlq}
         for name, own_lambda in self.lambdas.items():
-            if isinstance(own_lambda, ParkingLambda):
-                dlqs[name.replace("_", "-")] = own_lambda.dlq
-        if self.paging:
-            dlqs["pagerduty"] = self.paging.dlq
-        return dlqs
+            if isinstance(own_lambda, AsyncLambda):
+                dlq_by_owner[name.replace("_", "-")] = own_lambda.dlq
+        if self.pagerduty:
+            dlq_by_owner["pagerduty"] = self.pagerduty.dlq
+        return dlq_by_owner
 
     def error_metric(
         self,
@@ -356,25 +360,39 @@ def waiting_messages_metric(queue: sqs.Queue, *, label: str | None = None) -> cl
     )
 
 
-def list_watches(watched: WatchedResources, settings: DeploymentSettings) -> Iterator[Watch]:
+def list_metric_alarms(
+    watched_resources: WatchedResources, settings: DeploymentSettings
+) -> Iterator[Watch]:
     """Yield every alarm on a metric, except the alarms of `fixes.Spike`."""
-    yield over_ceiling(settings.limits)
-    yield from _watch_liveness(watched, settings.timing.probe_minutes)
-    yield _watch_missing_scan(watched)
+    yield watch_fix_ceiling(settings.limits)
+    yield from _watch_liveness(watched_resources, settings.timing.probe_minutes)
+    yield _watch_missing_scan(watched_resources)
     yield from _watch_own_metrics()
     if settings.nightly.enabled:
         yield from _watch_nightly_runs(settings)
-    yield from _watch_dlqs_and_writers(watched)
+    yield from _watch_dlqs_and_writers(watched_resources)
 
 
-def _watch_liveness(watched: WatchedResources, probe_minutes: int) -> Iterator[Watch]:
+def _watch_liveness(watched_resources: WatchedResources, probe_minutes: int) -> Iterator[Watch]:
     """Yield the alarms on the heartbeat, on probes, and on calls that wait for heal."""
-    silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
-    yield Watch(SILENT, _heartbeat_metric(watched.lambdas["follow_up"].function), silent)
+    heartbeat_rule = FiringRule(
+        1, MISSING_IS_A_FAULT, HEARTBEAT_MISSING_MINUTES, HEARTBEAT_MISSING_MINUTES, BELOW_THRESHOLD
+    )
+    yield Watch(
+        HEARTBEAT_MISSING,
+        _heartbeat_metric(watched_resources.lambdas["follow_up"].function),
+        heartbeat_rule,
+    )
     yield _watch_probes(probe_minutes)
-    late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
-    yield Watch(LATE, watched.intake.oldest_age_metric(A_MINUTE), late)
-    yield Watch(HEAL_FAILING, watched.error_metric("heal"), Firing(1, FINE, HEAL_FAILS, HEAL_FAILS))
+    intake_late_rule = FiringRule(
+        INTAKE_LATE_AGE_SECONDS, MISSING_IS_FINE, INTAKE_LATE_MINUTES, INTAKE_LATE_MINUTES
+    )
+    yield Watch(INTAKE_LATE, watched_resources.intake.oldest_age_metric(A_MINUTE), intake_late_rule)
+    yield Watch(
+        HEAL_FAILING,
+        watched_resources.error_metric("heal"),
+        FiringRule(1, MISSING_IS_FINE, HEAL_FAILING_PERIODS, HEAL_FAILING_PERIODS),
+    )
 
 
 def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
@@ -404,24 +422,32 @@ def _watch_probes(probe_minutes: int) -> Watch:
     the probe decides. CloudWatch may look further back because of the missing data: then the alarm
     comes one probe later, but the probe itself sends a page in time.
     """
-    minutes = probe_minutes + PROBE_SLACK_MINUTES
-    periods = ceil(minutes / LONGEST_PERIOD_MINUTES)
-    period = Duration.minutes(ceil(minutes / periods))
-    lost = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
-    return Watch(PROBE_LOST, lost, Firing(LOST_PROBES_IN_A_ROW, A_FAULT, periods, periods))
+    watched_minutes = probe_minutes + PROBE_SLACK_MINUTES
+    number_of_periods = ceil(watched_minutes / LONGEST_PERIOD_MINUTES)
+    period = Duration.minutes(ceil(watched_minutes / number_of_periods))
+    probes_lost = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
+    return Watch(
+        PROBE_LOST,
+        probes_lost,
+        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_IS_A_FAULT, number_of_periods, number_of_periods),
+    )
 
 
-def _watch_missing_scan(watched: WatchedResources) -> Watch:
+def _watch_missing_scan(watched_resources: WatchedResources) -> Watch:
     """Return the alarm on a scan that does not run, or whose runs all fail.
 
     No other alarm notices that the scan does not run. AWS counts 0 or 1 errors for each run, so the
     minimum of a period is 0 if at least one run succeeded.
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
-    period = Duration.minutes(SCAN_MINUTES)
-    errors = watched.error_metric("scan", period=period, statistic="Minimum")
-    periods = SCAN_MISSING_HOURS * 60 // SCAN_MINUTES
-    return Watch(SCAN_MISSING, errors, Firing(1, A_FAULT, periods, periods))
+    period = Duration.minutes(SCAN_MISSING_PERIOD_MINUTES)
+    errors = watched_resources.error_metric("scan", period=period, statistic="Minimum")
+    number_of_periods = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
+    return Watch(
+        SCAN_MISSING,
+        errors,
+        FiringRule(1, MISSING_IS_A_FAULT, number_of_periods, number_of_periods),
+    )
 
 
 def _watch_own_metrics() -> Iterator[Watch]:
@@ -432,51 +458,78 @@ def _watch_own_metrics() -> Iterator[Watch]:
     stopped.
     """
     heal_errors = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(HEAL_ERRORS, heal_errors, _REPEATED_ERRORS)
+    yield Watch(HEAL_ERRORS, heal_errors, _REPEATED_ERRORS_RULE)
     follow_up_errors = own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(FOLLOW_UP_ERRORS, follow_up_errors, _REPEATED_ERRORS)
+    yield Watch(FOLLOW_UP_ERRORS, follow_up_errors, _REPEATED_ERRORS_RULE)
     scan_errors = own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
-    yield Watch(SCAN_ERRORS, scan_errors, Firing(1, FINE, SCAN_FAILS, SCANS))
+    yield Watch(
+        SCAN_ERRORS,
+        scan_errors,
+        FiringRule(1, MISSING_IS_FINE, SCAN_ERROR_HOURS, SCAN_WATCHED_HOURS),
+    )
     escalations = own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
-    yield Watch(ESCALATED, escalations, Firing(1, FINE))
-    escalated_open = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
-    yield Watch(ESCALATED_OPEN, escalated_open, _LASTING)
-    proposed_open = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
-    yield Watch(PROPOSED, proposed_open, _LASTING)
+    yield Watch(CASE_ESCALATED, escalations, FiringRule(1, MISSING_IS_FINE))
+    open_escalated_cases = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
+    yield Watch(ESCALATED_CASES_OPEN, open_escalated_cases, _WHILE_POSITIVE_RULE)
+    open_proposed_cases = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
+    yield Watch(PROPOSED_CASES_OPEN, open_proposed_cases, _WHILE_POSITIVE_RULE)
 
 
 def _watch_nightly_runs(settings: DeploymentSettings) -> Iterator[Watch]:
     """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
-    failed = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
-    yield Watch(NIGHTLY_FAILED, failed, _LASTING)
-    doubtful = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
-    yield Watch(NIGHTLY_DOUBTFUL, doubtful, _LASTING)
-    week_failed = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
-    yield Watch(WEEK_FAILED, week_failed, _LASTING)
-    report_missing = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
-    yield Watch(REPORT_MISSING, report_missing, _LASTING)
-    missing = Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW)
-    yield Watch(NIGHTLY_MISSING, own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing)
+    runs_failed = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
+    yield Watch(NIGHTLY_FAILED, runs_failed, _WHILE_POSITIVE_RULE)
+    runs_doubtful = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
+    yield Watch(NIGHTLY_DOUBTFUL, runs_doubtful, _WHILE_POSITIVE_RULE)
+    weeks_failed = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
+    yield Watch(WEEK_FAILED, weeks_failed, _WHILE_POSITIVE_RULE)
+    reports_missing = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
+    yield Watch(REPORT_MISSING, reports_missing, _WHILE_POSITIVE_RULE)
+    missing_runs_rule = FiringRule(
+        1, MISSING_IS_A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW_THRESHOLD
+    )
+    yield Watch(
+        NIGHTLY_MISSING, own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing_runs_rule
+    )
     if settings.report.is_mailed:
         # The minimum over the attempts: there is no alarm if one of them succeeded.
-        not_delivered = own_metric(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
-        yield Watch(NOT_DELIVERED, not_delivered, _LASTING)
-    too_many = Firing(settings.trail.expected_events_per_day + 1, AS_BEFORE)
-    yield Watch(TRAIL_BUSY, own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR), too_many)
+        reports_not_delivered = own_metric(
+            OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD
+        )
+        yield Watch(REPORT_NOT_DELIVERED, reports_not_delivered, _WHILE_POSITIVE_RULE)
+    too_many_records_rule = FiringRule(
+        settings.trail.expected_events_per_day + 1, MISSING_KEEPS_STATE
+    )
+    yield Watch(
+        TRAIL_BUSY,
+        own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR),
+        too_many_records_rule,
+    )
 
 
-def _watch_dlqs_and_writers(watched: WatchedResources) -> Iterator[Watch]:
+def _watch_dlqs_and_writers(watched_resources: WatchedResources) -> Iterator[Watch]:
     """Yield an alarm for each of Mendq's own DLQs, and for each owner of writes besides heal.
 
     Each DLQ has an alarm of its own, so that a message that waits in one DLQ for days does not hide
     a message in another. The alarm counts messages that wait, not arrivals, so it ends when a
     person has emptied the DLQ.
     """
-    yield Watch(UNDELIVERED, waiting_messages_metric(watched.intake.undelivered), _LASTING)
-    for owner_of_dlq, queue in watched.dlqs().items():
-        yield Watch(OWN_DLQ, waiting_messages_metric(queue), _LASTING, owner_of_dlq)
-    repeatedly = Firing(1, FINE, WRITER_FAILS, WRITER_PERIODS)
+    yield Watch(
+        FAILED_CALLS_UNDELIVERED,
+        waiting_messages_metric(watched_resources.intake.undelivered),
+        _WHILE_POSITIVE_RULE,
+    )
+    for owner_of_dlq, queue in watched_resources.list_dlqs_by_owner().items():
+        yield Watch(OWN_DLQ, waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq)
+    repeated_failure_rule = FiringRule(
+        1, MISSING_IS_FINE, WRITER_FAILING_PERIODS, WRITER_WATCHED_PERIODS
+    )
     for owner in Owner:
         if owner is not Owner.HEAL:
             resource = owner.replace("_", "-")
-            yield Watch(WRITER_FAILING, watched.error_metric(owner), repeatedly, resource)
+            yield Watch(
+                LAMBDA_FAILING,
+                watched_resources.error_metric(owner),
+                repeated_failure_rule,
+                resource,
+            )

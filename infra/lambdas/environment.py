@@ -3,8 +3,8 @@
 A Lambda reads its settings from its environment variables. Every argument is named here, so that
 mypy finds an argument that is missing or has a wrong type before anything is deployed.
 
-Settings classes that inherit from one class share their arguments: `_case_arguments` has those of
-CaseSettings, `_owner_arguments` those of OwnerSettings. mypy checks both.
+Settings classes that inherit from one class share their arguments: `_make_case_arguments` returns
+those of CaseSettings, `_make_owner_arguments` those of OwnerSettings. mypy checks both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TypedDict
 
 from msgspec import Struct
 
-from infra.lambdas.grants import Work
-from infra.settings.hook import FAIL
+from infra.lambdas.grants import StackResources
+from infra.settings.hook import FAIL_MODE
 from mendq.model.case import Severity
 from mendq.model.consent import Consent
 from mendq.model.limits import Bounds, Limits, Timing
@@ -74,89 +74,89 @@ class OwnerArguments(CaseArguments):
     freeze_calendars: tuple[str, ...]
 
 
-def _case_arguments(work: Work) -> CaseArguments:
+def _make_case_arguments(resources: StackResources) -> CaseArguments:
     """Return the arguments for a Lambda that moves cases."""
-    settings = work.settings
+    settings = resources.settings
     return {
-        "account": work.stack.account,
-        "case_table": work.case_store.table_name,
-        "case_bucket": work.buckets.cases.bucket_name,
+        "account": resources.stack.account,
+        "case_table": resources.case_store.table_name,
+        "case_bucket": resources.buckets.cases.bucket_name,
         "limits": settings.limits,
         "timing": settings.timing,
-        "urgent_topic_arn": work.topics.urgent.arn,
-        "info_topic_arn": work.topics.info.arn,
+        "urgent_topic_arn": resources.topics.urgent.arn,
+        "info_topic_arn": resources.topics.info.arn,
         "team_topic_arns": settings.notifications.teams,
         "chat": settings.notifications.chat.severities,
         "docs_url": settings.docs_url,
     }
 
 
-def _owner_arguments(work: Work) -> OwnerArguments:
+def _make_owner_arguments(resources: StackResources) -> OwnerArguments:
     """Return the arguments for a Lambda that owns writes."""
     return {
-        **_case_arguments(work),
-        "consent": work.consent,
-        "autonomy": work.settings.autonomy,
-        "freeze_calendars": work.settings.freeze_calendars,
+        **_make_case_arguments(resources),
+        "consent": resources.consent,
+        "autonomy": resources.settings.autonomy,
+        "freeze_calendars": resources.settings.freeze_calendars,
     }
 
 
-def owner_settings(work: Work, _: Peers) -> OwnerSettings:
+def make_owner_settings(resources: StackResources, _: Peers) -> OwnerSettings:
     """Return the settings of heal, attach_dlq and restore_policy."""
-    return OwnerSettings(**_owner_arguments(work))
+    return OwnerSettings(**_make_owner_arguments(resources))
 
 
-def redrive_settings(work: Work, _: Peers) -> RedriveSettings:
+def make_redrive_settings(resources: StackResources, _: Peers) -> RedriveSettings:
     """Return the settings of redrive: those of an owner of writes, and the redrive's bounds."""
-    bounds = Bounds(soak_factor=work.settings.timing.soak_factor)
-    return RedriveSettings(**_owner_arguments(work), bounds=bounds)
+    bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
+    return RedriveSettings(**_make_owner_arguments(resources), bounds=bounds)
 
 
-def follow_up_settings(work: Work, peers: Peers) -> FollowUpSettings:
+def make_follow_up_settings(resources: StackResources, peers: Peers) -> FollowUpSettings:
     """Return the settings of follow_up. Only the local account sets `most_days_ahead`."""
     return FollowUpSettings(
-        **_case_arguments(work),
-        consent=work.consent,
+        **_make_case_arguments(resources),
+        consent=resources.consent,
         owners=peers.owners,
-        alarms=work.settings.alarms,
+        alarms=resources.settings.alarms,
     )
 
 
-def operator_settings(work: Work, peers: Peers) -> OperatorSettings:
+def make_operator_settings(resources: StackResources, peers: Peers) -> OperatorSettings:
     """Return the settings of approve and rollback."""
-    return OperatorSettings(**_case_arguments(work), owners=peers.owners)
+    return OperatorSettings(**_make_case_arguments(resources), owners=peers.owners)
 
 
-def scan_settings(work: Work, peers: Peers) -> ScanSettings:
+def make_scan_settings(resources: StackResources, peers: Peers) -> ScanSettings:
     """Return the settings of scan."""
     return ScanSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        case_bucket=work.buckets.cases.bucket_name,
-        limits=work.settings.limits,
-        timing=work.settings.timing,
-        consent=work.consent,
+        account=resources.stack.account,
+        case_table=resources.case_store.table_name,
+        case_bucket=resources.buckets.cases.bucket_name,
+        limits=resources.settings.limits,
+        timing=resources.settings.timing,
+        consent=resources.consent,
         heal_function=peers.heal_function,
     )
 
 
-def probe_settings(work: Work, peers: Peers) -> ProbeSettings:
+def make_probe_settings(resources: StackResources, peers: Peers) -> ProbeSettings:
     """Return the settings of probe."""
     return ProbeSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        urgent_topic_arn=work.topics.urgent.arn,
+        account=resources.stack.account,
+        case_table=resources.case_store.table_name,
+        urgent_topic_arn=resources.topics.urgent.arn,
         probe_queue_url=peers.probe_queue_url,
-        chat=work.settings.notifications.chat.severities,
-        docs_url=work.settings.docs_url,
+        chat=resources.settings.notifications.chat.severities,
+        docs_url=resources.settings.docs_url,
     )
 
 
-def start_nightly_settings(work: Work, _: Peers) -> StartNightlySettings:
+def make_start_nightly_settings(resources: StackResources, _: Peers) -> StartNightlySettings:
     """Return the settings of start_nightly."""
-    job = work.job
+    job = resources.job
     return StartNightlySettings(
-        account=work.stack.account,
+        account=resources.stack.account,
         application_id=job.application.attr_application_id,
         job_role_arn=job.role.role_arn,
         entry_point=job.code.entry_point,
@@ -169,28 +169,28 @@ def start_nightly_settings(work: Work, _: Peers) -> StartNightlySettings:
         maximum_executors=job.maximum_executors,
         organization_root=job.organization_root,
         organization_accounts=job.organization_accounts,
-        scope=work.settings.nightly.scope,
+        scope=resources.settings.nightly.scope,
     )
 
 
-def watch_nightly_settings(work: Work, _: Peers) -> WatchNightlySettings:
+def make_watch_nightly_settings(resources: StackResources, _: Peers) -> WatchNightlySettings:
     """Return the settings of watch_nightly."""
-    organization_bucket = work.buckets.organization
+    organization_bucket = resources.buckets.organization
     return WatchNightlySettings(
-        account=work.stack.account,
-        application_id=work.job.application.attr_application_id,
-        report_bucket=work.buckets.reports.bucket_name,
+        account=resources.stack.account,
+        application_id=resources.job.application.attr_application_id,
+        report_bucket=resources.buckets.reports.bucket_name,
         organization_bucket=organization_bucket.bucket_name if organization_bucket else None,
     )
 
 
-def deliver_report_settings(work: Work, _: Peers) -> DeliverReportSettings:
+def make_deliver_report_settings(resources: StackResources, _: Peers) -> DeliverReportSettings:
     """Return the settings of deliver_report."""
-    settings = work.settings
+    settings = resources.settings
     return DeliverReportSettings(
-        account=work.stack.account,
-        report_bucket=work.buckets.reports.bucket_name,
-        topic_arn=work.topics.info.arn,
+        account=resources.stack.account,
+        report_bucket=resources.buckets.reports.bucket_name,
+        topic_arn=resources.topics.info.arn,
         is_member=settings.organization is not None and not settings.is_hub,
         sender=settings.report.sender,
         recipients=settings.report.recipients,
@@ -199,10 +199,10 @@ def deliver_report_settings(work: Work, _: Peers) -> DeliverReportSettings:
     )
 
 
-def template_hook_settings(work: Work, _: Peers) -> TemplateHookSettings:
+def make_template_hook_settings(resources: StackResources, _: Peers) -> TemplateHookSettings:
     """Return the settings of template_hook."""
     return TemplateHookSettings(
-        account=work.stack.account,
-        hook_fails=work.settings.template_hook.mode == FAIL,
-        hook_ignores=work.settings.template_hook.ignore,
+        account=resources.stack.account,
+        hook_fails=resources.settings.template_hook.mode == FAIL_MODE,
+        hook_ignores=resources.settings.template_hook.ignore,
     )

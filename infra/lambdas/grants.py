@@ -12,13 +12,13 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from msgspec import Struct
 
-from infra.nightly import Nightly
+from infra.nightly import NightlyJob
 from infra.queue_grants import (
-    Statements,
+    PolicyStatements,
     StepTypes,
-    read_statements,
-    redrive_statements,
-    write_statements,
+    list_read_statements,
+    list_redrive_statements,
+    list_write_statements,
 )
 from infra.roles import allow
 from infra.settings.deployment import DeploymentSettings
@@ -32,7 +32,7 @@ from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_FOLDER, SHARED_TABLES, member_prefix
 
 
-class Work(Struct, frozen=True):
+class StackResources(Struct, frozen=True):
     """Resources and settings that the Lambdas work with. They are made before the Lambdas.
 
     Attributes:
@@ -51,73 +51,79 @@ class Work(Struct, frozen=True):
     case_store: dynamodb.Table
     buckets: Buckets
     topics: Topics
-    nightly: Nightly | None
+    nightly: NightlyJob | None
 
     @property
-    def job(self) -> Nightly:
+    def job(self) -> NightlyJob:
         """The nightly job, for Lambdas that exist only if the nightly job is enabled."""
         assert self.nightly is not None  # noqa: S101 - `make_lambdas` leaves those Lambdas out
         return self.nightly
 
 
-Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
+Grant = Callable[[StackResources], Iterable[iam.PolicyStatement]]
 
 
-def allow_case_writes(work: Work) -> Statements:
+def allow_case_writes(resources: StackResources) -> PolicyStatements:
     """Allow to write single items of the case table, and one object for each transition.
 
     A transaction needs the permissions of its single writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
     verbs = ("Get", "Put", "Update", "Delete")
-    yield allow([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
-    yield allow(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
+    yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
+    yield allow(["s3:PutObject"], resources.buckets.cases.arn_for_objects("cases/*"))
 
 
-def allow_transition_events(work: Work) -> Statements:
+def allow_transition_events(resources: StackResources) -> PolicyStatements:
     """Allow to send an event for each transition, also for transitions of other Lambdas."""
-    yield _allow_events(work, TRANSITION_EVENT)
+    yield _allow_events(resources, TRANSITION_EVENT)
 
 
-def _allow_events(work: Work, detail_type: str) -> iam.PolicyStatement:
+def _allow_events(resources: StackResources, detail_type: str) -> iam.PolicyStatement:
     """Allow to send events with Mendq's own source and of one type, and no other events."""
-    own_events = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
-    bus = work.stack.format_arn(service="events", resource="event-bus", resource_name="default")
-    return allow(["events:PutEvents"], bus, conditions={"StringEquals": own_events})
+    own_event_condition = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
+    event_bus_arn = resources.stack.format_arn(
+        service="events", resource="event-bus", resource_name="default"
+    )
+    return allow(
+        ["events:PutEvents"], event_bus_arn, conditions={"StringEquals": own_event_condition}
+    )
 
 
-def allow_notifications(work: Work) -> Statements:
+def allow_notifications(resources: StackResources) -> PolicyStatements:
     """Allow to send notifications of both severities to Mendq's topics and to all teams' topics."""
-    yield _allow_events(work, NOTIFICATION_EVENT)
-    for topic in (work.topics.urgent, work.topics.info, *work.topics.teams):
+    yield _allow_events(resources, NOTIFICATION_EVENT)
+    for topic in (resources.topics.urgent, resources.topics.info, *resources.topics.teams):
         yield from topic.publish_statements()
 
 
-def allow_freeze_checks(work: Work) -> Statements:
+def allow_freeze_checks(resources: StackResources) -> PolicyStatements:
     """Allow to check for a change freeze during a claim of an attribute.
 
     Rollback does not need this, because a freeze does not stop a rollback.
     """
-    yield allow(["dynamodb:ConditionCheckItem"], work.case_store.table_arn)
-    if work.settings.freeze_calendars:
-        yield allow(["ssm:GetCalendarState"], *work.settings.freeze_calendars)
+    yield allow(["dynamodb:ConditionCheckItem"], resources.case_store.table_arn)
+    if resources.settings.freeze_calendars:
+        yield allow(["ssm:GetCalendarState"], *resources.settings.freeze_calendars)
 
 
-def allow_case_queries(work: Work) -> Statements:
+def allow_case_queries(resources: StackResources) -> PolicyStatements:
     """Allow to read all transitions of one case, and the newest cases of one queue."""
-    yield allow(["dynamodb:Query"], work.case_store.table_arn)
+    yield allow(["dynamodb:Query"], resources.case_store.table_arn)
 
 
-def allow_open_case_list(work: Work) -> Statements:
+def allow_open_case_list(resources: StackResources) -> PolicyStatements:
     """Allow to list open cases in the order in which they are due."""
-    index_arn = f"{work.case_store.table_arn}/index/{open_case_index.OPEN_CASES}"
+    index_arn = f"{resources.case_store.table_arn}/index/{open_case_index.OPEN_CASES}"
     yield allow(["dynamodb:Query"], index_arn)
 
 
-def allow_findings(work: Work) -> Statements:
+def allow_finding_writes(resources: StackResources) -> PolicyStatements:
     """Allow to write the scan's own items of the case table, and one object of findings an hour."""
-    yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
-    yield allow(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
+    yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], resources.case_store.table_arn)
+    yield allow(
+        ["s3:GetObject", "s3:PutObject"], resources.buckets.cases.arn_for_objects("findings/*")
+    )
 
 
 class AllowReads(Struct, frozen=True):
@@ -125,9 +131,9 @@ class AllowReads(Struct, frozen=True):
 
     actions: Collection[ReadAction]
 
-    def __call__(self, work: Work) -> Statements:
+    def __call__(self, resources: StackResources) -> PolicyStatements:
         """Return the statements."""
-        return read_statements(work.stack, self.actions)
+        return list_read_statements(resources.stack, self.actions)
 
 
 class AllowSteps(Struct, frozen=True):
@@ -135,70 +141,74 @@ class AllowSteps(Struct, frozen=True):
 
     steps: StepTypes
 
-    def __call__(self, work: Work) -> Statements:
+    def __call__(self, resources: StackResources) -> PolicyStatements:
         """Return the statements."""
         if RedriveMessages in self.steps:
-            return redrive_statements(work.stack, work.settings)
-        return write_statements(work.stack, work.settings, self.steps)
+            return list_redrive_statements(resources.stack, resources.settings)
+        return list_write_statements(resources.stack, resources.settings, self.steps)
 
 
-def allow_probes(work: Work) -> Statements:
+def allow_probe_records(resources: StackResources) -> PolicyStatements:
     """Allow to record each probe that is sent, and to notify people if several were lost."""
     verbs = ("Get", "Put", "Update")
-    yield allow([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
-    yield _allow_events(work, NOTIFICATION_EVENT)
-    yield from work.topics.urgent.publish_statements()
+    yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
+    yield _allow_events(resources, NOTIFICATION_EVENT)
+    yield from resources.topics.urgent.publish_statements()
 
 
-def allow_job_starts(work: Work) -> Statements:
+def allow_job_starts(resources: StackResources) -> PolicyStatements:
     """Allow to start job runs, and to pass the job's role to EMR Serverless only."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
-    yield allow(actions, work.job.application.attr_arn)
-    to_emr = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-    yield allow(["iam:PassRole"], work.job.role.role_arn, conditions=to_emr)
+    yield allow(actions, resources.job.application.attr_arn)
+    emr_condition = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+    yield allow(["iam:PassRole"], resources.job.role.role_arn, conditions=emr_condition)
 
 
-def allow_job_checks(work: Work) -> Statements:
+def allow_job_checks(resources: StackResources) -> PolicyStatements:
     """Allow to list and read records of nightly runs, ask EMR about them, and list summaries."""
-    runs = f"{work.job.application.attr_arn}/jobruns/*"
-    yield allow(["emr-serverless:GetJobRun"], runs)
-    yield allow(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_FOLDER}/*"))
-    listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_FOLDER}/*", "summary/*"]}}
-    yield allow(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
+    job_run_arn_pattern = f"{resources.job.application.attr_arn}/jobruns/*"
+    yield allow(["emr-serverless:GetJobRun"], job_run_arn_pattern)
+    yield allow(["s3:GetObject"], resources.buckets.reports.arn_for_objects(f"{NIGHTLY_FOLDER}/*"))
+    listing_condition = {"StringLike": {"s3:prefix": [f"{NIGHTLY_FOLDER}/*", "summary/*"]}}
+    yield allow(
+        ["s3:ListBucket"], resources.buckets.reports.bucket_arn, conditions=listing_condition
+    )
 
 
-def allow_sharing(work: Work) -> Statements:
+def allow_table_sharing(resources: StackResources) -> PolicyStatements:
     """Allow to copy tables to the organization's bucket, below the stack's own prefix.
 
     The bucket's policy lets each account write below its own prefix only. Yield nothing if there is
     no such bucket.
     """
-    organization_bucket = work.buckets.organization
+    organization_bucket = resources.buckets.organization
     if organization_bucket is None:
         return
-    tables = [work.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES]
-    yield allow(["s3:GetObject"], *tables)
-    own_prefix = member_prefix(work.stack.account, work.stack.region)
+    table_arns = [
+        resources.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES
+    ]
+    yield allow(["s3:GetObject"], *table_arns)
+    own_prefix = member_prefix(resources.stack.account, resources.stack.region)
     yield allow(["s3:PutObject"], organization_bucket.arn_for_objects(f"{own_prefix}/*"))
     yield allow(["iam:ListAccountAliases"], "*")
 
 
-def allow_report_delivery(work: Work) -> Statements:
+def allow_report_delivery(resources: StackResources) -> PolicyStatements:
     """Allow to write the report's page, to read which deliveries were made, and to notify people.
 
     If an organization's policy denies iam:ListAccountAliases, the report shows the account's id
     only.
     """
-    reports = work.buckets.reports
+    report_bucket = resources.buckets.reports
     yield allow(["iam:ListAccountAliases"], "*")
-    yield allow(["s3:GetObject"], reports.arn_for_objects("summary/*"))
-    yield allow(["s3:PutObject"], reports.arn_for_objects("report/*"))
-    yield allow(["s3:GetObject"], reports.arn_for_objects("report/*/delivered/*"))
-    yield from work.topics.info.publish_statements()
-    yield from _allow_mail(work)
+    yield allow(["s3:GetObject"], report_bucket.arn_for_objects("summary/*"))
+    yield allow(["s3:PutObject"], report_bucket.arn_for_objects("report/*"))
+    yield allow(["s3:GetObject"], report_bucket.arn_for_objects("report/*/delivered/*"))
+    yield from resources.topics.info.publish_statements()
+    yield from _allow_mail(resources)
 
 
-def _allow_mail(work: Work) -> Statements:
+def _allow_mail(resources: StackResources) -> PolicyStatements:
     """Allow to send mail from the sender's address only. A raw mail needs both actions.
 
     SES checks the permission on three resources: the sender's identity; a recipient's identity, if
@@ -207,26 +217,26 @@ def _allow_mail(work: Work) -> Statements:
     identity, so all of these are allowed. This was not tried on AWS.
     https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
     """
-    sender = work.settings.report.sender
-    recipients = work.settings.report.recipients
+    sender = resources.settings.report.sender
+    recipients = resources.settings.report.recipients
     if sender is None or not recipients:
         return
-    identities: dict[str, None] = {}
+    identity_names: dict[str, None] = {}
     for address in (sender, *recipients):
-        identities[address] = None
-        identities.update(dict.fromkeys(_domains_of(address)))
-    resources = [("identity", name) for name in identities]
-    resources.append(("configuration-set", "*"))
-    arns = [
-        work.stack.format_arn(service="ses", resource=kind, resource_name=name)
-        for kind, name in resources
+        identity_names[address] = None
+        identity_names.update(dict.fromkeys(_list_domains(address)))
+    resource_kinds_and_names = [("identity", name) for name in identity_names]
+    resource_kinds_and_names.append(("configuration-set", "*"))
+    ses_arns = [
+        resources.stack.format_arn(service="ses", resource=kind, resource_name=name)
+        for kind, name in resource_kinds_and_names
     ]
-    from_sender = {"StringEquals": {"ses:FromAddress": sender}}
-    yield allow(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=from_sender)
+    sender_condition = {"StringEquals": {"ses:FromAddress": sender}}
+    yield allow(["ses:SendEmail", "ses:SendRawEmail"], *ses_arns, conditions=sender_condition)
 
 
-def _domains_of(address: str) -> Iterator[str]:
+def _list_domains(address: str) -> Iterator[str]:
     """Yield the address's domain and its parent domains, except the top-level domain."""
-    labels = address.rpartition("@")[2].lower().split(".")
-    for start in range(len(labels) - 1):
-        yield ".".join(labels[start:])
+    domain_labels = address.rpartition("@")[2].lower().split(".")
+    for start in range(len(domain_labels) - 1):
+        yield ".".join(domain_labels[start:])

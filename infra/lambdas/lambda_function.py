@@ -13,25 +13,25 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 from msgspec import Struct
 
-from infra.own_queues import DLQ, make_dlq
+from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq
 from infra.roles import make_role
 from infra.settings.reading import Mistake, SettingsRefused
 from mendq.model.settings import LambdaSettings, variable_of
 
 # The most characters of all environment variables of a Lambda.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-ENVIRONMENT_CHARACTERS = 4_096
+MAXIMUM_ENVIRONMENT_CHARACTERS = 4_096
 # A part of a text that only CloudFormation can fill in. Its length is estimated: 12 digits for the
 # account id, and the longest possible name or ARN for everything else.
-_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
-_LONGEST_NAME = 100
-_ACCOUNT_DIGITS = 12
+_CDK_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
+_LONGEST_NAME_CHARACTERS = 100
+_ACCOUNT_ID_DIGITS = 12
 # Retries of EventBridge before an event goes to the DLQ: its maximum.
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
-MOST_TRIES = 185
+MAXIMUM_EVENT_RETRIES = 185
 
 # The names of settings without a fixed length, by the environment variable that holds the setting.
-_GROWING = {
+_LIST_SETTING_BY_VARIABLE = {
     variable_of("consent"): "queues",
     variable_of("freeze_calendars"): "freezeCalendars",
     variable_of("team_topic_arns"): "notifications.teams",
@@ -46,23 +46,28 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
     Raises SettingsRefused if the variables are longer than Lambda allows. The mistake names the
     setting that takes most of the space.
     """
-    variables = settings.to_environment()
-    sizes = {name: len(name) + _longest_length(value) for name, value in variables.items()}
-    if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
-        largest = max(_GROWING, key=lambda name: sizes.get(name, 0))
+    value_by_variable = settings.to_environment()
+    length_by_variable = {
+        name: len(name) + _estimate_longest_length(value)
+        for name, value in value_by_variable.items()
+    }
+    if sum(length_by_variable.values()) > MAXIMUM_ENVIRONMENT_CHARACTERS:
+        longest_variable = max(
+            _LIST_SETTING_BY_VARIABLE, key=lambda name: length_by_variable.get(name, 0)
+        )
         remedy = "name fewer; for queues, say the start of several names and a *, or tag them"
         fault = "more names than the 4 KB of a Lambda's environment hold"
-        raise SettingsRefused([Mistake(_GROWING[largest], fault, remedy)])
-    for name, value in variables.items():
+        raise SettingsRefused([Mistake(_LIST_SETTING_BY_VARIABLE[longest_variable], fault, remedy)])
+    for name, value in value_by_variable.items():
         function.add_environment(name, value)
 
 
-def _longest_length(value: str) -> int:
+def _estimate_longest_length(value: str) -> int:
     """Return the length of a text after CloudFormation has filled it in, at the most."""
-    length = len(_TOKEN.sub("", value))
-    for token in _TOKEN.finditer(value):
+    length = len(_CDK_TOKEN.sub("", value))
+    for token in _CDK_TOKEN.finditer(value):
         is_account_id = token[1] is not None
-        length += _ACCOUNT_DIGITS if is_account_id else _LONGEST_NAME
+        length += _ACCOUNT_ID_DIGITS if is_account_id else _LONGEST_NAME_CHARACTERS
     return length
 
 
@@ -71,11 +76,11 @@ class Handler(Struct, frozen=True):
 
     name: str
     description: str
-    seconds: int
+    timeout_seconds: int
     memory_mb: int
 
     @property
-    def construct(self) -> str:
+    def construct_id(self) -> str:
         """The id of the Lambda's construct, such as StartNightly."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
@@ -96,7 +101,7 @@ class OwnLambda(Construct):
     """
 
     def __init__(self, scope: Construct, handler: Handler, code: lambda_.Code) -> None:
-        super().__init__(scope, handler.construct)
+        super().__init__(scope, handler.construct_id)
         self.role = make_role(
             self._role_scope(),
             "Role",
@@ -120,7 +125,7 @@ class OwnLambda(Construct):
             handler=f"functions.{handler.name}.handler",
             code=code,
             role=self.role,
-            timeout=Duration.seconds(handler.seconds),
+            timeout=Duration.seconds(handler.timeout_seconds),
             memory_size=handler.memory_mb,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -139,7 +144,7 @@ class OwnLambda(Construct):
         return self
 
 
-class ParkingLambda(OwnLambda):
+class AsyncLambda(OwnLambda):
     """A Lambda that is invoked asynchronously. Events that it could not handle go to its DLQ.
 
     Attributes:
@@ -150,7 +155,7 @@ class ParkingLambda(OwnLambda):
         self, scope: Construct, handler: Handler, code: lambda_.Code, retry_for: Duration
     ) -> None:
         super().__init__(scope, handler, code)
-        self.dlq = make_dlq(self, DLQ)
+        self.dlq = make_dlq(self, DLQ_CONSTRUCT_ID)
         self.function.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dlq),
             max_event_age=retry_for,
@@ -172,6 +177,6 @@ class ParkingLambda(OwnLambda):
             self.function,
             dead_letter_queue=self.dlq,
             max_event_age=retry_for,
-            retry_attempts=MOST_TRIES,
+            retry_attempts=MAXIMUM_EVENT_RETRIES,
         )
         events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])

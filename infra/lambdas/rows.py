@@ -16,36 +16,36 @@ from msgspec import Struct
 
 from infra.lambdas.environment import (
     Peers,
-    deliver_report_settings,
-    follow_up_settings,
-    operator_settings,
-    owner_settings,
-    probe_settings,
-    redrive_settings,
-    scan_settings,
-    start_nightly_settings,
-    template_hook_settings,
-    watch_nightly_settings,
+    make_deliver_report_settings,
+    make_follow_up_settings,
+    make_operator_settings,
+    make_owner_settings,
+    make_probe_settings,
+    make_redrive_settings,
+    make_scan_settings,
+    make_start_nightly_settings,
+    make_template_hook_settings,
+    make_watch_nightly_settings,
 )
 from infra.lambdas.grants import (
     AllowReads,
     AllowSteps,
     Grant,
-    Work,
+    StackResources,
     allow_case_queries,
     allow_case_writes,
-    allow_findings,
+    allow_finding_writes,
     allow_freeze_checks,
     allow_job_checks,
     allow_job_starts,
     allow_notifications,
     allow_open_case_list,
-    allow_probes,
+    allow_probe_records,
     allow_report_delivery,
-    allow_sharing,
+    allow_table_sharing,
     allow_transition_events,
 )
-from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda, set_environment
+from infra.lambdas.lambda_function import AsyncLambda, Handler, OwnLambda, set_environment
 from infra.own_queues import make_queue
 from infra.queue_grants import (
     HEAL_READS,
@@ -62,25 +62,27 @@ from mendq.model.steps import PROBE_ACTION, Owner
 from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, ENDED_STATES
 from mendq.probe.probe import QUEUE_NAME
 
-SUMMARIES = "summary/week=*/summary.json"
-DELIVER_SECONDS = 120
+SUMMARY_KEY_PATTERN = "summary/week=*/summary.json"
+DELIVER_TIMEOUT_SECONDS = 120
 TEMPLATE_HOOK = "template_hook"
-_OWNERS = tuple(owner.value for owner in Owner)
+_OWNER_HANDLERS = tuple(owner.value for owner in Owner)
 
 
-def _owner_grants(owner: Owner, reads: frozenset[ReadAction] | None = None) -> tuple[Grant, ...]:
+def _list_owner_grants(
+    owner: Owner, read_actions: frozenset[ReadAction] | None = None
+) -> tuple[Grant, ...]:
     """Return the grants that an owner of writes needs.
 
     Args:
         owner: the Lambda that owns the writes.
-        reads: the AWS calls that it reads with; None if it needs those of all symptoms with a step
-            of its own.
+        read_actions: the AWS calls that the Lambda reads with; None if it needs those of all
+            symptoms that plan a step of this owner.
     """
     return (
         allow_case_writes,
         allow_freeze_checks,
         allow_notifications,
-        AllowReads(list_owner_reads(owner) if reads is None else reads),
+        AllowReads(list_owner_reads(owner) if read_actions is None else read_actions),
         AllowSteps(list_owned_steps(owner)),
     )
 
@@ -90,34 +92,34 @@ class LambdaRow(Struct, frozen=True):
 
     Attributes:
         handler: the code that it runs.
-        settings: returns the settings that it reads from its environment variables.
+        make_settings: returns the settings that it reads from its environment variables.
         grants: the grants of its role.
         retry_for: how long Lambda retries an asynchronous invocation before the event goes to the
             Lambda's DLQ; None if every caller waits for the answer.
-        calls: names of the handlers of the Lambdas that it invokes.
+        called_handlers: names of the handlers of the Lambdas that it invokes.
         add_rule: adds an EventBridge rule that invokes it; None if it has none.
         needs_nightly: True if it exists only if the nightly job is enabled.
         draws_charts: True if it needs the packages that draw charts.
     """
 
     handler: Handler
-    settings: Callable[[Work, Peers], LambdaSettings]
+    make_settings: Callable[[StackResources, Peers], LambdaSettings]
     grants: tuple[Grant, ...]
     retry_for: Duration | None = None
-    calls: tuple[str, ...] = ()
-    add_rule: Callable[[Work, ParkingLambda], None] | None = None
+    called_handlers: tuple[str, ...] = ()
+    add_rule: Callable[[StackResources, AsyncLambda], None] | None = None
     needs_nightly: bool = False
     draws_charts: bool = False
 
 
-def _invoke_after_run(work: Work, started: ParkingLambda) -> None:
+def _add_run_ended_rule(resources: StackResources, watch_nightly: AsyncLambda) -> None:
     """Add the rule that invokes watch_nightly when a job run of Mendq's EMR application ends.
 
     An event that is not delivered within six hours goes to the DLQ, and the alarm on missing
     nightly runs rings.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
-    started.invoke_on_event(
+    watch_nightly.invoke_on_event(
         "RunEnded",
         "A job run of Mendq's application ended",
         Duration.hours(6),
@@ -125,21 +127,21 @@ def _invoke_after_run(work: Work, started: ParkingLambda) -> None:
             source=[EMR_EVENT_SOURCE],
             detail_type=[EMR_DETAIL_TYPE],
             detail={
-                "applicationId": [work.job.application.attr_application_id],
+                "applicationId": [resources.job.application.attr_application_id],
                 "state": list(ENDED_STATES),
             },
         ),
     )
 
 
-def _invoke_after_summary(work: Work, started: ParkingLambda) -> None:
+def _add_summary_written_rule(resources: StackResources, deliver_report: AsyncLambda) -> None:
     """Add the rule that invokes deliver_report when the summary of a week is written.
 
     A report that is a day late is still useful, so EventBridge retries for a day.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventBridge.html
     """
-    started.invoke_on_event(
+    deliver_report.invoke_on_event(
         "SummaryWritten",
         "A week's summary was written to Mendq's report bucket",
         Duration.hours(24),
@@ -147,40 +149,42 @@ def _invoke_after_summary(work: Work, started: ParkingLambda) -> None:
             source=["aws.s3"],
             detail_type=["Object Created"],
             detail={
-                "bucket": {"name": [work.buckets.reports.bucket_name]},
-                "object": {"key": [{"wildcard": SUMMARIES}]},
+                "bucket": {"name": [resources.buckets.reports.bucket_name]},
+                "object": {"key": [{"wildcard": SUMMARY_KEY_PATTERN}]},
             },
         ),
     )
 
 
 HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
-ROWS = (
-    LambdaRow(HEAL, owner_settings, (*_owner_grants(Owner.HEAL, HEAL_READS), allow_case_queries)),
+LAMBDA_ROWS = (
+    LambdaRow(
+        HEAL, make_owner_settings, (*_list_owner_grants(Owner.HEAL, HEAL_READS), allow_case_queries)
+    ),
     LambdaRow(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
-        owner_settings,
-        (*_owner_grants(Owner.ATTACH_DLQ), allow_case_queries),
+        make_owner_settings,
+        (*_list_owner_grants(Owner.ATTACH_DLQ), allow_case_queries),
     ),
     # IAM Access Analyzer checks the policy before restore_policy writes it, and once afterwards.
     LambdaRow(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
-        owner_settings,
-        _owner_grants(
+        make_owner_settings,
+        _list_owner_grants(
             Owner.RESTORE_POLICY, list_owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)
         ),
     ),
     # Redrive holds thousands of messages in memory.
     LambdaRow(
         Handler("redrive", "Mendq: sends DLQ messages back, a few first", 60, 1_024),
-        redrive_settings,
-        (*_owner_grants(Owner.REDRIVE), allow_case_queries),
+        make_redrive_settings,
+        (*_list_owner_grants(Owner.REDRIVE), allow_case_queries),
     ),
     # follow_up writes no queue: it calls the owner of the write. It runs each minute, so after five
     # minutes of retries later runs have followed up the same cases.
     LambdaRow(
         Handler("follow_up", "Mendq: verifies, watches and closes open cases", 60, 512),
-        follow_up_settings,
+        make_follow_up_settings,
         (
             allow_case_writes,
             allow_transition_events,
@@ -189,21 +193,21 @@ ROWS = (
             AllowReads(FOLLOW_UP_READS),
         ),
         retry_for=Duration.minutes(5),
-        calls=_OWNERS,
+        called_handlers=_OWNER_HANDLERS,
     ),
     # Operators invoke approve and rollback. Both wait for the Lambda that owns the write, or that
     # works on the case, and record the case before and after.
     LambdaRow(
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
-        operator_settings,
+        make_operator_settings,
         (allow_case_writes, allow_case_queries),
-        calls=_OWNERS,
+        called_handlers=_OWNER_HANDLERS,
     ),
     LambdaRow(
         Handler(
             "rollback", "Mendq: undoes what it changed, where nobody changed it since", 90, 512
         ),
-        operator_settings,
+        make_operator_settings,
         (
             allow_case_writes,
             allow_notifications,
@@ -211,28 +215,28 @@ ROWS = (
             AllowReads(ROLLBACK_READS),
             AllowSteps(list_undoable_steps()),
         ),
-        calls=(Owner.REDRIVE.value,),
+        called_handlers=(Owner.REDRIVE.value,),
     ),
     # The scan runs for up to 15 minutes, Lambda's longest timeout. The next run continues with the
     # queues that are left. It changes no case: it invokes heal with its findings.
     LambdaRow(
         Handler("scan", "Mendq: scans managed queues for what makes no call fail", 900, 1_024),
-        scan_settings,
-        (allow_findings, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
+        make_scan_settings,
+        (allow_finding_writes, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
         retry_for=Duration.minutes(10),
-        calls=(HEAL.name,),
+        called_handlers=(HEAL.name,),
     ),
     # The rule of failed calls does not exclude the probe's role: Mendq must see the probe's call.
     # After ten minutes the next probe is due soon, so a late one is useless.
     LambdaRow(
         Handler("probe", "Mendq: sends a failing call that heal has to see", 30, 256),
-        probe_settings,
-        (allow_probes,),
+        make_probe_settings,
+        (allow_probe_records,),
         retry_for=Duration.minutes(10),
     ),
     LambdaRow(
         Handler("start_nightly", "Mendq: starts the nightly and the weekly job", 60, 256),
-        start_nightly_settings,
+        make_start_nightly_settings,
         (allow_job_starts,),
         retry_for=Duration.hours(1),
         needs_nightly=True,
@@ -244,102 +248,109 @@ ROWS = (
             60,
             256,
         ),
-        watch_nightly_settings,
-        (allow_job_checks, allow_sharing),
+        make_watch_nightly_settings,
+        (allow_job_checks, allow_table_sharing),
         retry_for=Duration.hours(6),
-        add_rule=_invoke_after_run,
+        add_rule=_add_run_ended_rule,
         needs_nightly=True,
     ),
     # Drawing charts needs much computing, so the memory is the size that gives one whole vCPU.
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
     LambdaRow(
-        Handler("deliver_report", "Mendq: delivers the weekly report", DELIVER_SECONDS, 1_769),
-        deliver_report_settings,
+        Handler(
+            "deliver_report", "Mendq: delivers the weekly report", DELIVER_TIMEOUT_SECONDS, 1_769
+        ),
+        make_deliver_report_settings,
         (allow_report_delivery,),
         retry_for=Duration.hours(6),
-        add_rule=_invoke_after_summary,
+        add_rule=_add_summary_written_rule,
         draws_charts=True,
     ),
     # People wait for it while they deploy, so it has one whole vCPU. CloudFormation waits 30 s.
     LambdaRow(
         Handler(TEMPLATE_HOOK, "Mendq: judges a queue that is about to be deployed", 10, 1_769),
-        template_hook_settings,
+        make_template_hook_settings,
         (),
     ),
 )
 
 
-def make_lambdas(work: Work, code: lambda_.Code, report_code: lambda_.Code) -> dict[str, OwnLambda]:
+def make_lambdas(
+    resources: StackResources, code: lambda_.Code, report_code: lambda_.Code
+) -> dict[str, OwnLambda]:
     """Make the Lambdas of ROWS that the settings need. Return them by the names of their handlers.
 
     Args:
-        work: resources and settings that they work with.
+        resources: resources and settings that they work with.
         code: the zip of all Lambdas except those that draw charts.
         report_code: the zip of the Lambdas that draw charts.
     """
-    rows = [row for row in ROWS if _is_needed(row, work)]
+    rows = [row for row in LAMBDA_ROWS if _is_needed(row, resources)]
     lambdas: dict[str, OwnLambda] = {}
     for row in rows:
-        zip_code = report_code if row.draws_charts else code
-        lambdas[row.handler.name] = _make_lambda(row, work.stack, zip_code)
-    probe = lambdas["probe"]
-    probe_queue = _make_probe_queue(probe)
-    probe.role.add_to_policy(allow([PROBE_ACTION], probe_queue.queue_arn))
+        row_code = report_code if row.draws_charts else code
+        lambdas[row.handler.name] = _make_lambda(row, resources.stack, row_code)
+    probe_lambda = lambdas["probe"]
+    probe_queue = _make_probe_queue(probe_lambda)
+    probe_lambda.role.add_to_policy(allow([PROBE_ACTION], probe_queue.queue_arn))
     for row in rows:
-        called = {name: lambdas[name].function for name in row.calls}
+        function_by_handler = {name: lambdas[name].function for name in row.called_handlers}
         peers = Peers(
-            owners={Owner(name): function.function_name for name, function in called.items()},
+            owners={
+                Owner(name): function.function_name
+                for name, function in function_by_handler.items()
+            },
             heal_function=lambdas[HEAL.name].function.function_name,
             probe_queue_url=probe_queue.queue_url,
         )
-        _configure(lambdas[row.handler.name], row, work, peers, called)
+        _configure_lambda(lambdas[row.handler.name], row, resources, peers, function_by_handler)
     # Lambda does not retry redrive: follow_up invokes it again in the next minute.
     lambdas[Owner.REDRIVE.value].function.configure_async_invoke(
         max_event_age=Duration.seconds(60), retry_attempts=0
     )
-    hook = lambdas.get(TEMPLATE_HOOK)
-    if hook:
-        add_template_hook(work.stack, hook.function, work.settings.template_hook)
+    hook_lambda = lambdas.get(TEMPLATE_HOOK)
+    if hook_lambda:
+        add_template_hook(resources.stack, hook_lambda.function, resources.settings.template_hook)
     return lambdas
 
 
-def _is_needed(row: LambdaRow, work: Work) -> bool:
+def _is_needed(row: LambdaRow, resources: StackResources) -> bool:
     """Return True if the settings enable the feature that the Lambda belongs to."""
     if row.handler.name == TEMPLATE_HOOK:
-        return work.settings.template_hook.is_on
-    return work.nightly is not None or not row.needs_nightly
+        return resources.settings.template_hook.is_on
+    return resources.nightly is not None or not row.needs_nightly
 
 
 def _make_lambda(row: LambdaRow, scope: Construct, code: lambda_.Code) -> OwnLambda:
     """Make the Lambda of a row, with a DLQ if it is invoked asynchronously."""
     if row.retry_for is None:
         return OwnLambda(scope, row.handler, code)
-    return ParkingLambda(scope, row.handler, code, row.retry_for)
+    return AsyncLambda(scope, row.handler, code, row.retry_for)
 
 
-def _configure(
+def _configure_lambda(
     own_lambda: OwnLambda,
     row: LambdaRow,
-    work: Work,
+    resources: StackResources,
     peers: Peers,
-    called: Mapping[str, lambda_.Function],
+    function_by_handler: Mapping[str, lambda_.Function],
 ) -> None:
     """Give a Lambda its permissions, its environment variables and the rule that invokes it.
 
-    `called` has the functions that the Lambda invokes, by the names of their handlers.
+    `function_by_handler` has the functions that the Lambda invokes, by the names of their handlers.
     """
     for grant in row.grants:
-        for statement in grant(work):
+        for statement in grant(resources):
             own_lambda.role.add_to_policy(statement)
-    if called:
-        arns = [function.function_arn for function in called.values()]
-        own_lambda.role.add_to_policy(allow(["lambda:InvokeFunction"], *arns))
-    set_environment(own_lambda.function, row.settings(work, peers))
-    if row.add_rule and isinstance(own_lambda, ParkingLambda):
-        row.add_rule(work, own_lambda)
+    if function_by_handler:
+        function_arns = [function.function_arn for function in function_by_handler.values()]
+        own_lambda.role.add_to_policy(allow(["lambda:InvokeFunction"], *function_arns))
+    set_environment(own_lambda.function, row.make_settings(resources, peers))
+    if row.add_rule and isinstance(own_lambda, AsyncLambda):
+        row.add_rule(resources, own_lambda)
 
 
-def _make_probe_queue(probe: OwnLambda) -> sqs.Queue:
+def _make_probe_queue(probe_lambda: OwnLambda) -> sqs.Queue:
     """Make the queue that the probe sends to.
 
     Every probe fails, because it is a FIFO queue without content-based deduplication and the
@@ -347,7 +358,7 @@ def _make_probe_queue(probe: OwnLambda) -> sqs.Queue:
     before the queue exists.
     """
     return make_queue(
-        probe,
+        probe_lambda,
         "Queue",
         Duration.minutes(1),
         queue_name=QUEUE_NAME,

@@ -14,71 +14,71 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from infra.packaging.wheels import EMR_PYTHON, NIGHTLY_LOCK, WHEELS
-from infra.packaging.zips import LAMBDA, copy_sources, install_packages, remove_paths
+from infra.packaging.wheels import EMR_PYTHON, NIGHTLY_LOCK, WHEELS_FOLDER
+from infra.packaging.zips import LAMBDA_OPTIONS, copy_sources, install_packages, remove_paths
 
 # Options of `uv pip install` for EMR's Python and platform, Amazon Linux 2023.
-EMR = ("--python-version", EMR_PYTHON, "--python-platform", "aarch64-manylinux_2_28")
+EMR_OPTIONS = ("--python-version", EMR_PYTHON, "--python-platform", "aarch64-manylinux_2_28")
 # Folders and files of packages that the job does not need. They are half of the packages' size.
 _UNUSED_FOLDERS = ("tests", "include", "__pycache__", "bin", "*.dist-info")
 _UNUSED_FILES = ("*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.h", "*.a", "*.lib")
-_COMPRESSION = 4
+_GZIP_LEVEL = 4
 
 
-def build_archive(target: Sequence[str], wheels: Path = WHEELS) -> Path:
+def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_FOLDER) -> Path:
     """Return the .tgz of the job's packages. The same lock file gives the same bytes.
 
     It is built once and kept beside the wheels. Raises WheelsUnavailable if a package is missing.
 
     Args:
-        target: options of `uv pip install` for the platform; those of Lambda mean EMR's.
-        wheels: the folder of downloaded packages.
+        platform_options: options of `uv pip install` for the platform; those of Lambda mean EMR's.
+        wheels_folder: the folder of downloaded packages.
     """
-    target = EMR if target == LAMBDA else target
-    archive = wheels / "archives" / f"{_archive_digest(target)}.tgz"
+    platform_options = EMR_OPTIONS if platform_options == LAMBDA_OPTIONS else platform_options
+    archive = wheels_folder / "archives" / f"{_compute_archive_digest(platform_options)}.tgz"
     if not archive.is_file():
         with tempfile.TemporaryDirectory(prefix="mendq-packages-") as folder:
             packages = Path(folder)
-            install_packages(packages, NIGHTLY_LOCK, target, wheels)
+            install_packages(packages, NIGHTLY_LOCK, platform_options, wheels_folder)
             for pattern in (*_UNUSED_FOLDERS, *_UNUSED_FILES):
                 remove_paths(*packages.rglob(pattern))
             archive.parent.mkdir(exist_ok=True)
             # Rename the finished file, so that another synthesis never reads half of it.
-            unfinished = archive.with_name(f".{os.getpid()}-{archive.name}")
-            _pack(packages, unfinished)
-            unfinished.replace(archive)
+            unfinished_archive = archive.with_name(f".{os.getpid()}-{archive.name}")
+            _pack_archive(packages, unfinished_archive)
+            unfinished_archive.replace(archive)
     return archive
 
 
-def _archive_digest(target: Sequence[str]) -> str:
+def _compute_archive_digest(platform_options: Sequence[str]) -> str:
     """Return a digest of the lock file, the platform and this module. It names the archive."""
-    sources = NIGHTLY_LOCK.read_bytes() + Path(__file__).read_bytes()
-    return hashlib.sha256(repr(tuple(target)).encode() + sources).hexdigest()[:16]
+    digested_bytes = NIGHTLY_LOCK.read_bytes() + Path(__file__).read_bytes()
+    return hashlib.sha256(repr(tuple(platform_options)).encode() + digested_bytes).hexdigest()[:16]
 
 
-def _pack(packages: Path, archive: Path) -> None:
+def _pack_archive(packages: Path, archive: Path) -> None:
     """Write all files below `packages` to a .tgz, in the order of their names."""
     with (
-        archive.open("wb") as opened,
-        gzip.GzipFile("", "wb", _COMPRESSION, opened, mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        archive.open("wb") as archive_file,
+        gzip.GzipFile("", "wb", _GZIP_LEVEL, archive_file, mtime=0) as gzip_file,
+        tarfile.open(fileobj=gzip_file, mode="w", format=tarfile.PAX_FORMAT) as tar_file,
     ):
         for file in sorted(packages.rglob("*")):
             name = file.relative_to(packages).as_posix()
-            tar.add(file, name, recursive=False, filter=_strip_metadata)
+            tar_file.add(file, name, recursive=False, filter=_strip_metadata)
 
 
 def _strip_metadata(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return a member of the archive without times and owners, which differ between machines."""
-    stripped = tarfile.TarInfo(member.name)
-    stripped.type = member.type
-    stripped.size = member.size
-    stripped.mode = 0o755 if member.isdir() else 0o644
-    return stripped
+    plain_member = tarfile.TarInfo(member.name)
+    plain_member.type = member.type
+    plain_member.size = member.size
+    plain_member.mode = 0o755 if member.isdir() else 0o644
+    return plain_member
 
 
 # Code of this repository that the job loads.
-OWN_CODE = (
+JOB_SOURCES = (
     "analytics",
     "mendq/__init__.py",
     "mendq/catalogue",
@@ -89,7 +89,7 @@ OWN_CODE = (
 )
 # Modules in OWN_CODE that only Lambdas need. They import the compiled package msgspec at once; the
 # job's own modules must load where no compiled package can be loaded.
-_LAMBDA_ONLY = (
+_LAMBDA_ONLY_MODULES = (
     "mendq/model/prices.py",
     "mendq/model/settings.py",
     "mendq/notifications/announcements.py",
@@ -97,7 +97,7 @@ _LAMBDA_ONLY = (
     "mendq/notifications/sent.py",
 )
 
-ENTRY_POINT = """\
+ENTRY_POINT_SCRIPT = """\
 import sys
 
 from analytics.job import main
@@ -110,26 +110,28 @@ class EmrPackage(NamedTuple):
     """Staged code of the nightly job.
 
     Attributes:
-        modules: folder that is zipped for `spark.submit.pyFiles`.
+        modules_path: folder that is zipped for `spark.submit.pyFiles`.
         entry_point: the script of the driver.
-        compiled: archive of packages for `spark.archives`.
+        package_archive: archive of packages for `spark.archives`.
     """
 
-    modules: Path
+    modules_path: Path
     entry_point: Path
-    compiled: Path
+    package_archive: Path
 
 
-def stage(folder: Path, target: Sequence[str]) -> EmrPackage:
-    """Write Mendq's own code to `folder`, and build the archive of packages for `target`.
+def stage_job_code(folder: Path, platform_options: Sequence[str]) -> EmrPackage:
+    """Write Mendq's own code to `folder`, and build the archive of packages for `platform_options`.
 
     Raises WheelsUnavailable if a package is missing.
     """
     package = EmrPackage(
-        modules=folder / "modules", entry_point=folder / "job.py", compiled=build_archive(target)
+        modules_path=folder / "modules",
+        entry_point=folder / "job.py",
+        package_archive=build_archive(platform_options),
     )
-    copy_sources(package.modules, OWN_CODE)
-    for name in _LAMBDA_ONLY:
-        (package.modules / name).unlink()
-    package.entry_point.write_text(ENTRY_POINT)
+    copy_sources(package.modules_path, JOB_SOURCES)
+    for name in _LAMBDA_ONLY_MODULES:
+        (package.modules_path / name).unlink()
+    package.entry_point.write_text(ENTRY_POINT_SCRIPT)
     return package

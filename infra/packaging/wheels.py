@@ -13,24 +13,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = ROOT / ".wheels"
-LOCK = ROOT / "functions" / "requirements.txt"
+WHEELS_FOLDER = ROOT / ".wheels"
+LAMBDA_LOCK = ROOT / "functions" / "requirements.txt"
 REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"
 NIGHTLY_LOCK = ROOT / "analytics" / "requirements.txt"
-REMEDY = "run `.venv/bin/python -m infra.packaging.wheels`"
+WHEELS_REMEDY = "run `.venv/bin/python -m infra.packaging.wheels`"
 LAMBDA_PYTHON = "3.13"
 # A Python that emr-7.14.0 has besides its default, 3.9.
 EMR_PYTHON = "3.11"
 # The version of Python at AWS that each lock file is for.
-PYTHONS: Mapping[Path, str] = {
-    LOCK: LAMBDA_PYTHON,
+PYTHON_BY_LOCK: Mapping[Path, str] = {
+    LAMBDA_LOCK: LAMBDA_PYTHON,
     REPORT_LOCK: LAMBDA_PYTHON,
     NIGHTLY_LOCK: EMR_PYTHON,
 }
 
 # Options of pip for the platform of Lambda and EMR. Amazon Linux 2023 has glibc 2.34, so wheels for
 # these older versions of glibc run there.
-_ARM64 = (
+_ARM64_OPTIONS = (
     *("--platform", "manylinux_2_28_aarch64"),
     *("--platform", "manylinux_2_27_aarch64"),
     *("--platform", "manylinux_2_24_aarch64"),
@@ -43,40 +43,59 @@ class WheelsUnavailable(Exception):
     """A package that a Lambda zip or the nightly job needs is missing. The text says the remedy."""
 
 
-def fill_wheels(pythons: Mapping[Path, str] = PYTHONS, wheels: Path = WHEELS) -> None:
-    """Download the packages of lock files, for AWS and for this machine, and replace `wheels`.
+def fill_wheels(
+    python_by_lock: Mapping[Path, str] = PYTHON_BY_LOCK, wheels_folder: Path = WHEELS_FOLDER
+) -> None:
+    """Download the packages of lock files, for AWS and this machine, and replace `wheels_folder`.
 
-    If a package cannot be downloaded, raise WheelsUnavailable and leave `wheels` unchanged.
+    If a package cannot be downloaded, raise WheelsUnavailable and leave `wheels_folder` unchanged.
 
     Args:
-        pythons: the lock files, each with the version of Python at AWS that it is for.
-        wheels: the folder of packages.
+        python_by_lock: the lock files, each with the version of Python at AWS that it is for.
+        wheels_folder: the folder of packages.
     """
-    with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels_folder.parent) as folder:
         new_wheels = Path(folder) / "wheels"
-        for lock, python in pythons.items():
-            aws_options = ("--python-version", python, "--implementation", "cp", *_ARM64)
-            _download(lock, new_wheels, aws_options)
+        for lock, python in python_by_lock.items():
+            aws_options = ("--python-version", python, "--implementation", "cp", *_ARM64_OPTIONS)
+            _download_packages(lock, new_wheels, aws_options)
             this_machine_options = ()
-            _download(lock, new_wheels, this_machine_options)
-        shutil.rmtree(wheels, ignore_errors=True)
-        new_wheels.rename(wheels)
+            _download_packages(lock, new_wheels, this_machine_options)
+        shutil.rmtree(wheels_folder, ignore_errors=True)
+        new_wheels.rename(wheels_folder)
 
 
-def _download(lock: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
+def _download_packages(lock: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
     """Download the packages of a lock file. Raise WheelsUnavailable with pip's last line."""
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    locked = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
+    pip_command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    lock_options = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
     completed = subprocess.run(
-        [*pip, *locked, *platform_options, "--dest", str(folder), "--requirement", str(lock)],
+        [
+            *pip_command,
+            *lock_options,
+            *platform_options,
+            "--dest",
+            str(folder),
+            "--requirement",
+            str(lock),
+        ],
         capture_output=True,
         text=True,
         check=False,
     )
     if completed.returncode:
-        lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
-        fault = f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {lines[-1]}"
-        raise WheelsUnavailable(f"{fault}; check that pip reaches its index, then {REMEDY}")
+        error_lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
+        fault = (
+            f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {error_lines[-1]}"
+        )
+        raise WheelsUnavailable(f"{fault}; check that pip reaches its index, then {WHEELS_REMEDY}")
 
 
 def main() -> int:

@@ -13,9 +13,16 @@ from pathlib import Path
 from msgspec import Struct
 from uv import find_uv_bin
 
-from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
+from infra.packaging.wheels import (
+    LAMBDA_LOCK,
+    REPORT_LOCK,
+    ROOT,
+    WHEELS_FOLDER,
+    WHEELS_REMEDY,
+    WheelsUnavailable,
+)
 
-_NOT_COPIED = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
+_IGNORED_PATTERNS = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
 
 class LambdaZip(Struct, frozen=True):
@@ -33,7 +40,7 @@ class LambdaZip(Struct, frozen=True):
 
 
 # The engine without the packages that only operators run, such as `mendq.cli`.
-_ENGINE = (
+_ENGINE_SOURCES = (
     "mendq/__init__.py",
     "mendq/aws",
     "mendq/cases",
@@ -49,7 +56,7 @@ _ENGINE = (
     "mendq/scan",
 )
 # The modules of lint that do not need cfn-lint.
-_LINT = (
+_LINT_MODULES = (
     "mendq/lint/__init__.py",
     "mendq/lint/judging.py",
     "mendq/lint/proposed.py",
@@ -58,41 +65,45 @@ _LINT = (
     "mendq/lint/template.py",
     "mendq/lint/values.py",
 )
-_SHARED = ("functions/__init__.py", "functions/entry.py")
+_SHARED_MODULES = ("functions/__init__.py", "functions/entry.py")
 # This Lambda has a zip of its own, because it needs 100 MB of packages that draw charts.
-_DELIVER_REPORT = "functions/deliver_report.py"
-LAMBDAS = LambdaZip(
-    LOCK, (*_ENGINE, *_LINT, "functions"), excluded=(_DELIVER_REPORT, "functions/report")
+_DELIVER_REPORT_MODULE = "functions/deliver_report.py"
+LAMBDAS_ZIP = LambdaZip(
+    LAMBDA_LOCK,
+    (*_ENGINE_SOURCES, *_LINT_MODULES, "functions"),
+    excluded=(_DELIVER_REPORT_MODULE, "functions/report"),
 )
-REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVER_REPORT))
+REPORT_ZIP = LambdaZip(
+    REPORT_LOCK, (*_ENGINE_SOURCES, "mendq/report", *_SHARED_MODULES, _DELIVER_REPORT_MODULE)
+)
 
 # Options of `uv pip install` for Lambda's Python and platform. Its glibc, of Amazon Linux 2023, is
 # 2.34.
-LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
-THIS_MACHINE: tuple[str, ...] = ()
+LAMBDA_OPTIONS = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
+THIS_MACHINE_OPTIONS: tuple[str, ...] = ()
 
 
-def stage(
+def stage_lambda_code(
     folder: Path,
-    contents: LambdaZip = LAMBDAS,
-    target: Sequence[str] = LAMBDA,
-    wheels: Path = WHEELS,
+    contents: LambdaZip = LAMBDAS_ZIP,
+    platform_options: Sequence[str] = LAMBDA_OPTIONS,
+    wheels_folder: Path = WHEELS_FOLDER,
 ) -> None:
     """Write the contents of a zip to a new folder. The same sources give the same bytes.
 
     Args:
         folder: the folder, which this function makes.
         contents: the contents of the zip.
-        target: options of `uv pip install` for the platform that the packages must run on.
-        wheels: the folder of downloaded packages.
+        platform_options: options of `uv pip install` for the platform that the packages run on.
+        wheels_folder: the folder of downloaded packages.
 
     Raises:
         WheelsUnavailable: A package is missing.
     """
-    install_packages(folder, contents.lock, target, wheels)
+    install_packages(folder, contents.lock, platform_options, wheels_folder)
     # Packages read each other's versions from METADATA. The other metadata is not needed.
-    metadata = folder.glob("*.dist-info/*")
-    remove_paths(*(path for path in metadata if path.name != "METADATA"))
+    metadata_files = folder.glob("*.dist-info/*")
+    remove_paths(*(path for path in metadata_files if path.name != "METADATA"))
     copy_sources(folder, contents.own_code)
     remove_paths(*(folder / name for name in contents.excluded))
 
@@ -101,12 +112,12 @@ def copy_sources(folder: Path, names: Sequence[str]) -> None:
     """Copy files and folders of this repository to `folder`, without caches and lock files."""
     for name in names:
         source = ROOT / name
-        copied = folder / name
-        copied.parent.mkdir(parents=True, exist_ok=True)
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, copied, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*_IGNORED_PATTERNS))
         else:
-            shutil.copy(source, copied)
+            shutil.copy(source, target)
 
 
 def remove_paths(*paths: Path) -> None:
@@ -116,7 +127,9 @@ def remove_paths(*paths: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def install_packages(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
+def install_packages(
+    folder: Path, lock: Path, platform_options: Sequence[str], wheels_folder: Path
+) -> None:
     """Install the packages of a lock file into `folder`, without network.
 
     The hashes in the lock file make sure that only inspected wheels are installed.
@@ -124,21 +137,27 @@ def install_packages(folder: Path, lock: Path, target: Sequence[str], wheels: Pa
     Args:
         folder: the folder to install into.
         lock: the lock file.
-        target: options of `uv pip install` for the platform that the packages must run on.
-        wheels: the folder of downloaded packages.
+        platform_options: options of `uv pip install` for the platform that the packages run on.
+        wheels_folder: the folder of downloaded packages.
 
     Raises:
         WheelsUnavailable: The folder of packages, or a package, is missing.
     """
-    if not wheels.is_dir():
-        raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {REMEDY}")
-    offline = ("--no-index", "--offline", "--find-links", str(wheels), "--require-hashes")
-    plain = ("--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy")
+    if not wheels_folder.is_dir():
+        raise WheelsUnavailable(f"there are no wheels in {wheels_folder.name}/; {WHEELS_REMEDY}")
+    offline_options = (
+        "--no-index",
+        "--offline",
+        "--find-links",
+        str(wheels_folder),
+        "--require-hashes",
+    )
+    wheel_options = ("--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy")
     completed = subprocess.run(
         [
             *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
             *("--python", sys.executable, "--target", str(folder)),
-            *(*offline, *plain, *target),
+            *(*offline_options, *wheel_options, *platform_options),
             *("--requirement", str(lock)),
         ],
         capture_output=True,
@@ -146,12 +165,12 @@ def install_packages(folder: Path, lock: Path, target: Sequence[str], wheels: Pa
         check=False,
     )
     if completed.returncode:
-        fault = f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names"
-        raise WheelsUnavailable(f"{fault}; {REMEDY}: {' '.join(completed.stderr.split())}")
+        fault = f"{wheels_folder.name}/ does not hold what {lock.parent.name}/{lock.name} names"
+        raise WheelsUnavailable(f"{fault}; {WHEELS_REMEDY}: {' '.join(completed.stderr.split())}")
     remove_paths(folder / "bin", folder / ".lock")
 
 
-def zip_bytes(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+def make_zip_bytes(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a folder as a zip, or the bytes of a file as they are.
 
     The zip has no times, and its files are in the order of their names, so that the same sources

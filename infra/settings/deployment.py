@@ -1,7 +1,8 @@
 """The settings of a deployment: the object `mendq` in the CDK context, as classes.
 
-`read` accepts all settings or refuses all of them. The sentence below a field is its description in
-docs/settings.md; so is the docstring of a section that has no sentence in the class above it.
+`read_deployment_settings` accepts all settings or refuses all of them. The sentence below a field
+is the field's description in docs/settings.md. A section without such a sentence is described by
+the docstring of its class.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from msgspec import Meta
 
 from infra.settings.hook import HookSettings
 from infra.settings.reading import (
+    ComparedSection,
     Conflict,
-    entries,
-    one_of,
+    list_bounds,
+    name_bounds,
     read_settings,
     suggest_name,
-    text,
+    text_bounds,
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
@@ -29,16 +31,19 @@ from mendq.model.mode import Mode
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import ACCOUNT_SCOPE, FULL_ALARMS, ORGANIZATION_SCOPE
 
-_REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
-_ACCOUNT = r"[0-9]{12}"
+_REGION_PATTERN = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
+_ACCOUNT_PATTERN = r"[0-9]{12}"
 # Characters of a mail address that need no quotes in a header. SES accepts only ASCII.
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_MAIL = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+"
+_MAIL_ATOM_PATTERN = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_MAIL_PATTERN = (
+    rf"(?=[^@]{{1,64}}@){_MAIL_ATOM_PATTERN}(?:\.{_MAIL_ATOM_PATTERN})*"
+    r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63})+"
+)
 # Up to this many expected events a day, a synthesis prints no warning about the trail's cost.
 EXPECTED_EVENTS_WITHOUT_WARNING = 1_000_000
 WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 
-_QUEUE = text(
+_QUEUE_NAME_BOUNDS = text_bounds(
     "a queue's name, or the start of one and a *",
     r"(?=.{1,80}\Z)(?:[A-Za-z0-9_-]+(?:\.fifo|\*)?)",
     "orders or orders-*",
@@ -46,41 +51,41 @@ _QUEUE = text(
     ("^(arn:|https?://)", "say the queue's name alone, such as orders"),
     (r"\*.", "a * may stand only once, at the end"),
 )
-_QUEUE_ARN_PREFIX = text(
+_QUEUE_ARN_PREFIX_BOUNDS = text_bounds(
     "the start of a queue's ARN",
-    rf"arn:aws[a-z-]*:sqs:(?:{_REGION}:(?:{_ACCOUNT}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
+    rf"arn:aws[a-z-]*:sqs:(?:{_REGION_PATTERN}:(?:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
     "arn:aws:sqs:eu-west-1:111122223333:orders-",
     (r"\*$", "leave out the *: CloudTrail compares the start of the ARN"),
 )
-_CALENDAR = text(
+_CALENDAR_ARN_BOUNDS = text_bounds(
     "the ARN of an SSM Change Calendar",
-    rf"arn:aws[a-z-]*:ssm:{_REGION}:{_ACCOUNT}:document/[A-Za-z0-9_.-]{{3,128}}",
+    rf"arn:aws[a-z-]*:ssm:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:document/[A-Za-z0-9_.-]{{3,128}}",
     "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days",
 )
-_BUCKET = text(
+_BUCKET_NAME_BOUNDS = text_bounds(
     "a bucket's name",
     r"[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]",
     "our-cloudtrail-logs",
     ("^arn:", "leave out arn:aws:s3:::"),
 )
-_TOPIC = text(
+_TOPIC_ARN_BOUNDS = text_bounds(
     "the ARN of an SNS topic",
-    rf"arn:aws[a-z-]*:sns:{_REGION}:{_ACCOUNT}:[A-Za-z0-9_-]{{1,256}}",
+    rf"arn:aws[a-z-]*:sns:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{1,256}}",
     "arn:aws:sns:eu-west-1:111122223333:on-call",
     (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
 )
-_SECRET = text(
+_SECRET_ARN_BOUNDS = text_bounds(
     "the whole ARN of a secret in Secrets Manager",
-    rf"arn:aws[a-z-]*:secretsmanager:{_REGION}:{_ACCOUNT}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
+    rf"arn:aws[a-z-]*:secretsmanager:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
     "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pagerduty-AbCdEf",
     (":secret:[^-]*$", "say the whole ARN, with the six characters that Secrets Manager adds"),
 )
 
 
-_TEAM = text("a team's name", "[A-Za-z0-9_.-]{1,40}", "payments")
-_TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20})
-_ORGANIZATION = text("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
-_KEY_PREFIX = text(
+_TEAM_NAME_BOUNDS = text_bounds("a team's name", "[A-Za-z0-9_.-]{1,40}", "payments")
+_TEAMS_BOUNDS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20})
+_ORGANIZATION_ID_BOUNDS = text_bounds("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
+_KEY_PREFIX_BOUNDS = text_bounds(
     "what stands before AWSLogs in the keys of a trail",
     # Only characters that have no special meaning in S3 clients, shells and policies.
     r"(?=.{1,200}\Z)(?!(?:.*/)?(?:\.{1,2}|AWSLogs)(?:/|\Z))[A-Za-z0-9_.=+@-]+(?:/[A-Za-z0-9_.=+@-]+)*",
@@ -88,41 +93,45 @@ _KEY_PREFIX = text(
     ("^s3://|^arn:", "leave out the bucket, which trail.bucket names"),
     ("AWSLogs|^/|/$", "leave out AWSLogs, what follows it, and the slash at either end"),
 )
-_SUBSCRIBER = text(
+_SUBSCRIBER_BOUNDS = text_bounds(
     "an e-mail address or an https URL",
-    rf"{_MAIL}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
+    rf"{_MAIL_PATTERN}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
     "on-call@example.com or https://events.example.com/key",
     ("^http://", "use https://"),
 )
-_DOCS = text(
+_DOCS_URL_BOUNDS = text_bounds(
     "an https URL with `*` for a page",
     r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{0,500}\*[A-Za-z0-9._/-]{0,20}",
     "https://wiki.example.com/mendq/docs/*.md",
     ("^http://", "use https://"),
 )
-_ALARMS = text("full or essential", f"{FULL_ALARMS}|essential", FULL_ALARMS)
-_TIME_ZONE = text("a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin")
-Mail = Annotated[str, text("an e-mail address", _MAIL, "sqs@example.com")]
+_ALARMS_BOUNDS = text_bounds("full or essential", f"{FULL_ALARMS}|essential", FULL_ALARMS)
+_TIME_ZONE_BOUNDS = text_bounds(
+    "a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin"
+)
+MailAddress = Annotated[str, text_bounds("an e-mail address", _MAIL_PATTERN, "sqs@example.com")]
 Subscribers = Annotated[
-    tuple[Annotated[str, _SUBSCRIBER], ...], entries("e-mail addresses and https URLs")
+    tuple[Annotated[str, _SUBSCRIBER_BOUNDS], ...], list_bounds("e-mail addresses and https URLs")
 ]
-Account = Annotated[str, text("an account id", _ACCOUNT, '"111122223333", twelve digits in quotes')]
-Region = Annotated[str, text("a region", _REGION, "eu-west-1")]
+Account = Annotated[
+    str, text_bounds("an account id", _ACCOUNT_PATTERN, '"111122223333", twelve digits in quotes')
+]
+Region = Annotated[str, text_bounds("a region", _REGION_PATTERN, "eu-west-1")]
 Hour = Annotated[int, Range(0, 23)]
-DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
+DataEvent = Annotated[str, name_bounds("a data event of SQS", DATA_EVENT_NAMES)]
 
 
 @dataclass(frozen=True)
-class TrailSettings:
+class TrailSettings(ComparedSection):
     """Settings of the CloudTrail trail that logs SQS calls. Mendq looks for the failed ones."""
 
     create: bool = True
     """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
-    bucket: Annotated[str, _BUCKET] | None = None
+    bucket: Annotated[str, _BUCKET_NAME_BOUNDS] | None = None
     """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
     trail, the key's policy must let the role `mendq-nightly-<region>` decrypt; the policy of a
     bucket in another account must let it read."""
-    prefix: Annotated[str, _KEY_PREFIX] | None = None
+    prefix: Annotated[str, _KEY_PREFIX_BOUNDS] | None = None
     """Where the keys of the trail's files begin, before `AWSLogs`: what the trail calls its prefix,
     as trails of organizations and of Control Tower have one. The job reads the stack's account and
     region alone, whatever else lies there."""
@@ -134,11 +143,12 @@ class TrailSettings:
     """The trail also logs management events that write, such as SetQueueAttributes. AWS bills every
     copy of them but the first."""
     queue_arn_prefixes: Annotated[
-        tuple[Annotated[str, _QUEUE_ARN_PREFIX], ...], entries("starts of queue ARNs", 400)
+        tuple[Annotated[str, _QUEUE_ARN_PREFIX_BOUNDS], ...],
+        list_bounds("starts of queue ARNs", 400),
     ] = ()
     """The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; while
     none are named, only those of Mendq's own probe and drills are."""
-    event_names: Annotated[tuple[DataEvent, ...], entries("SQS data events")] = ()
+    event_names: Annotated[tuple[DataEvent, ...], list_bounds("SQS data events")] = ()
     """The calls that are logged; empty: all of them."""
     expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = (
         EXPECTED_EVENTS_WITHOUT_WARNING
@@ -148,7 +158,7 @@ class TrailSettings:
     cost."""
 
     @property
-    def above_logs(self) -> str:
+    def log_key_prefix(self) -> str:
         """The part of a log file's key before `AWSLogs`: empty, or the prefix and a slash."""
         return f"{self.prefix}/" if self.prefix else ""
 
@@ -169,28 +179,30 @@ class TrailSettings:
             yield Conflict(bucket_fields, "bucketRegion", fault, remedy)
         selects_events = self.management_events or self.queue_arn_prefixes or self.event_names
         if not self.create and selects_events:
-            needs = {"create", "management_events", "queue_arn_prefixes", "event_names"}
+            event_fields = {"create", "management_events", "queue_arn_prefixes", "event_names"}
             fault = "selects events although create is false"
             remedy = "leave managementEvents, queueArnPrefixes and eventNames out"
-            yield Conflict(needs, "", fault, remedy)
+            yield Conflict(event_fields, "", fault, remedy)
 
 
 @dataclass(frozen=True)
 class TopicSettings:
     """SNS topics of the user that replace Mendq's own topics."""
 
-    urgent: Annotated[str, _TOPIC] | None = None
+    urgent: Annotated[str, _TOPIC_ARN_BOUNDS] | None = None
     """Of urgent notifications; in the stack's account and region. [What its policy and its key have
     to allow](organizations.md#topics-of-your-own) is yours to set."""
-    info: Annotated[str, _TOPIC] | None = None
+    info: Annotated[str, _TOPIC_ARN_BOUNDS] | None = None
     """Of the others; in the stack's account and region."""
 
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Topics that Amazon Q Developer in chat applications (Slack, Microsoft Teams) subscribes to.
+    """Which topics send notifications in the JSON form of Amazon Q Developer in chat applications
+    (Slack, Microsoft Teams).
 
-    Their other https endpoints get its form too.
+    SNS sends the same JSON to all https endpoints of such a topic, also to those of other tools.
+    Mail stays plain text.
     """
 
     urgent: bool = False
@@ -213,10 +225,12 @@ class ChatSettings:
 class PagerDutySettings:
     """Settings of PagerDuty, which gets an incident for each case with an urgent notification."""
 
-    secret_arn: Annotated[str, _SECRET]
+    secret_arn: Annotated[str, _SECRET_ARN_BOUNDS]
     """A secret of the stack's account and region whose whole text is the integration key (Events
     API v2). Deploying reads it; [a new key](integrations.md#a-new-key) takes a new secret."""
-    service_region: Annotated[str, one_of("a service region of PagerDuty", ("US", "EU"))] = "US"
+    service_region: Annotated[str, name_bounds("a service region of PagerDuty", ("US", "EU"))] = (
+        "US"
+    )
     """Where the PagerDuty account is: `US` or `EU`."""
 
 
@@ -230,9 +244,9 @@ class NotificationSettings:
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
     topics: TopicSettings = TopicSettings()
     """Topics of yours, in place of Mendq's own."""
-    teams: Annotated[Mapping[Annotated[str, _TEAM], Annotated[str, _TOPIC]], _TEAMS] = field(
-        default_factory=dict
-    )
+    teams: Annotated[
+        Mapping[Annotated[str, _TEAM_NAME_BOUNDS], Annotated[str, _TOPIC_ARN_BOUNDS]], _TEAMS_BOUNDS
+    ] = field(default_factory=dict)
     """A topic for each team that a queue's tag `mendq:notify` may name: what is said of that queue
     reaches it beside the usual topic, both severities. In the stack's account and region; [what its
     policy and its key have to allow](organizations.md#topics-of-your-own) is yours to set."""
@@ -242,19 +256,19 @@ class NotificationSettings:
 
 
 @dataclass(frozen=True)
-class ReportSettings:
+class ReportSettings(ComparedSection):
     """Settings of the weekly report."""
 
-    weekday: Annotated[str, one_of("a weekday", WEEKDAYS)] = "MONDAY"
+    weekday: Annotated[str, name_bounds("a weekday", WEEKDAYS)] = "MONDAY"
     """The day it is sent."""
     hour: Hour = 6
     """The hour it is sent."""
-    time_zone: Annotated[str, _TIME_ZONE] = "UTC"
+    time_zone: Annotated[str, _TIME_ZONE_BOUNDS] = "UTC"
     """Where `weekday` and `hour` are read."""
-    sender: Mail | None = None
+    sender: MailAddress | None = None
     """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
     in the stack's region. Without a sender nothing goes by mail."""
-    recipients: Annotated[tuple[Mail, ...], entries("e-mail addresses", 50)] = ()
+    recipients: Annotated[tuple[MailAddress, ...], list_bounds("e-mail addresses", 50)] = ()
     """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
     well."""
 
@@ -287,7 +301,7 @@ class NightlySettings:
     hour_utc: Hour = 2
     """The hour it starts."""
     scope: Annotated[
-        str, one_of("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
+        str, name_bounds("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
     ] = ACCOUNT_SCOPE
     """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
     [every other stack](one-report.md#one-trail-for-all) goes without."""
@@ -311,17 +325,17 @@ class Environment:
 class OrganizationSettings:
     """Settings of one report for all accounts of an organization."""
 
-    id: Annotated[str, _ORGANIZATION]
+    id: Annotated[str, _ORGANIZATION_ID_BOUNDS]
     """Roles of its accounts alone may write into the bucket."""
-    report_bucket: Annotated[str, _BUCKET]
+    report_bucket: Annotated[str, _BUCKET_NAME_BOUNDS]
     """The bucket that the hub's stack makes, into which the stacks put their tables."""
     hub: Environment
     """The stack that makes the report."""
-    accounts: Annotated[tuple[Account, ...], entries("account ids", 150)] = ()
+    accounts: Annotated[tuple[Account, ...], list_bounds("account ids", 150)] = ()
     """Who is missed that reports nothing, beside whoever did in the four weeks before."""
 
 
-def _find_unfit_symptom(name: str) -> tuple[str, str] | None:
+def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
     """Return fault and remedy if `name` is no symptom with a mode, otherwise None."""
     if name not in BY_NAME:
         names_with_mode = [symptom.name for symptom in CATALOGUE if symptom.steps]
@@ -332,8 +346,9 @@ def _find_unfit_symptom(name: str) -> tuple[str, str] | None:
     return f"takes no mode: it is {symptom.ships_as}", "leave it out"
 
 
-_AUTONOMY = Meta(
-    title="{symptom: observe, propose or heal}", extra={"most": 200, "unfit": _find_unfit_symptom}
+_AUTONOMY_BOUNDS = Meta(
+    title="{symptom: observe, propose or heal}",
+    extra={"most": 200, "unfit": _explain_unfit_symptom},
 )
 
 
@@ -347,22 +362,24 @@ class ManagingSettings:
     """How far a queue's tag `mendq` may raise it: above `mode` where `queues` names it, and from
     nothing where it does not."""
     queues: Annotated[
-        tuple[Annotated[str, _QUEUE], ...], entries("queue names, or starts of names and a `*`")
+        tuple[Annotated[str, _QUEUE_NAME_BOUNDS], ...],
+        list_bounds("queue names, or starts of names and a `*`"),
     ] = ()
     """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
     `*-quarantine`, whatever prefix fits it."""
-    autonomy: Annotated[Mapping[str, Mode], _AUTONOMY] = field(default_factory=dict)
+    autonomy: Annotated[Mapping[str, Mode], _AUTONOMY_BOUNDS] = field(default_factory=dict)
     """The highest mode a symptom may act in, where it shall not be the one that ships."""
 
 
 @dataclass(frozen=True)
-class DeploymentSettings(ManagingSettings):
+class DeploymentSettings(ManagingSettings, ComparedSection):
     """All settings of a deployment. With the defaults Mendq only observes and changes no queue."""
 
     limits: Limits = field(default=Limits())
     timing: Timing = field(default=Timing())
     freeze_calendars: Annotated[
-        tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
+        tuple[Annotated[str, _CALENDAR_ARN_BOUNDS], ...],
+        list_bounds("ARNs of SSM Change Calendars", 10),
     ] = ()
     """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
     region; one of another account has to be shared with the stack's first."""
@@ -372,7 +389,7 @@ class DeploymentSettings(ManagingSettings):
     """Whom notifications reach."""
     report: ReportSettings = ReportSettings()
     """The weekly report."""
-    docs_url: Annotated[str, _DOCS] | None = None
+    docs_url: Annotated[str, _DOCS_URL_BOUNDS] | None = None
     """Where these docs are read, with `*` for a page's path: report, notifications and alarms link
     to its runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where
     you serve what `make docs-site` makes. Without it, they name the runbook."""
@@ -386,10 +403,10 @@ class DeploymentSettings(ManagingSettings):
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""
-    alarms: Annotated[str, _ALARMS] = FULL_ALARMS
+    alarms: Annotated[str, _ALARMS_BOUNDS] = FULL_ALARMS
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
-    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
+    environments: Annotated[tuple[Environment, ...], list_bounds("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
     @property
@@ -399,21 +416,23 @@ class DeploymentSettings(ManagingSettings):
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several sections shows."""
-        needs = {"nightly", "organization", "trail"}
+        compared_sections = {"nightly", "organization", "trail"}
         if self.nightly.scope == ORGANIZATION_SCOPE and self.organization is None:
             fault = "is organization although none is named"
             remedy = "say organization: {id, reportBucket, hub}, or account"
-            yield Conflict(needs, "nightly.scope", fault, remedy)
+            yield Conflict(compared_sections, "nightly.scope", fault, remedy)
         if self.nightly.scope == ORGANIZATION_SCOPE and self.trail.create:
             fault = "is organization although trail.create is true"
             remedy = "say trail.create: false and name the bucket of the organization's trail"
-            yield Conflict(needs, "nightly.scope", fault, remedy)
+            yield Conflict(compared_sections, "nightly.scope", fault, remedy)
 
 
-def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
-    """Convert `raw` to settings. A setting that is missing in `raw` has its default.
+def read_deployment_settings(
+    raw_settings: Mapping[str, Any], *, applies_floors: bool = True
+) -> DeploymentSettings:
+    """Convert `raw_settings` to settings. A setting that is missing there has its default.
 
-    Raises SettingsRefused with every mistake. `floors=False` lifts the lower limits of `timing`; it
-    is only for the local account.
+    Raises SettingsRefused with every mistake. `applies_floors=False` lifts the lower limits of
+    `timing`; it is only for the local account.
     """
-    return read_settings(DeploymentSettings, raw, floors=floors)
+    return read_settings(DeploymentSettings, raw_settings, applies_floors=applies_floors)

@@ -8,21 +8,21 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import Annotated, ClassVar
 
-from infra.settings.reading import Conflict, entries, one_of, text
+from infra.settings.reading import ComparedSection, Conflict, list_bounds, name_bounds, text_bounds
 from mendq.lint.judging import CHECKED_SYMPTOMS
 
 # Name of Mendq's stack, by which operators and tools find it.
 STACK_NAME = "Mendq"
-STACK_SET = "mendq"
+STACK_SET_NAME = "mendq"
 # Pattern of the names of the stack set's stacks. Each has the set's name and an id in its name.
-OF_STACK_SET = f"StackSet-{STACK_SET}-*"
-OWN_STACKS = (STACK_NAME, OF_STACK_SET)
+STACK_SET_STACK_PATTERN = f"StackSet-{STACK_SET_NAME}-*"
+OWN_STACK_PATTERNS = (STACK_NAME, STACK_SET_STACK_PATTERN)
 # The modes of the hook.
-OFF = "off"
-WARN = "warn"
-FAIL = "fail"
-_HOOK_SYMPTOMS = [symptom.name for symptom in CHECKED_SYMPTOMS]
-_STACK = text(
+OFF_MODE = "off"
+WARN_MODE = "warn"
+FAIL_MODE = "fail"
+_HOOK_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
+_STACK_NAME_BOUNDS = text_bounds(
     "a stack's name, or the start of one and a *",
     r"(?=.{1,128}\Z)[A-Za-z][A-Za-z0-9-]*\*?",
     "orders or orders-*",
@@ -31,36 +31,39 @@ _STACK = text(
 
 
 @dataclass(frozen=True)
-class HookSettings:
+class HookSettings(ComparedSection):
     """Settings of the hook that checks queues and their policies before they are deployed."""
 
-    # The field that a text stands for: `"templateHook": "warn"` sets only the mode.
+    # `"templateHook": "warn"` sets only the mode.
     short_field: ClassVar[str] = "mode"
-    mode: Annotated[str, one_of("off, warn or fail", (OFF, WARN, FAIL))] = OFF
+    mode: Annotated[str, name_bounds("off, warn or fail", (OFF_MODE, WARN_MODE, FAIL_MODE))] = (
+        OFF_MODE
+    )
     """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
     is where the hook itself fails."""
     stacks: Annotated[
-        tuple[Annotated[str, _STACK], ...], entries("stack names, or starts of names and a `*`", 50)
+        tuple[Annotated[str, _STACK_NAME_BOUNDS], ...],
+        list_bounds("stack names, or starts of names and a `*`", 50),
     ] = ()
     """The stacks that are asked about; empty: every stack but Mendq's own."""
     ignore: Annotated[
-        tuple[Annotated[str, one_of("a symptom of it", _HOOK_SYMPTOMS)], ...],
-        entries("symptoms"),
+        tuple[Annotated[str, name_bounds("a symptom of it", _HOOK_SYMPTOM_NAMES)], ...],
+        list_bounds("symptoms"),
     ] = ()
     """The symptoms that it says nothing of."""
 
     @property
     def is_on(self) -> bool:
         """True if the stack contains the hook."""
-        return self.mode != OFF
+        return self.mode != OFF_MODE
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield a mistake for each pattern in `stacks` that also matches Mendq's own stack."""
-        for pattern, own_stack in product(self.stacks, OWN_STACKS):
-            is_match = fnmatchcase(own_stack.rstrip("*"), pattern)
-            if is_match or fnmatchcase(pattern.rstrip("*"), own_stack):
+        for pattern, own_stack_pattern in product(self.stacks, OWN_STACK_PATTERNS):
+            matches_own_stack = fnmatchcase(own_stack_pattern.rstrip("*"), pattern)
+            if matches_own_stack or fnmatchcase(pattern.rstrip("*"), own_stack_pattern):
                 fault = (
-                    f'"{pattern}" is Mendq\'s own stack too ({own_stack}), and a hook must not '
-                    "stop that"
+                    f'"{pattern}" is Mendq\'s own stack too ({own_stack_pattern}), and a hook must '
+                    "not stop that"
                 )
                 yield Conflict({"stacks"}, "stacks", fault, "say more of the names that you mean")

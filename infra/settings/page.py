@@ -14,10 +14,15 @@ from itertools import pairwise
 from typing import Any, get_args, get_origin
 
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.reading import describe_values, fields_by_name, has_bounds, type_and_bounds
+from infra.settings.reading import (
+    describe_values,
+    get_fields_by_name,
+    has_bounds,
+    split_type_and_bounds,
+)
 from mendq.model.mode import Mode
 
-_HEAD = """# Settings
+_PAGE_HEAD = """# Settings
 
 <!-- Derived from infra/settings by `make docs`: change it there. -->
 
@@ -33,79 +38,88 @@ is the lower of the queue's mode and the symptom's autonomy. Units stand in the 
 
 def render_page() -> str:
     """Return the whole page as Markdown."""
-    return "\n".join((_HEAD, *_render_tables(DeploymentSettings, ""), ""))
+    return "\n".join((_PAGE_HEAD, *_render_tables(DeploymentSettings, ""), ""))
 
 
-def _render_tables(kind: Any, path: str) -> Iterator[str]:
+def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:
     """Yield a table of the plain settings of a section, then the tables of each section in it.
 
-    `path` is the path of the section with a dot at its end; it is empty for all settings.
+    `path_prefix` is the path of the section with a dot at its end; it is empty for all settings.
     """
-    fields = fields_by_name(kind)
-    sentences = _sentences(kind)
-    plain = {name: pair for name, pair in fields.items() if not _section_of(pair[1])}
-    if plain:
+    fields = get_fields_by_name(settings_type)
+    sentence_by_field = _read_sentences(settings_type)
+    plain_fields = {
+        name: field_and_type
+        for name, field_and_type in fields.items()
+        if not _find_section_type(field_and_type[1])
+    }
+    if plain_fields:
         yield "| setting | what it holds | default | what it is for |"
         yield "|---|---|---|---|"
-    for name, (field, field_type) in plain.items():
-        values = describe_values(field_type)
-        yield f"| `{path}{name}` | {values} | {_default(field)} | {sentences[field.name]} |"
+    for name, (field, field_type) in plain_fields.items():
+        values_text = describe_values(field_type)
+        sentence = sentence_by_field[field.name]
+        yield f"| `{path_prefix}{name}` | {values_text} | {_format_default(field)} | {sentence} |"
     for name, (field, field_type) in fields.items():
-        section = _section_of(field_type)
-        if section:
-            sentence = sentences.get(field.name) or inspect.getdoc(type_and_bounds(section)[0])
-            yield f"\n## `{path}{name}`\n\n{sentence}\n"
-            is_list = section is not field_type
-            yield from _render_tables(section, f"{path}{name}{'[]' if is_list else ''}.")
+        section_type = _find_section_type(field_type)
+        if section_type:
+            description = sentence_by_field.get(field.name) or inspect.getdoc(
+                split_type_and_bounds(section_type)[0]
+            )
+            yield f"\n## `{path_prefix}{name}`\n\n{description}\n"
+            is_list = section_type is not field_type
+            yield from _render_tables(
+                section_type, f"{path_prefix}{name}{'[]' if is_list else ''}."
+            )
 
 
-def _sentences(kind: Any) -> dict[str, str]:
+def _read_sentences(settings_type: Any) -> dict[str, str]:
     """Return the sentences below the fields of a settings class and its base classes, by field."""
-    sentences: dict[str, str] = {}
-    settings_class, _ = type_and_bounds(kind)
+    sentence_by_field: dict[str, str] = {}
+    settings_class, _ = split_type_and_bounds(settings_type)
     base_classes_first = [base for base in reversed(settings_class.__mro__) if base is not object]
     for base in base_classes_first:
         (class_node,) = ast.parse(inspect.getsource(base)).body
         assert isinstance(class_node, ast.ClassDef)  # noqa: S101 - the source of a class
-        for statement, following in pairwise(class_node.body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
-                words = ast.literal_eval(following.value).split()
-                sentences[ast.unparse(statement.target)] = " ".join(words)
-    return sentences
+        for statement, next_statement in pairwise(class_node.body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(next_statement, ast.Expr):
+                words = ast.literal_eval(next_statement.value).split()
+                sentence_by_field[ast.unparse(statement.target)] = " ".join(words)
+    return sentence_by_field
 
 
-def fields_without_sentence(kind: Any) -> Iterator[tuple[str, str]]:
+def list_fields_without_sentence(settings_type: Any) -> Iterator[tuple[str, str]]:
     """Yield class and name of each plain setting without a sentence below its field."""
-    for section, name, _ in _plain_fields(kind):
-        if name not in _sentences(section):
+    for section, name, _ in _list_plain_fields(settings_type):
+        if name not in _read_sentences(section):
             yield section.__name__, name
 
 
-def fields_without_bounds(kind: Any) -> Iterator[tuple[str, str]]:
+def list_fields_without_bounds(settings_type: Any) -> Iterator[tuple[str, str]]:
     """Yield class and name of each plain setting whose type does not say which values it takes."""
-    for section, name, field_type in _plain_fields(kind):
+    for section, name, field_type in _list_plain_fields(settings_type):
         if not has_bounds(field_type):
             yield section.__name__, name
 
 
-def _plain_fields(kind: Any) -> Iterator[tuple[Any, str, Any]]:
+def _list_plain_fields(settings_type: Any) -> Iterator[tuple[Any, str, Any]]:
     """Yield section, name and type of each setting that is not a section itself."""
-    for field, field_type in fields_by_name(kind).values():
-        section = _section_of(field_type)
-        if section:
-            yield from _plain_fields(section)
+    for field, field_type in get_fields_by_name(settings_type).values():
+        section_type = _find_section_type(field_type)
+        if section_type:
+            yield from _list_plain_fields(section_type)
         else:
-            yield type_and_bounds(kind)[0], field.name, field_type
+            yield split_type_and_bounds(settings_type)[0], field.name, field_type
 
 
-def _section_of(kind: Any) -> Any:
+def _find_section_type(setting_type: Any) -> Any:
     """Return the settings class of a section or of a list of sections; None for plain settings."""
-    base, _ = type_and_bounds(kind)
-    inner = get_args(base)[0] if get_origin(base) is tuple else kind
-    return inner if fields_by_name(inner) else None
+    plain_type, _ = split_type_and_bounds(setting_type)
+    entry_type = get_args(plain_type)[0] if get_origin(plain_type) is tuple else setting_type
+    return entry_type if get_fields_by_name(entry_type) else None
 
 
-def _default(field: Field[Any]) -> str:
+def _format_default(field: Field[Any]) -> str:
     """Return the default of a setting as the page shows it."""
     value = field.default if field.default_factory is MISSING else field.default_factory()
     if value is None:

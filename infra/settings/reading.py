@@ -1,8 +1,8 @@
 """Read settings from JSON into a settings class, and collect every mistake with its remedy.
 
 A settings class is a frozen dataclass. The type of each field says which values it takes: as
-`Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text`, `one_of`, `entries` or `Range`. A field
-whose type is another settings class is a section.
+`Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text_bounds`, `name_bounds`, `list_bounds` or
+`Range`. A field whose type is another settings class is a section.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -69,35 +69,54 @@ class Conflict(Struct, frozen=True):
     remedy: str
 
 
-def text(words: str, pattern: str, example: str, *near: tuple[str, str]) -> Meta:
+class ComparedSection:
+    """Base of a settings class whose fields must fit together, or that has a short form.
+
+    All fields of such a class have defaults: it is made even if some fields are mistaken.
+
+    Attributes:
+        short_field: the field that a text stands for, if a user writes a text in place of an
+            object; empty if the section has no short form.
+    """
+
+    short_field: ClassVar[str] = ""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield the mistakes that only a comparison of several fields shows; here none."""
+        return iter(())
+
+
+def text_bounds(
+    description: str, pattern: str, example: str, *near_misses: tuple[str, str]
+) -> Meta:
     """Return the bounds of a text.
 
     Args:
-        words: a description of the text.
+        description: a description of the text.
         pattern: a regular expression that must match the whole text.
         example: a valid text.
-        near: patterns of wrong texts that people may write, each with its remedy. The first pattern
-            that is found in the text gives the remedy.
+        near_misses: patterns of wrong texts that people may write, each with its remedy. The first
+            pattern that is found in the text gives the remedy.
     """
-    remedies = (*near, ("", f"say one such as {example}"))
-    return Meta(title=words, pattern=rf"^(?:{pattern})\Z", extra={"remedies": remedies})
+    remedies = (*near_misses, ("", f"say one such as {example}"))
+    return Meta(title=description, pattern=rf"^(?:{pattern})\Z", extra={"remedies": remedies})
 
 
-def one_of(words: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
+def name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
     """Return the bounds of a word that must be one of `names`.
 
     If `names` is a mapping, the setting's value is the value under the name.
     """
-    values = names if isinstance(names, Mapping) else {name: name for name in names}
-    return Meta(title=words, extra={"names": values})
+    value_by_name = names if isinstance(names, Mapping) else {name: name for name in names}
+    return Meta(title=description, extra={"names": value_by_name})
 
 
-def entries(words: str, most: int = 200) -> Meta:
-    """Return the bounds of a list with at most `most` entries. `words` describes the entries."""
-    return Meta(title=f"list of {words}", max_length=most)
+def list_bounds(entries_description: str, maximum_entries: int = 200) -> Meta:
+    """Return the bounds of a list. `entries_description` says in words what the entries are."""
+    return Meta(title=f"list of {entries_description}", max_length=maximum_entries)
 
 
-_NUMBERS = {int: "whole number", float: "number"}
+_NUMBER_NAME_BY_TYPE = {int: "whole number", float: "number"}
 # Bounds of types that need no annotation.
 _DEFAULT_BOUNDS = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
@@ -106,51 +125,57 @@ _DEFAULT_BOUNDS = {
     ),
 }
 # Stands for the value of a key that a JSON object has twice.
-_TWICE = "(there twice)"
+_DUPLICATE_MARKER = "(there twice)"
 
 
-def type_and_bounds(kind: Any) -> tuple[Any, Any]:
+def split_type_and_bounds(setting_type: Any) -> tuple[Any, Any]:
     """Split the type of a setting into the plain type, without None, and its bounds."""
-    alternatives = get_args(kind)
+    alternatives = get_args(setting_type)
     if type(None) in alternatives:
-        kind = alternatives[0]
-    if get_origin(kind) is Annotated:
-        return get_args(kind)
-    return kind, _DEFAULT_BOUNDS.get(kind, Meta())
+        setting_type = alternatives[0]
+    if get_origin(setting_type) is Annotated:
+        return get_args(setting_type)
+    return setting_type, _DEFAULT_BOUNDS.get(setting_type, Meta())
 
 
-def describe_values(kind: Any, *, floors: bool = True) -> str:
+def describe_values(setting_type: Any, *, applies_floors: bool = True) -> str:
     """Return in words which values a setting takes, such as `whole number from 1 to 24`.
 
-    If `floors` is False, the numbers begin lower, as in the local account.
+    If `applies_floors` is False, the numbers begin lower, as in the local account.
     """
-    base, bounds = type_and_bounds(kind)
-    if base not in _NUMBERS:
+    plain_type, bounds = split_type_and_bounds(setting_type)
+    if plain_type not in _NUMBER_NAME_BY_TYPE:
         return str(bounds.description or bounds.title)
-    return f"{_NUMBERS[base]} from {bounds.begins(floors=floors):g} to {bounds.most:.12g}"
+    begin = bounds.begins(floors=applies_floors)
+    return f"{_NUMBER_NAME_BY_TYPE[plain_type]} from {begin:g} to {bounds.most:.12g}"
 
 
-def has_bounds(kind: Any) -> bool:
+def has_bounds(setting_type: Any) -> bool:
     """Return True if the type of a setting says which values it takes."""
-    base, bounds = type_and_bounds(kind)
-    if base in _NUMBERS:
+    plain_type, bounds = split_type_and_bounds(setting_type)
+    if plain_type in _NUMBER_NAME_BY_TYPE:
         return isinstance(bounds, Range)
     return bool(bounds.description or bounds.title)
 
 
-def fields_by_name(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
+def get_fields_by_name(settings_type: Any) -> Mapping[str, tuple[Field[Any], Any]]:
     """Return the fields of a settings class with their types, by the names that a user writes.
 
-    The result is empty if `kind` is no settings class.
+    The result is empty if `settings_type` is no settings class.
     """
-    settings_class, _ = type_and_bounds(kind)
+    settings_class, _ = split_type_and_bounds(settings_type)
     if not is_dataclass(settings_class):
         return {}
-    types = get_type_hints(settings_class, include_extras=True)
+    type_by_field = get_type_hints(settings_class, include_extras=True)
     return {
-        to_camel_case(settings_field.name): (settings_field, types[settings_field.name])
+        to_camel_case(settings_field.name): (settings_field, type_by_field[settings_field.name])
         for settings_field in fields(settings_class)
     }
+
+
+def _is_required(settings_field: Field[Any]) -> bool:
+    """Return True if a field of a settings class has no default."""
+    return settings_field.default is MISSING and settings_field.default_factory is MISSING
 
 
 @dataclass
@@ -160,12 +185,12 @@ class SettingsReader:
     A method that finds a mistake may return any value: the caller never uses the settings then.
 
     Attributes:
-        floors: False lifts the lower limits of `timing`, for the local account.
+        applies_floors: False lifts the lower limits of `timing`, for the local account.
         convert_text: applied to each valid text, before it becomes part of the settings.
         mistakes: the mistakes that were found so far.
     """
 
-    floors: bool = True
+    applies_floors: bool = True
     convert_text: Callable[[str], str] | None = None
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -173,168 +198,203 @@ class SettingsReader:
         """Add a mistake."""
         self.mistakes.append(Mistake(path, fault, remedy))
 
-    def read(self, kind: Any, raw: object, path: str) -> Any:
-        """Convert `raw` to a setting of type `kind`. Add a mistake if it is not valid.
+    def read(self, setting_type: Any, raw_value: object, path: str) -> Any:
+        """Convert a value to a setting of type `setting_type`. Add a mistake if it is not valid.
 
         Args:
-            kind: the type of the setting.
-            raw: a value that `parse_json` has returned.
+            setting_type: the type of the setting.
+            raw_value: a value that `parse_json` has returned.
             path: where the setting is, as the user writes it.
         """
-        if is_duplicate(raw):
+        if is_duplicate(raw_value):
             return self.add_mistake(path or "mendq", "is there twice", "leave one out")
-        base, bounds = type_and_bounds(kind)
-        if is_dataclass(base):
-            return self._read_section(base, raw, path)
-        if get_origin(base) is tuple:
-            return self._read_list(get_args(base)[0], bounds, raw, path)
-        if get_origin(base) is Mapping:
-            key_type, value_type = get_args(base)
-            return self._read_mapping(key_type, value_type, bounds.extra, raw, path)
-        return self._read_value(kind, raw, path)
+        plain_type, bounds = split_type_and_bounds(setting_type)
+        if is_dataclass(plain_type):
+            return self._read_section(plain_type, raw_value, path)
+        if get_origin(plain_type) is tuple:
+            return self._read_list(get_args(plain_type)[0], bounds, raw_value, path)
+        if get_origin(plain_type) is Mapping:
+            key_type, value_type = get_args(plain_type)
+            return self._read_mapping(key_type, value_type, bounds.extra, raw_value, path)
+        return self._read_value(setting_type, raw_value, path)
 
-    def _read_section(self, settings_class: Any, raw: object, path: str) -> Any:
+    def _read_section(self, settings_class: Any, raw_value: object, path: str) -> Any:
         """Read an object into a settings class, and add the conflicts between its fields."""
-        short_field = getattr(settings_class, "short_field", "")
-        given = self._read_object(raw, path or "mendq", short_field)
-        if given is None:
+        is_compared = issubclass(settings_class, ComparedSection)
+        short_field = settings_class.short_field if is_compared else ""
+        raw_value_by_name = self._read_object(raw_value, path or "mendq", short_field)
+        if raw_value_by_name is None:
             return None
-        known = fields_by_name(settings_class)
-        for name in sorted(given.keys() - known.keys()):
-            self.add_mistake(join_path(path, name), "no such setting", suggest_name(name, known))
-        values: dict[str, Any] = {}
-        wrong: set[str] = set()
-        for name, (settings_field, field_type) in known.items():
+        value_by_field, mistaken_fields = self._read_fields(settings_class, raw_value_by_name, path)
+        if is_compared:
+            section = settings_class(**value_by_field)
+            self._add_conflicts(section, mistaken_fields, path)
+            return section
+        return None if mistaken_fields else settings_class(**value_by_field)
+
+    def _read_fields(
+        self, settings_class: Any, raw_value_by_name: Mapping[str, Any], path: str
+    ) -> tuple[dict[str, Any], set[str]]:
+        """Return the values of the fields that were given, and the names of mistaken fields.
+
+        A mistaken field has no value in the result. A field that is missing although it has no
+        default is mistaken too. A name that the class does not have is only added as a mistake.
+        """
+        field_by_name = get_fields_by_name(settings_class)
+        for name in sorted(raw_value_by_name.keys() - field_by_name.keys()):
+            remedy = suggest_name(name, field_by_name)
+            self.add_mistake(join_path(path, name), "no such setting", remedy)
+        value_by_field: dict[str, Any] = {}
+        mistaken_fields: set[str] = set()
+        for name, (settings_field, field_type) in field_by_name.items():
             mistakes_before = len(self.mistakes)
             field_path = join_path(path, name)
-            if name in given:
-                values[settings_field.name] = self.read(field_type, given[name], field_path)
-            elif settings_field.default is MISSING and settings_field.default_factory is MISSING:
+            value = None
+            if name in raw_value_by_name:
+                value = self.read(field_type, raw_value_by_name[name], field_path)
+            elif _is_required(settings_field):
                 remedy = f"say {describe_values(field_type)}"
                 self.add_mistake(field_path, "is missing", remedy)
             if len(self.mistakes) > mistakes_before:
-                wrong.add(settings_field.name)
-                values.pop(settings_field.name, None)
-        if not hasattr(settings_class, "conflicts"):
-            return None if wrong else settings_class(**values)
-        section = settings_class(**values)
+                mistaken_fields.add(settings_field.name)
+            elif name in raw_value_by_name:
+                value_by_field[settings_field.name] = value
+        return value_by_field, mistaken_fields
+
+    def _add_conflicts(
+        self, section: ComparedSection, mistaken_fields: set[str], path: str
+    ) -> None:
+        """Add the section's conflicts, except those that need a mistaken field."""
         for conflict in section.conflicts():
-            if not wrong.intersection(conflict.needs):
+            if not mistaken_fields.intersection(conflict.needs):
                 conflict_path = join_path(path, conflict.name)
                 self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
-        return section
 
     def _read_object(
-        self, raw: object, path: str, short_field: str = ""
+        self, raw_value: object, path: str, short_field: str = ""
     ) -> Mapping[str, Any] | None:
         """Return an object, or None with a mistake.
 
         If the section has a short form, a text stands for an object with only `short_field`.
         """
-        if isinstance(raw, Mapping):
-            return raw
-        if short_field and isinstance(raw, str):
-            return {short_field: raw}
-        self.add_mistake(path, f"{shorten_value(raw)} is not an object", "write it as {..}")
+        if isinstance(raw_value, Mapping):
+            return raw_value
+        if short_field and isinstance(raw_value, str):
+            return {short_field: raw_value}
+        self.add_mistake(path, f"{shorten_value(raw_value)} is not an object", "write it as {..}")
         return None
 
-    def _read_list(self, kind: Any, bounds: Meta, raw: object, path: str) -> Any:
-        """Return a list as a tuple, each entry read as `kind`."""
-        if not isinstance(raw, (list, tuple)):
-            fault = f"{shorten_value(raw)} is not a {bounds.title}"
+    def _read_list(self, entry_type: Any, bounds: Meta, raw_value: object, path: str) -> Any:
+        """Return a list as a tuple, each entry read as `entry_type`."""
+        if not isinstance(raw_value, (list, tuple)):
+            fault = f"{shorten_value(raw_value)} is not a {bounds.title}"
             self.add_mistake(path, fault, "write it as [..]")
             return ()
-        most = bounds.max_length or 0
-        if len(raw) > most:
-            fault = f"{len(raw)} entries are too many"
-            return self.add_mistake(path, fault, f"keep at most {most}")
-        for index, entry in enumerate(raw):
-            if entry in raw[:index]:
+        maximum_entries = bounds.max_length or 0
+        if len(raw_value) > maximum_entries:
+            fault = f"{len(raw_value)} entries are too many"
+            return self.add_mistake(path, fault, f"keep at most {maximum_entries}")
+        for index, entry in enumerate(raw_value):
+            if entry in raw_value[:index]:
                 fault = f"{shorten_value(entry)} is there twice"
                 self.add_mistake(f"{path}[{index}]", fault, "leave one out")
-        return tuple(self.read(kind, entry, f"{path}[{index}]") for index, entry in enumerate(raw))
+        return tuple(
+            self.read(entry_type, entry, f"{path}[{index}]")
+            for index, entry in enumerate(raw_value)
+        )
 
     def _read_mapping(
-        self, key_type: Any, value_type: Any, extra: Mapping[str, Any], raw: object, path: str
+        self,
+        key_type: Any,
+        value_type: Any,
+        extra_bounds: Mapping[str, Any],
+        raw_value: object,
+        path: str,
     ) -> Mapping[str, Any]:
         """Return an object whose keys are chosen by the user, such as names of teams.
 
-        `extra` has the most entries as `most`. It may have a function as `unfit`, which returns
-        fault and remedy of a key that does not fit, otherwise None.
+        `extra_bounds["most"]` is the largest number of entries. `extra_bounds["unfit"]`, if it is
+        there, is a function of a key. It returns fault and remedy if the key does not fit,
+        otherwise None.
         """
-        given = self._read_object(raw, path) or {}
-        most = extra["most"]
-        if len(given) > most:
-            fault = f"{len(given)} entries are too many"
-            self.add_mistake(path, fault, f"keep at most {most}")
-        find_unfit = extra.get("unfit")
-        for name in given:
+        raw_value_by_name = self._read_object(raw_value, path) or {}
+        maximum_entries = extra_bounds["most"]
+        if len(raw_value_by_name) > maximum_entries:
+            fault = f"{len(raw_value_by_name)} entries are too many"
+            self.add_mistake(path, fault, f"keep at most {maximum_entries}")
+        explain_unfit_name = extra_bounds.get("unfit")
+        for name in raw_value_by_name:
             self._read_value(key_type, name, f"{path}.{name}")
-            unfit = find_unfit(name) if find_unfit else None
-            if unfit:
-                fault, remedy = unfit
+            fault_and_remedy = explain_unfit_name(name) if explain_unfit_name else None
+            if fault_and_remedy:
+                fault, remedy = fault_and_remedy
                 self.add_mistake(f"{path}.{name}", fault, remedy)
         return {
-            name: self.read(value_type, value, f"{path}.{name}") for name, value in given.items()
+            name: self.read(value_type, value, f"{path}.{name}")
+            for name, value in raw_value_by_name.items()
         }
 
-    def _read_value(self, kind: Any, raw: object, path: str) -> Any:
+    def _read_value(self, setting_type: Any, raw_value: object, path: str) -> Any:
         """Return a number, a text, a mode, or true or false."""
-        base, bounds = type_and_bounds(kind)
-        if base in _NUMBERS:
-            return self._read_number(kind, raw, path)
-        names = (bounds.extra or {}).get("names")
-        if names:
-            if isinstance(raw, str) and raw in names:
-                return names[raw]
-            fault = f"{shorten_value(raw)} is not {bounds.title}"
-            return self.add_mistake(path, fault, suggest_name(str(raw), names))
+        plain_type, bounds = split_type_and_bounds(setting_type)
+        if plain_type in _NUMBER_NAME_BY_TYPE:
+            return self._read_number(setting_type, raw_value, path)
+        value_by_name = (bounds.extra or {}).get("names")
+        if value_by_name:
+            if isinstance(raw_value, str) and raw_value in value_by_name:
+                return value_by_name[raw_value]
+            fault = f"{shorten_value(raw_value)} is not {bounds.title}"
+            return self.add_mistake(path, fault, suggest_name(str(raw_value), value_by_name))
         try:
-            value = msgspec.convert(raw, Annotated[base, bounds])
+            value = msgspec.convert(raw_value, Annotated[plain_type, bounds])
         except msgspec.ValidationError:
-            written = raw if isinstance(raw, str) else ""
+            text = raw_value if isinstance(raw_value, str) else ""
             remedies = bounds.extra["remedies"]
-            remedy = next(remedy for pattern, remedy in remedies if re.search(pattern, written))
-            return self.add_mistake(path, f"{shorten_value(raw)} is not {bounds.title}", remedy)
+            remedy = next(remedy for pattern, remedy in remedies if re.search(pattern, text))
+            return self.add_mistake(
+                path, f"{shorten_value(raw_value)} is not {bounds.title}", remedy
+            )
         if isinstance(value, str) and self.convert_text:
             return self.convert_text(value)
         return value
 
-    def _read_number(self, kind: Any, raw: object, path: str) -> Any:
+    def _read_number(self, number_type: Any, raw_value: object, path: str) -> Any:
         """Return a number within its range."""
-        base, bounds = type_and_bounds(kind)
-        in_range = Meta(ge=bounds.begins(floors=self.floors), le=bounds.most)
+        plain_type, bounds = split_type_and_bounds(number_type)
+        range_bounds = Meta(ge=bounds.begins(floors=self.applies_floors), le=bounds.most)
         try:
-            return msgspec.convert(raw, Annotated[base, in_range])
+            return msgspec.convert(raw_value, Annotated[plain_type, range_bounds])
         except msgspec.ValidationError as error:
             is_wrong_type = "got" in str(error)
-            fault = f"not a {_NUMBERS[base]}" if is_wrong_type else "out of range"
-            remedy = f"say a {describe_values(kind, floors=self.floors)}"
-            return self.add_mistake(path, f"{shorten_value(raw)} is {fault}", remedy)
+            fault = f"not a {_NUMBER_NAME_BY_TYPE[plain_type]}" if is_wrong_type else "out of range"
+            remedy = f"say a {describe_values(number_type, applies_floors=self.applies_floors)}"
+            return self.add_mistake(path, f"{shorten_value(raw_value)} is {fault}", remedy)
 
 
 SettingsClass = TypeVar("SettingsClass")
 
 
 def read_settings(
-    kind: type[SettingsClass],
-    raw: object,
+    settings_class: type[SettingsClass],
+    raw_settings: object,
     *,
-    floors: bool = True,
+    applies_floors: bool = True,
     path_prefix: str = "",
     convert_text: Callable[[str], str] | None = None,
 ) -> SettingsClass:
-    """Convert `raw` to settings of the class `kind`. Raise SettingsRefused with every mistake.
+    """Convert `raw_settings` to an object of a settings class.
+
+    Raises SettingsRefused with every mistake.
 
     Args:
-        kind: the settings class.
-        raw: an object that `parse_json` has returned.
-        floors: False lifts the lower limits of `timing`, for the local account.
+        settings_class: the settings class.
+        raw_settings: an object that `parse_json` has returned.
+        applies_floors: False lifts the lower limits of `timing`, for the local account.
         path_prefix: stands before the path of each mistake.
         convert_text: applied to each valid text, before it becomes part of the settings.
     """
-    reader = SettingsReader(floors, convert_text)
-    settings: SettingsClass = reader.read(kind, raw, "")
+    reader = SettingsReader(applies_floors, convert_text)
+    settings: SettingsClass = reader.read(settings_class, raw_settings, "")
     if reader.mistakes:
         raise SettingsRefused(
             [replace(mistake, path=path_prefix + mistake.path) for mistake in reader.mistakes]
@@ -342,10 +402,10 @@ def read_settings(
     return settings
 
 
-def to_camel_case(name: str) -> str:
+def to_camel_case(field_name: str) -> str:
     """Return a field's name as users write it: `writes_per_minute` becomes `writesPerMinute`."""
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
+    first_word, *other_words = field_name.split("_")
+    return first_word + "".join(word.capitalize() for word in other_words)
 
 
 def join_path(path: str, name: str) -> str:
@@ -353,14 +413,14 @@ def join_path(path: str, name: str) -> str:
     return f"{path}.{name}".strip(".")
 
 
-def suggest_name(word: str, known: Iterable[str]) -> str:
+def suggest_name(unknown_name: str, known_names: Iterable[str]) -> str:
     """Return the remedy for an unknown name: the most similar known name, or all of them."""
-    names = sorted(known)
-    names_by_lower_case = {name.lower(): name for name in names}
-    similar = get_close_matches(word.lower(), names_by_lower_case, n=1)
-    if similar:
-        return f"did you mean {names_by_lower_case[similar[0]]}?"
-    return f"say one of {', '.join(names)}"
+    sorted_names = sorted(known_names)
+    name_by_lower_case = {name.lower(): name for name in sorted_names}
+    similar_names = get_close_matches(unknown_name.lower(), name_by_lower_case, n=1)
+    if similar_names:
+        return f"did you mean {name_by_lower_case[similar_names[0]]}?"
+    return f"say one of {', '.join(sorted_names)}"
 
 
 # A word of the length of PagerDuty's integration key or longer. A user may have written the secret
@@ -368,15 +428,15 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
 _POSSIBLE_SECRET = re.compile(r"\b(\w{4})\w{28,}")
 
 
-def shorten_value(raw: object) -> str:
+def shorten_value(value: object) -> str:
     """Return a value as JSON of at most 60 characters. Possible secrets are cut to 4 characters."""
-    written = _POSSIBLE_SECRET.sub(r"\1...", json.dumps(raw, default=str))
-    return written if len(written) <= 60 else f"{written[:57]}..."
+    json_text = _POSSIBLE_SECRET.sub(r"\1...", json.dumps(value, default=str))
+    return json_text if len(json_text) <= 60 else f"{json_text[:57]}..."
 
 
 # Settings are four levels deep. A limit protects recursive code that reads the parsed JSON.
-MOST_DEEP = 50
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+MAXIMUM_JSON_DEPTH = 50
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def parse_json(content: str) -> Any:
@@ -386,25 +446,28 @@ def parse_json(content: str) -> Any:
     ValueError, which names the place, if the content is no JSON or is nested deeper than MOST_DEEP.
     """
     depth = 0
-    for token in _TOKEN.finditer(content):
+    for token in _JSON_TOKEN.finditer(content):
         if token[0] in ("[", "{"):
             depth += 1
         elif token[0] in ("]", "}"):
             depth -= 1
-        if depth > MOST_DEEP:
+        if depth > MAXIMUM_JSON_DEPTH:
             raise json.JSONDecodeError("nested too deep", content, token.start())
     return json.loads(content, object_pairs_hook=_mark_duplicates)
 
 
-def _mark_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _mark_duplicates(keys_and_values: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these keys and values. The value of a repeated key is the marker."""
-    counts = Counter(key for key, _ in pairs)
-    return {key: {_TWICE: True} if counts[key] > 1 else value for key, value in pairs}
+    count_by_key = Counter(key for key, _ in keys_and_values)
+    return {
+        key: {_DUPLICATE_MARKER: True} if count_by_key[key] > 1 else value
+        for key, value in keys_and_values
+    }
 
 
 def is_duplicate(value: object) -> bool:
     """Return True if `value` is the marker of `parse_json` for a key that an object has twice."""
-    return isinstance(value, Mapping) and _TWICE in value
+    return isinstance(value, Mapping) and _DUPLICATE_MARKER in value
 
 
 def load_object(path: Path, make_variable: str = "SETTINGS") -> dict[str, Any]:

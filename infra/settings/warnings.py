@@ -37,19 +37,21 @@ def find_misplaced(
     yield from _find_misplaced_bucket(settings, regions)
     yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
-    for number, arn in enumerate(settings.freeze_calendars):
-        other_places = _other_places(arn, regions)
+    for calendar_index, arn in enumerate(settings.freeze_calendars):
+        other_places = _list_other_places(arn, regions)
         if other_places:
             fault = (
                 f"is not of {other_places[0]}, where a stack goes: it cannot be read, and Mendq "
                 "would be frozen for ever"
             )
-            yield Mistake(f"freezeCalendars[{number}]", fault, remedy)
-    for name, notification_arn in _notification_arns(settings.notifications).items():
+            yield Mistake(f"freezeCalendars[{calendar_index}]", fault, remedy)
+    for setting_path, notification_arn in _collect_notification_arns(
+        settings.notifications
+    ).items():
         account = notification_arn.split(":")[4]
-        if _other_places(notification_arn, regions) or {*accounts} - {account}:
+        if _list_other_places(notification_arn, regions) or {*accounts} - {account}:
             fault = "is of another account or region than a stack, which cannot use it"
-            yield Mistake(f"notifications.{name}", fault, remedy)
+            yield Mistake(f"notifications.{setting_path}", fault, remedy)
 
 
 def _find_misplaced_bucket(
@@ -62,23 +64,24 @@ def _find_misplaced_bucket(
     """
     if settings.trail.bucket is None or not settings.nightly.enabled:
         return
-    readers = list(dict.fromkeys(regions))
+    reader_regions = list(dict.fromkeys(regions))
     if settings.organization and settings.nightly.scope == ORGANIZATION_SCOPE:
         # Only the hub's job reads the trail that serves all accounts.
         hub_region = settings.organization.hub.region
-        readers = [region for region in readers if region == hub_region]
+        reader_regions = [region for region in reader_regions if region == hub_region]
     bucket_region = settings.trail.bucket_region
-    elsewhere = [region for region in readers if region != bucket_region]
-    path = "trail.bucketRegion" if bucket_region else "trail.bucket"
-    location = f"is {bucket_region}" if bucket_region else "lies in one region"
+    regions_elsewhere = [region for region in reader_regions if region != bucket_region]
+    setting_path = "trail.bucketRegion" if bucket_region else "trail.bucket"
+    location_text = f"is {bucket_region}" if bucket_region else "lies in one region"
     # Without bucketRegion, a single region may be the bucket's own.
-    fewest = 1 if bucket_region else 2
-    if len(elsewhere) >= fewest:
-        fault = f"{location}, and stacks go to {' and '.join(elsewhere)}, and read no other's"
+    minimum_regions_elsewhere = 1 if bucket_region else 2
+    if len(regions_elsewhere) >= minimum_regions_elsewhere:
+        regions_text = " and ".join(regions_elsewhere)
+        fault = f"{location_text}, and stacks go to {regions_text}, and read no other's"
         remedy = (
             "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
         )
-        yield Mistake(path, fault, remedy)
+        yield Mistake(setting_path, fault, remedy)
 
 
 def _find_idle_hub(
@@ -96,21 +99,21 @@ def _find_idle_hub(
         yield Mistake("nightly.enabled", fault, "say true, or name another hub")
 
 
-def _notification_arns(notifications: NotificationSettings) -> Mapping[str, str]:
+def _collect_notification_arns(notifications: NotificationSettings) -> Mapping[str, str]:
     """Return the ARNs below `notifications` that are set, by the paths of their settings."""
-    arns: dict[str, str] = {}
+    arn_by_setting: dict[str, str] = {}
     if notifications.topics.urgent:
-        arns["topics.urgent"] = notifications.topics.urgent
+        arn_by_setting["topics.urgent"] = notifications.topics.urgent
     if notifications.topics.info:
-        arns["topics.info"] = notifications.topics.info
+        arn_by_setting["topics.info"] = notifications.topics.info
     for team, arn in notifications.teams.items():
-        arns[f"teams.{team}"] = arn
+        arn_by_setting[f"teams.{team}"] = arn
     if notifications.pagerduty:
-        arns["pagerduty.secretArn"] = notifications.pagerduty.secret_arn
-    return arns
+        arn_by_setting["pagerduty.secretArn"] = notifications.pagerduty.secret_arn
+    return arn_by_setting
 
 
-def _other_places(arn: str, regions: Sequence[str]) -> list[str]:
+def _list_other_places(arn: str, regions: Sequence[str]) -> list[str]:
     """Return the regions other than the ARN's own, each as the beginning of an ARN.
 
     Stacks in these regions could not use the resource. For example, a stack asks Systems Manager in
@@ -118,8 +121,12 @@ def _other_places(arn: str, regions: Sequence[str]) -> list[str]:
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
     _, partition, service, region, *_ = arn.split(":")
-    places = [f"arn:{partition_of(region)}:{service}:{region}" for region in regions]
-    return [place for place in places if place != f"arn:{partition}:{service}:{region}"]
+    arn_beginnings = [f"arn:{partition_of(region)}:{service}:{region}" for region in regions]
+    return [
+        arn_beginning
+        for arn_beginning in arn_beginnings
+        if arn_beginning != f"arn:{partition}:{service}:{region}"
+    ]
 
 
 def list_warnings(
@@ -132,32 +139,35 @@ def list_warnings(
         region: the stack's region, if the settings name no environments; None if it is not known.
         account: the stack's account, if the settings name no environments; None if not known.
     """
-    stacks: list[tuple[str | None, str | None]] = [
+    region_account_pairs: list[tuple[str | None, str | None]] = [
         (environment.region, environment.account) for environment in settings.environments
     ]
-    if not stacks:
-        stacks.append((region, account))
+    if not region_account_pairs:
+        region_account_pairs.append((region, account))
     for prefix in settings.trail.queue_arn_prefixes:
-        if not any(_prefix_matches_stack(prefix, *stack) for stack in stacks):
+        if not any(
+            _can_prefix_match_stack(prefix, *region_and_account)
+            for region_and_account in region_account_pairs
+        ):
             yield f"trail.queueArnPrefixes: no stack is where {prefix} is, so no trail logs it"
     yield from _warn_about_cost(settings)
-    known_accounts = {stack_account for _, stack_account in stacks} - {None}
+    known_accounts = {stack_account for _, stack_account in region_account_pairs} - {None}
     for arn in settings.freeze_calendars:
         if known_accounts - {arn.split(":")[4]}:
             yield f"freezeCalendars: {arn} is another account's: share it, or a stack stays frozen"
     reads_bucket = settings.trail.bucket is not None and settings.nightly.enabled
     if reads_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
-    yield from _warn_about_people(settings)
+    yield from _warn_about_missing_recipients(settings)
 
 
-def _prefix_matches_stack(prefix: str, region: str | None, account: str | None) -> bool:
+def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None) -> bool:
     """Return True if queues with an ARN of this prefix can be in the stack's account and region.
 
     A part of the ARN matches if the prefix ends before it, or if it is not known of the stack.
     """
-    partition = partition_of(region) if region else None
-    stack_parts = (partition, "sqs", region, account)
+    stack_partition = partition_of(region) if region else None
+    stack_parts = (stack_partition, "sqs", region, account)
     prefix_parts = prefix.split(":")[1:5]
     for stack_part, prefix_part in zip(stack_parts, prefix_parts, strict=False):
         if stack_part and prefix_part and stack_part != prefix_part:
@@ -171,32 +181,35 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
     CloudTrail bills every call that is logged, also calls that succeed.
     """
     trail = settings.trail
-    expected = trail.expected_events_per_day
+    expected_events_per_day = trail.expected_events_per_day
     # A prefix that ends with a colon ends before the queue's name.
     logs_every_queue = any(prefix.endswith(":") for prefix in trail.queue_arn_prefixes)
-    if logs_every_queue or (trail.create and expected > EXPECTED_EVENTS_WITHOUT_WARNING):
+    if logs_every_queue or (
+        trail.create and expected_events_per_day > EXPECTED_EVENTS_WITHOUT_WARNING
+    ):
         reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
-        dollars = DATA_EVENT.cost(30 * expected)
-        counts = f"{expected:,} calls a day, as trail.expectedEventsPerDay says"
-        yield f"{reason}: ${dollars:,.2f} a month for {counts}; `mendq cost --all` counts them"
+        dollars_per_month = DATA_EVENT.cost(30 * expected_events_per_day)
+        count_text = f"{expected_events_per_day:,} calls a day, as trail.expectedEventsPerDay says"
+        cost_text = f"${dollars_per_month:,.2f} a month"
+        yield f"{reason}: {cost_text} for {count_text}; `mendq cost --all` counts them"
 
 
-def _warn_about_people(settings: DeploymentSettings) -> Iterator[str]:
+def _warn_about_missing_recipients(settings: DeploymentSettings) -> Iterator[str]:
     """Yield warnings about notifications and mails that would reach nobody.
 
     With the default settings, which only observe, there is no warning about missing subscribers.
     """
     notifications = settings.notifications
-    urgent = notifications.urgent or notifications.topics.urgent
-    info = notifications.info or notifications.topics.info
+    urgent_receivers = notifications.urgent or notifications.topics.urgent
+    info_receivers = notifications.info or notifications.topics.info
     if settings.mode > Mode.OBSERVE and not settings.queues:
         yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
-    acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
-    if acts and not (urgent or info):
+    may_act = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
+    if may_act and not (urgent_receivers or info_receivers):
         yield "nobody is subscribed: Mendq may propose or heal, and notifications names no address"
-    elif info and not urgent:
+    elif info_receivers and not urgent_receivers:
         yield "nobody is woken: notifications.urgent names no address, so pages reach nobody"
-    elif urgent and not info:
+    elif urgent_receivers and not info_receivers:
         yield "nobody reads what can wait: notifications.info names no address for proposals"
     if settings.report.sender is not None and not settings.report.is_mailed:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
@@ -204,7 +217,7 @@ def _warn_about_people(settings: DeploymentSettings) -> Iterator[str]:
         yield "nobody is mailed: report.sender is set, and nightly.enabled: false makes no report"
 
 
-def settings_of_stack(
+def make_stack_settings(
     settings: DeploymentSettings, account: str | None, region: str
 ) -> DeploymentSettings:
     """Return the settings of one of the stacks.
@@ -218,8 +231,8 @@ def settings_of_stack(
     if settings.organization is None or stack_settings.is_hub:
         return stack_settings
     runs_nightly = settings.nightly.enabled and settings.nightly.scope == ACCOUNT_SCOPE
-    nightly = replace(settings.nightly, enabled=runs_nightly)
-    report = settings.report
+    nightly_settings = replace(settings.nightly, enabled=runs_nightly)
+    report_settings = settings.report
     if settings.is_hub:
-        report = replace(report, sender=None, recipients=())
-    return replace(stack_settings, nightly=nightly, report=report)
+        report_settings = replace(report_settings, sender=None, recipients=())
+    return replace(stack_settings, nightly=nightly_settings, report=report_settings)

@@ -16,36 +16,35 @@ from tempfile import TemporaryDirectory
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
-from infra.packaging.zips import zip_bytes
+from infra.packaging.zips import make_zip_bytes
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.hook import OF_STACK_SET
+from infra.settings.hook import STACK_SET_STACK_PATTERN
 from infra.settings.reading import SettingsRefused
-from infra.stack import Code
+from infra.stack import StackCode
 from infra.stackset.one_template import (
-    PREFIX,
-    REGION,
-    bucket_of,
-    settings_for_many,
-    template_for_many,
+    KEY_PREFIX,
+    REGION_PLACEHOLDER,
+    make_bucket_name_pattern,
+    make_stack_set_template,
+    read_stack_set_settings,
 )
-from infra.stackset.waves import SCRIPT as ROLLOUT
-from infra.stackset.waves import Waves, fill_rollout_script, load_waves
-from infra.synthesis import load_raw_settings, new_app, stage_code
+from infra.stackset.waves import ROLLOUT_SCRIPT, Waves, fill_rollout_script, load_waves
+from infra.synthesis import load_raw_settings, make_app, stage_code
 from infra.trail import TRAIL_NAME
 from mendq.model.names import NIGHTLY_PURPOSE, PROBE_QUEUE, role_name
 from mendq.notifications.commands import ALARM_PREFIX
 
-FOLDER = ROOT / "build" / "stackset"
-GUARD = "guard.json"
-POLICY = "bucket-policy.json"
-SCRIPT = "publish.sh"
-CONTENTS = "contents.txt"
-_HERE = Path(__file__).parent
+OUTPUT_FOLDER = ROOT / "build" / "stackset"
+GUARD_FILE = "guard.json"
+BUCKET_POLICY_FILE = "bucket-policy.json"
+PUBLISH_SCRIPT_FILE = "publish.sh"
+CONTENTS_FILE = "contents.txt"
+_STACKSET_FOLDER = Path(__file__).parent
 # What replaces each `@NAME@` in the service control policy.
-_NAMES: Mapping[str, str] = {
-    "STACK": OF_STACK_SET,
+_PATTERN_BY_PLACEHOLDER: Mapping[str, str] = {
+    "STACK": STACK_SET_STACK_PATTERN,
     # CloudFormation names a stack's buckets after the stack, in lower case.
-    "BUCKETS": OF_STACK_SET.lower(),
+    "BUCKETS": STACK_SET_STACK_PATTERN.lower(),
     "TRAIL": TRAIL_NAME,
     "ALARMS": f"{ALARM_PREFIX}*",
     "PROBE": PROBE_QUEUE,
@@ -61,74 +60,82 @@ def fill_guard_policy() -> str:
     Only StackSets may change the resources that Mendq depends on. No other principal may pass
     Mendq's roles to a service, and only the nightly job may delete objects.
     """
-    text = (_HERE / GUARD).read_text()
-    return re.sub("@([A-Z]+)@", lambda match: _NAMES[match[1]], text)
+    policy_text = (_STACKSET_FOLDER / GUARD_FILE).read_text()
+    return re.sub("@([A-Z]+)@", lambda match: _PATTERN_BY_PLACEHOLDER[match[1]], policy_text)
 
 
-def publish(
+def write_stack_set_files(
     settings: DeploymentSettings,
-    bucket: str,
-    code: Code,
+    bucket_name_pattern: str,
+    code: StackCode,
     waves: Waves | None = None,
-    folder: Path = FOLDER,
+    folder: Path = OUTPUT_FOLDER,
 ) -> str:
     """Write all files to a folder, and return the template's key in the buckets.
 
     The folder is replaced as a whole; if this function fails, it stays unchanged. Raises the
-    exceptions of `template_for_many`.
+    exceptions of `make_stack_set_template`.
 
     Args:
         settings: the settings of every stack.
-        bucket: name of the buckets, with `${AWS::Region}` in place of the region.
+        bucket_name_pattern: name of the buckets, with `${AWS::Region}` in place of the region.
         code: the staged code.
         waves: where the stack set is deployed; None writes no rollout.sh.
         folder: the folder to write.
     """
-    template, files = template_for_many(settings, bucket, code)
-    text = json.dumps(template, separators=(",", ":")).encode()
-    key = f"{PREFIX}{sha256(text).hexdigest()[:16]}.template.json"
-    new = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    (new / "objects" / PREFIX).mkdir(parents=True)
-    (new / "objects" / key).write_bytes(text)
-    for name, source in files.items():
-        (new / "objects" / name).write_bytes(zip_bytes(source))
-    publish_script = (_HERE / SCRIPT).read_text()
-    shell_bucket = bucket.replace(REGION, "${region}")
-    (new / SCRIPT).write_text(publish_script.replace("@BUCKET@", shell_bucket))
-    for name in (POLICY, CONTENTS):
-        shutil.copyfile(_HERE / name, new / name)
-    (new / GUARD).write_text(fill_guard_policy())
+    template, file_by_key = make_stack_set_template(settings, bucket_name_pattern, code)
+    template_bytes = json.dumps(template, separators=(",", ":")).encode()
+    template_key = f"{KEY_PREFIX}{sha256(template_bytes).hexdigest()[:16]}.template.json"
+    new_folder = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new_folder, ignore_errors=True)
+    (new_folder / "objects" / KEY_PREFIX).mkdir(parents=True)
+    (new_folder / "objects" / template_key).write_bytes(template_bytes)
+    for name, source in file_by_key.items():
+        (new_folder / "objects" / name).write_bytes(make_zip_bytes(source))
+    publish_script = (_STACKSET_FOLDER / PUBLISH_SCRIPT_FILE).read_text()
+    shell_bucket = bucket_name_pattern.replace(REGION_PLACEHOLDER, "${region}")
+    (new_folder / PUBLISH_SCRIPT_FILE).write_text(publish_script.replace("@BUCKET@", shell_bucket))
+    for name in (BUCKET_POLICY_FILE, CONTENTS_FILE):
+        shutil.copyfile(_STACKSET_FOLDER / name, new_folder / name)
+    (new_folder / GUARD_FILE).write_text(fill_guard_policy())
     if waves:
         parameters = template["Parameters"]
-        defaults = {name: parameter["Default"] for name, parameter in parameters.items()}
-        script = fill_rollout_script(waves, bucket, key, defaults)
-        (new / ROLLOUT.name).write_text(script)
+        default_by_parameter = {
+            name: parameter["Default"] for name, parameter in parameters.items()
+        }
+        rollout_script = fill_rollout_script(
+            waves, bucket_name_pattern, template_key, default_by_parameter
+        )
+        (new_folder / ROLLOUT_SCRIPT.name).write_text(rollout_script)
     shutil.rmtree(folder, ignore_errors=True)
-    new.rename(folder)
-    return key
+    new_folder.rename(folder)
+    return template_key
 
 
-def main(bucket: str, file: str = "", waves_file: str = "") -> int:
+def main(bucket: str, settings_file: str = "", waves_file: str = "") -> int:
     """Write `build/stackset/` and print its contents. Return the exit code, 1 with a message.
 
     Args:
         bucket: name of the buckets.
-        file: a file of settings; empty: the settings in cdk.json.
+        settings_file: a file of settings; empty: the settings in cdk.json.
         waves_file: a WAVES file; empty: no rollout.sh is written.
     """
     try:
         require_node()
         waves = load_waves(Path(waves_file)) if waves_file else None
-        name = bucket_of(bucket)
-        settings = settings_for_many(load_raw_settings(new_app(), file))
+        bucket_name_pattern = make_bucket_name_pattern(bucket)
+        settings = read_stack_set_settings(load_raw_settings(make_app(), settings_file))
         with TemporaryDirectory(prefix="mendq-") as folder:
-            key = publish(settings, name, stage_code(Path(folder)), waves)
+            template_key = write_stack_set_files(
+                settings, bucket_name_pattern, stage_code(Path(folder)), waves
+            )
     except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
         print(refused, file=sys.stderr)  # noqa: T201
         return 1
-    where = FOLDER.relative_to(ROOT)
-    print(f"written to {where}/, for buckets {name}: {key}\n\n{(FOLDER / CONTENTS).read_text()}")  # noqa: T201
+    printed_folder = OUTPUT_FOLDER.relative_to(ROOT)
+    contents = (OUTPUT_FOLDER / CONTENTS_FILE).read_text()
+    heading = f"written to {printed_folder}/, for buckets {bucket_name_pattern}: {template_key}"
+    print(f"{heading}\n\n{contents}")  # noqa: T201
     return 0
 
 

@@ -22,54 +22,75 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.alarms.alarm import INTAKE
+from infra.alarms.alarm import INTAKE_SUFFIX
 from infra.alarms.health import (
+    FAILED_CALLS_UNDELIVERED,
     FOLLOW_UP_ERRORS,
     HEAL_ERRORS,
-    LATE,
+    HEARTBEAT_MISSING,
+    INTAKE_LATE,
     OWN_DLQ,
     PROBE_LOST,
     SCAN_MISSING,
-    SILENT,
-    UNDELIVERED,
 )
 from infra.settings.deployment import Account, Region
-from infra.settings.hook import STACK_SET
-from infra.settings.reading import Conflict, entries, load_object, one_of, read_settings, text
-from infra.stackset.one_template import PARAMETERS, REGION
+from infra.settings.hook import STACK_SET_NAME
+from infra.settings.reading import (
+    ComparedSection,
+    Conflict,
+    list_bounds,
+    load_object,
+    name_bounds,
+    read_settings,
+    text_bounds,
+)
+from infra.stackset.one_template import PARAMETER_NAMES, REGION_PLACEHOLDER
 from mendq.model.limits import Range
 
-SCRIPT = Path(__file__).with_name("rollout.sh")
+ROLLOUT_SCRIPT = Path(__file__).with_name("rollout.sh")
 # The alarms that are checked. They exist with every value of the setting `alarms`.
-ALARMS = (
+CHECKED_ALARMS = (
     PROBE_LOST.alarm_name(),
     HEAL_ERRORS.alarm_name(),
     FOLLOW_UP_ERRORS.alarm_name(),
-    UNDELIVERED.alarm_name(),
-    SILENT.alarm_name(),
-    LATE.alarm_name(),
+    FAILED_CALLS_UNDELIVERED.alarm_name(),
+    HEARTBEAT_MISSING.alarm_name(),
+    INTAKE_LATE.alarm_name(),
     SCAN_MISSING.alarm_name(),
-    OWN_DLQ.alarm_name(INTAKE),
+    OWN_DLQ.alarm_name(INTAKE_SUFFIX),
 )
 # The most units that one operation takes. The canaries' wave names the units of all waves.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
-MOST_UNITS = 50
-_UNIT = r"r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32}"
-Unit = Annotated[str, text("the id of a unit, or of the root", _UNIT, "ou-abcd-11111111")]
-Units = Annotated[tuple[Unit, ...], entries("units")]
+MAXIMUM_UNITS = 50
+_UNIT_PATTERN = r"r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32}"
+UnitId = Annotated[
+    str, text_bounds("the id of a unit, or of the root", _UNIT_PATTERN, "ou-abcd-11111111")
+]
+UnitIds = Annotated[tuple[UnitId, ...], list_bounds("units")]
 # The guard protects only stacks whose names begin with the name of the stack set.
-_NAME = rf"(?=.{{1,64}}\Z){STACK_SET}(?:-[A-Za-z0-9]+)*"
-StackSet = Annotated[str, text(f"a name that begins with {STACK_SET}", _NAME, "mendq-payments")]
-Profile = Annotated[str, text("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")]
-Canaries = Annotated[Mapping[Account, Profile], Meta(extra={"most": 100})]
-Name = Annotated[str, one_of("a parameter of the template", PARAMETERS)]
-Value = Annotated[str, text("a text", "(?s:.{0,1000})", '"" or on-call@example.com')]
-Parameters = Annotated[Mapping[Name, Value], Meta(extra={"most": 20})]
-Url = Annotated[str, text("an https URL", r"https://[!-~]{1,1000}", "https://... to the template")]
+_STACK_SET_NAME_PATTERN = rf"(?=.{{1,64}}\Z){STACK_SET_NAME}(?:-[A-Za-z0-9]+)*"
+StackSetName = Annotated[
+    str,
+    text_bounds(
+        f"a name that begins with {STACK_SET_NAME}", _STACK_SET_NAME_PATTERN, "mendq-payments"
+    ),
+]
+ProfileName = Annotated[
+    str, text_bounds("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")
+]
+Canaries = Annotated[Mapping[Account, ProfileName], Meta(extra={"most": 100})]
+ParameterName = Annotated[str, name_bounds("a parameter of the template", PARAMETER_NAMES)]
+ParameterValue = Annotated[
+    str, text_bounds("a text", "(?s:.{0,1000})", '"" or on-call@example.com')
+]
+ParameterValues = Annotated[Mapping[ParameterName, ParameterValue], Meta(extra={"most": 20})]
+TemplateUrl = Annotated[
+    str, text_bounds("an https URL", r"https://[!-~]{1,1000}", "https://... to the template")
+]
 
 
 @dataclass(frozen=True)
-class Waves:
+class Waves(ComparedSection):
     """The content of a WAVES file: where a stack set is deployed, and in which order.
 
     Attributes:
@@ -87,32 +108,38 @@ class Waves:
         template_url: URL of an older template to go back to; None: the template that is built now.
     """
 
-    regions: Annotated[tuple[Region, ...], entries("regions")] = ()
+    regions: Annotated[tuple[Region, ...], list_bounds("regions")] = ()
     canaries: Canaries = field(default_factory=dict)
-    waves: Annotated[tuple[Units, ...], entries("lists of units")] = ()
-    stack_set: StackSet = STACK_SET
-    call_as: Annotated[str, one_of("who calls", ("DELEGATED_ADMIN", "SELF"))] = "DELEGATED_ADMIN"
+    waves: Annotated[tuple[UnitIds, ...], list_bounds("lists of units")] = ()
+    stack_set: StackSetName = STACK_SET_NAME
+    call_as: Annotated[str, name_bounds("who calls", ("DELEGATED_ADMIN", "SELF"))] = (
+        "DELEGATED_ADMIN"
+    )
     accounts_at_once: Annotated[int, Range(1, 500)] = 5
     soak_minutes: Annotated[int, Range(1, 10_080)] = 180
-    parameters: Parameters = field(default_factory=dict)
-    template_url: Url | None = None
+    parameters: ParameterValues = field(default_factory=dict)
+    template_url: TemplateUrl | None = None
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield a mistake for each required field that is empty, and for units that conflict."""
-        required = {"regions": self.regions, "canaries": self.canaries, "waves": self.waves}
-        for name, entries_given in required.items():
-            if not entries_given:
+        value_by_required_field = {
+            "regions": self.regions,
+            "canaries": self.canaries,
+            "waves": self.waves,
+        }
+        for name, field_value in value_by_required_field.items():
+            if not field_value:
                 remedy = "say one at least: docs/stacksets.md shows how"
                 yield Conflict({name}, name, "names none", remedy)
         if not all(self.waves):
             yield Conflict({"waves"}, "waves", "one of them is empty", "leave it out")
-        named = Counter(unit for units in self.waves for unit in units)
-        if len(named) > MOST_UNITS:
-            fault = f"{len(named)} units, over {MOST_UNITS}"
+        count_by_unit = Counter(unit for units in self.waves for unit in units)
+        if len(count_by_unit) > MAXIMUM_UNITS:
+            fault = f"{len(count_by_unit)} units, over {MAXIMUM_UNITS}"
             yield Conflict({"waves"}, "waves", fault, "name one that holds some")
-        for unit, times in named.items():
-            if times > 1:
-                fault = f"{unit} is in {times} of them"
+        for unit, number_of_waves in count_by_unit.items():
+            if number_of_waves > 1:
+                fault = f"{unit} is in {number_of_waves} of them"
                 yield Conflict({"waves"}, "waves", fault, "leave it in one")
 
     @property
@@ -136,50 +163,61 @@ def load_waves(path: Path) -> Waves:
     return read_settings(Waves, load_object(path, "WAVES"), path_prefix="WAVES ")
 
 
-def fill_rollout_script(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) -> str:
+def fill_rollout_script(
+    waves: Waves,
+    bucket_name_pattern: str,
+    template_key: str,
+    default_by_parameter: Mapping[str, str],
+) -> str:
     """Return the text of rollout.sh, a script for the AWS CLI.
 
     Args:
         waves: where the stack set is deployed.
-        bucket: name of the buckets, with `${AWS::Region}` in place of the region.
-        key: key of the template in the buckets.
-        parameters: the template's parameters with their defaults.
+        bucket_name_pattern: name of the buckets, with `${AWS::Region}` in place of the region.
+        template_key: key of the template in the buckets.
+        default_by_parameter: the template's parameters with their defaults.
     """
-    region = waves.regions[0]
-    own_url = f"https://{bucket.replace(REGION, region)}.s3.{region}.amazonaws.com/{key}"
-    url = waves.template_url or own_url
-    values = {**parameters, **waves.parameters}
-    pairs = [{"ParameterKey": name, "ParameterValue": value} for name, value in values.items()]
-    profiles = [f"whose {account} {profile}" for account, profile in waves.canaries.items()]
-    filled_in = {
+    first_region = waves.regions[0]
+    bucket = bucket_name_pattern.replace(REGION_PLACEHOLDER, first_region)
+    built_template_url = f"https://{bucket}.s3.{first_region}.amazonaws.com/{template_key}"
+    template_url = waves.template_url or built_template_url
+    value_by_parameter = {**default_by_parameter, **waves.parameters}
+    cli_parameters = [
+        {"ParameterKey": name, "ParameterValue": value}
+        for name, value in value_by_parameter.items()
+    ]
+    profile_lines = [f"whose {account} {profile}" for account, profile in waves.canaries.items()]
+    value_by_placeholder = {
         "ACCOUNTS": " ".join(waves.canaries),
-        "ALARMS": shlex.quote(" ".join(ALARMS)),
+        "ALARMS": shlex.quote(" ".join(CHECKED_ALARMS)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
         # A digest of template and parameters, so that later waves deploy what the canaries got.
-        "KEY": sha256(f"{url} {pairs}".encode()).hexdigest()[:16],
+        "KEY": sha256(f"{template_url} {cli_parameters}".encode()).hexdigest()[:16],
         "LAST": str(len(waves.waves) + 1),
-        "PARAMETERS": _json(pairs),
-        "PREFERENCES": _json(waves.operation_preferences),
+        "PARAMETERS": _quote_json(cli_parameters),
+        "PREFERENCES": _quote_json(waves.operation_preferences),
         "REGIONS": " ".join(waves.regions),
         "SOAK": str(waves.soak_minutes),
         "STACK_SET": waves.stack_set,
-        "URL": shlex.quote(url),
-        "WAVES": "\n".join(_wave_lines(waves)),
-        "WHOSE": "\n".join(profiles),
+        "URL": shlex.quote(template_url),
+        "WAVES": "\n".join(_list_wave_lines(waves)),
+        "WHOSE": "\n".join(profile_lines),
     }
-    return re.sub("@([A-Z_]+)@", lambda match: filled_in[match[1]], SCRIPT.read_text())
+    return re.sub(
+        "@([A-Z_]+)@", lambda match: value_by_placeholder[match[1]], ROLLOUT_SCRIPT.read_text()
+    )
 
 
-def _wave_lines(waves: Waves) -> Iterator[str]:
+def _list_wave_lines(waves: Waves) -> Iterator[str]:
     """Yield one line of the script for each wave. Wave 0 has the canaries, no later wave does."""
-    every_unit = [unit for units in waves.waves for unit in units]
-    yield f"wave 0 {_json(_targets(every_unit, waves, 'INTERSECTION'))}"
-    for number, units in enumerate(waves.waves, start=1):
-        yield f"wave {number} {_json(_targets(units, waves, 'DIFFERENCE'))}"
+    every_unit = [unit for wave_units in waves.waves for unit in wave_units]
+    yield f"wave 0 {_quote_json(_make_targets(every_unit, waves, 'INTERSECTION'))}"
+    for number, wave_units in enumerate(waves.waves, start=1):
+        yield f"wave {number} {_quote_json(_make_targets(wave_units, waves, 'DIFFERENCE'))}"
 
 
-def _targets(units: Sequence[str], waves: Waves, kind: str) -> dict[str, Any]:
+def _make_targets(units: Sequence[str], waves: Waves, filter_type: str) -> dict[str, Any]:
     """Return the deployment targets of a wave, as StackSets expects them.
 
     With kind INTERSECTION they are the canaries in `units`, with DIFFERENCE all other accounts.
@@ -187,10 +225,10 @@ def _targets(units: Sequence[str], waves: Waves, kind: str) -> dict[str, Any]:
     return {
         "OrganizationalUnitIds": list(units),
         "Accounts": list(waves.canaries),
-        "AccountFilterType": kind,
+        "AccountFilterType": filter_type,
     }
 
 
-def _json(value: Any) -> str:
+def _quote_json(value: Any) -> str:
     """Return JSON, quoted as one word for a shell."""
     return shlex.quote(json.dumps(value))

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 from ministack.core.responses import request_scope
 
-from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM
+from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM_OPTIONS
 from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
 from local_account.emulator_environment import end_process_group
@@ -48,7 +48,7 @@ PROVIDED_PACKAGES = ("py4j", "pyarrow", "pyspark")
 LOW_PRIORITY_COMMAND = ("nice", "-n", "10")
 SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM_OPTIONS,
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.ui.enabled": "false",

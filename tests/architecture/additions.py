@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.alarms import JOINED, NOTIFIED, WATCHED, fixes, health
+from infra.alarms import ALARMS_IN_COMPOSITES, COMPOSITE_BY_PART, NOTIFYING_ALARMS, fixes, health
 from infra.alarms.alarm import AlarmDescription
-from infra.lambdas.rows import ROWS
+from infra.lambdas.rows import LAMBDA_ROWS
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.page import fields_without_bounds, fields_without_sentence
+from infra.settings.page import list_fields_without_bounds, list_fields_without_sentence
 from mendq.cli.command_group import PANELS, list_examples, parse_commands
 from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
@@ -29,21 +29,24 @@ _DESCRIPTIONS_LIST = re.compile(r"^DESCRIPTIONS = \(\n.*?^\)", re.MULTILINE | re
 
 
 def missing_in_alarms(
-    alarms: Iterable[AlarmDescription], root: Path = ROOT, joined: Mapping[str, Any] = JOINED
+    alarms: Iterable[AlarmDescription],
+    root: Path = ROOT,
+    joined: Mapping[str, Any] = COMPOSITE_BY_PART,
 ) -> Iterator[str]:
     """Yield what alarms lack: somebody whom they reach, and a runbook that names them."""
     for alarm in alarms:
-        if not alarm.severity and alarm.part not in {*joined, fixes.PART}:
+        if not alarm.severity and alarm.part not in {*joined, fixes.SPIKE_PART}:
             yield (
                 f"The alarm {alarm.name} reaches nobody: give it a severity in "
                 f"infra/alarms/health.py, or a part whose alarms one alarm joins "
                 f"({', '.join(joined)})."
             )
-        page = root / alarm.page
+        path = alarm.runbook_path
+        page = root / path
         if not page.exists():
             headings = ", ".join(f"`## {heading}`" for heading in HEADINGS)
             yield (
-                f"The alarm {alarm.name} has no runbook: write {alarm.page} with the headings "
+                f"The alarm {alarm.name} has no runbook: write {path} with the headings "
                 f"{headings}, or name another alarm's page with `runbook=` in "
                 "infra/alarms/health.py. Start from a copy of docs/runbooks/trail_busy.md."
             )
@@ -52,11 +55,11 @@ def missing_in_alarms(
         found = tuple(re.findall(r"^## (.+)$", text, re.MULTILINE))
         if found != HEADINGS:
             yield (
-                f"{alarm.page} has the headings {', '.join(found) or 'none'}; it needs exactly "
+                f"{path} has the headings {', '.join(found) or 'none'}; it needs exactly "
                 f"{', '.join(HEADINGS)}, in this order."
             )
         if f"`{alarm.alarm_name()}" not in text:
-            yield f"{alarm.page} does not name its alarm: write `{alarm.alarm_name()}` in it."
+            yield f"{path} does not name its alarm: write `{alarm.alarm_name()}` in it."
 
 
 def unlisted_alarms(
@@ -146,12 +149,12 @@ def missing_in_lambdas(names: Iterable[str], root: Path = ROOT) -> Iterator[str]
 
 def missing_in_settings(settings: Any) -> Iterator[str]:
     """Yield what settings of a class lack: a sentence for people, and which values they take."""
-    for owner, field in fields_without_sentence(settings):
+    for owner, field in list_fields_without_sentence(settings):
         yield (
             f"The setting {owner}.{field} has no sentence: write one below the field, in triple "
             "quotes. docs/settings.md shows it."
         )
-    for owner, field in fields_without_bounds(settings):
+    for owner, field in list_fields_without_bounds(settings):
         yield (
             f"The setting {owner}.{field} does not say which values it takes: write its type as "
             "Annotated[TYPE, BOUNDS]. BOUNDS is Range(LEAST, MOST) of mendq/model/limits.py for a "
@@ -170,13 +173,13 @@ def missing() -> Iterator[str]:
     }
     counting = [*_sources("mendq"), *_sources("functions")]
     yield from missing_in_settings(DeploymentSettings)
-    yield from missing_in_alarms((*NOTIFIED, *WATCHED))
+    yield from missing_in_alarms((*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES))
     yield from unlisted_alarms(described, (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS))
     yield from unmade_alarms(described, _sources("infra/alarms"))
     yield from uncounted_metrics(set(OwnMetric) - {HEARTBEAT_METRIC}, counting)
     yield from unread_commands(ROOT / "mendq" / "cli")
     yield from missing_in_commands(list_commands(), _sources("tests"))
-    yield from missing_in_lambdas([row.handler.name for row in ROWS])
+    yield from missing_in_lambdas([row.handler.name for row in LAMBDA_ROWS])
 
 
 def _sources(folder: str) -> list[str]:

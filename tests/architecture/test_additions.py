@@ -57,7 +57,7 @@ def test_nothing_is_missing_in_this_repository() -> None:
 )
 def test_check_says_what_alarm_lacks(tmp_path: Path, page: str | None, says: str) -> None:
     if page is not None:
-        path = tmp_path / ALARM.page
+        path = tmp_path / ALARM.runbook_path
         path.parent.mkdir(parents=True)
         path.write_text(page)
     found = list(missing_in_alarms([ALARM], tmp_path))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from mendq.model.mode import Mode
 from tests.architecture.aws_commands import commands_in, mistake_in
 from tests.source_files import ROOT, list_files
@@ -57,7 +57,9 @@ def _settings_of(page: Path) -> list[str]:
 def test_settings_on_a_page_are_taken_and_those_to_begin_with_watch_and_log_no_calls(
     page: Path,
 ) -> None:
-    settings = [read(json.loads(f"{{{each}}}")["mendq"]) for each in _settings_of(page)]
+    settings = [
+        read_deployment_settings(json.loads(f"{{{each}}}")["mendq"]) for each in _settings_of(page)
+    ]
     if page in (ROOT / "README.md", ROOT / "docs" / "deploy.md"):
         assert settings[0].mode is Mode.OBSERVE
         assert not settings[0].trail.queue_arn_prefixes, "the scan first"

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from typer.core import TyperCommand
 from typer.testing import CliRunner
 
-from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import add_region
 from mendq.cli.app import app
 from mendq.model.case import State
@@ -35,7 +35,9 @@ def _typed() -> Iterator[str]:
     for state in State:
         lines = next_lines(replace(CASE, state=state), "")
         yield from (line for line in lines if line.startswith("mendq "))
-    yield from (add_region(each.command, "eu-west-1") for each in (*NOTIFIED, *WATCHED))
+    yield from (
+        add_region(each.command, "eu-west-1") for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+    )
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":

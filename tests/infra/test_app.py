@@ -17,9 +17,9 @@ import pytest
 from infra import node, synthesis
 from infra.packaging import wheels
 from infra.packaging.wheels import ROOT, WheelsUnavailable
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
-from infra.synthesis import load_raw_settings, new_app
+from infra.synthesis import load_raw_settings, make_app
 from tests.infra.synthesized import THREE, light_code, whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
@@ -62,13 +62,13 @@ def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As deploy.md has it: both stand in cdk.json beside the settings."""
-    whole = json.loads(synthesis.CDK_JSON.read_text())
+    whole = json.loads(synthesis.CDK_JSON_FILE.read_text())
     whole["context"]["@aws-cdk/core:permissionsBoundary"] = {"name": "our-boundary"}
     whole["context"]["@aws-cdk/core:bootstrapQualifier"] = "ourteam"
     (tmp_path / "cdk.json").write_text(json.dumps(whole))
-    monkeypatch.setattr(synthesis, "CDK_JSON", tmp_path / "cdk.json")
-    given = read({"environments": THREE})
-    assembly = synthesis.synthesize(given, new_app(tmp_path / "out"), code=light_code())
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")
+    given = read_deployment_settings({"environments": THREE})
+    assembly = synthesis.synthesize(given, make_app(tmp_path / "out"), code=light_code())
     assert len(assembly.stacks) == len(THREE)
     resources = (each for stack in assembly.stacks for each in stack.template["Resources"].values())
     for role in (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role"):
@@ -98,7 +98,7 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
 
     monkeypatch.setattr(sys, "argv", ["app.py"])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    monkeypatch.setattr(wheels, "WHEELS", tmp_path / ".wheels")
+    monkeypatch.setattr(wheels, "WHEELS_FOLDER", tmp_path / ".wheels")
     monkeypatch.setattr(wheels, "fill_wheels", unavailable)
     with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
         runpy.run_path(str(ROOT / "app.py"))
@@ -131,7 +131,7 @@ def test_a_file_that_make_synth_is_given_is_what_is_read(
 )
 def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):
-        read(load_raw_settings(cdk.App(context={"mendq": said})))
+        read_deployment_settings(load_raw_settings(cdk.App(context={"mendq": said})))
 
 
 def test_load_raw_settings_returns_defaults_if_context_is_null() -> None:
@@ -145,14 +145,14 @@ def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_b
         "mode": "propose"
     }
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    assert load_raw_settings(new_app(tmp_path)) == context["mendq"]
+    assert load_raw_settings(make_app(tmp_path)) == context["mendq"]
     said = tmp_path / "cdk.json"
-    monkeypatch.setattr(synthesis, "CDK_JSON", said)
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", said)
     said.write_text('{"context": {"mendq": {"mode": "heal",}}}')
     with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
-        new_app(tmp_path / "out")
+        make_app(tmp_path / "out")
     said.write_text("{}")
-    assert load_raw_settings(new_app(tmp_path / "out")) == {}
+    assert load_raw_settings(make_app(tmp_path / "out")) == {}
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_b
 def test_settings_that_nobody_would_read_are_refused(
     text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(synthesis, "CDK_JSON", tmp_path / "cdk.json")
-    synthesis.CDK_JSON.write_text(text)
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")
+    synthesis.CDK_JSON_FILE.write_text(text)
     with pytest.raises(SettingsRefused, match=says):
-        new_app(tmp_path / "out")
+        make_app(tmp_path / "out")

@@ -13,7 +13,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from infra.packaging.cdk_cli import CLI, NPX, main, with_settings
+from infra.packaging.cdk_cli import CDK_CLI_PACKAGE, NPX_SCRIPT, main, replace_settings_option
 from infra.packaging.wheels import ROOT
 from infra.synthesis import load_raw_settings
 from tests.infra.pinned_cli import NODE, first_error
@@ -28,14 +28,14 @@ def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> No
     venv.create(environment, with_pip=True)
     npx = environment / "bin" / "npx"  # the wheel's own does not find its library
     npx.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(str(NODE / "node"))} {shlex.quote(str(NPX))} "$@"\n'
+        f'#!/bin/sh\nexec {shlex.quote(str(NODE / "node"))} {shlex.quote(str(NPX_SCRIPT))} "$@"\n'
     )
     npx.chmod(0o755)
     path = os.pathsep.join((str(environment / "bin"), str(NODE), os.environ["PATH"]))
     activated = {**os.environ, "PATH": path, "CI": "true", "npm_config_yes": "true"}
     for variable in ("PYTHONPATH", "VIRTUAL_ENV", "CDK_OUTDIR"):
         activated.pop(variable, None)
-    for command in ("pip install -r requirements.txt", f"npx {CLI} synth"):
+    for command in ("pip install -r requirements.txt", f"npx {CDK_CLI_PACKAGE} synth"):
         words = shlex.split(command) + (["--output", str(out)] if "synth" in command else [])
         done = subprocess.run(
             words, cwd=ROOT, env=activated, capture_output=True, text=True, check=False
@@ -52,7 +52,7 @@ def test_a_file_of_settings_is_passed_on_whole(tmp_path: Path) -> None:
     path = tmp_path / "it's prod.json"
     given = {"mode": "heal", "notifications": {"urgent": ["https://e.example.com/in?key=a=b"]}}
     path.write_text(json.dumps(given, indent=2))
-    *rest, option, context = with_settings(["--settings", str(path), "synth", "--quiet"])
+    *rest, option, context = replace_settings_option(["--settings", str(path), "synth", "--quiet"])
     name, _, text = context.partition("=")
     assert (option, name, rest) == ("--context", "mendq", ["synth", "--quiet"])
     assert load_raw_settings(cdk.App(context={name: text})) == given
@@ -64,7 +64,7 @@ def test_a_file_without_settings_starts_nothing_and_without_one_the_cli_gets_wha
     assert main(["--settings", str(tmp_path / "gone.json"), "deploy"]) == 2
     assert "gone.json: cannot be read" in capfd.readouterr().err
     typed = ["deploy", "Mendq-444455556666-eu-west-1", "--profile", "staging"]
-    assert with_settings(typed) == typed
+    assert replace_settings_option(typed) == typed
 
 
 @pytest.mark.long
@@ -78,6 +78,6 @@ def test_make_cdk_runs_the_pinned_version() -> None:
         check=False,
     )
     if done.returncode and "npm error" in done.stderr:
-        pytest.skip(f"npx could not fetch {CLI}: {first_error(done.stderr)}")
+        pytest.skip(f"npx could not fetch {CDK_CLI_PACKAGE}: {first_error(done.stderr)}")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(CLI.split("@")[1])
+    assert done.stdout.startswith(CDK_CLI_PACKAGE.split("@")[1])

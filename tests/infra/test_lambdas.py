@@ -13,8 +13,8 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 from infra.lambdas import environment
-from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, set_environment
-from infra.lambdas.rows import ROWS, TEMPLATE_HOOK
+from infra.lambdas.lambda_function import MAXIMUM_ENVIRONMENT_CHARACTERS, set_environment
+from infra.lambdas.rows import LAMBDA_ROWS, TEMPLATE_HOOK
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as settings_classes
 from mendq.model.consent import Consent
@@ -32,8 +32,8 @@ def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
 ) -> None:
     """Who may invoke follow_up would end cases days early."""
     hooked = "templateHook" in SETTINGS[settings]
-    for row in [each for each in ROWS if hooked or each.handler.name != TEMPLATE_HOOK]:
-        variables = _function(row.handler.construct, settings)["Environment"]["Variables"]
+    for row in [each for each in LAMBDA_ROWS if hooked or each.handler.name != TEMPLATE_HOOK]:
+        variables = _function(row.handler.construct_id, settings)["Environment"]["Variables"]
         reader = import_module(f"functions.{row.handler.name}").handler.settings
         assert variables == reader.from_environment(variables).to_environment()
         assert variable_of("most_days_ahead") not in variables
@@ -48,7 +48,7 @@ def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
         for call in calls
         if isinstance(call.func, ast.Name) and call.func.id.endswith("Settings")
     }
-    assert len(given) == len({row.settings for row in ROWS})
+    assert len(given) == len({row.make_settings for row in LAMBDA_ROWS})
     for name, arguments in given.items():
         fields = set(getattr(settings_classes, name).__struct_fields__)
         assert arguments == fields - {"most_days_ahead"}, name
@@ -99,7 +99,9 @@ def _delivered(settings: OwnerSettings) -> None:
 
 def test_a_lambdas_environment_is_filled_to_the_last_character_and_no_further() -> None:
     short = _settings(queues=("q",)).to_environment()
-    room = 1 + ENVIRONMENT_CHARACTERS - sum(len(name + value) for name, value in short.items())
+    room = (
+        1 + MAXIMUM_ENVIRONMENT_CHARACTERS - sum(len(name + value) for name, value in short.items())
+    )
     _delivered(_settings(queues=("q" * room,)))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
         _delivered(_settings(queues=("q" * (room + 1),)))
@@ -112,6 +114,6 @@ def test_too_many_names_are_one_mistake_that_names_the_setting_that_takes_most()
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer"):
         _delivered(_settings(queues=("q" * 100,), freeze_calendars=calendars))
-    names = [f"{'q' * 70}{number}" for number in range(ENVIRONMENT_CHARACTERS // 70)]
+    names = [f"{'q' * 70}{number}" for number in range(MAXIMUM_ENVIRONMENT_CHARACTERS // 70)]
     with pytest.raises(SettingsRefused, match=r"^queues: .*; .*or tag them\Z"):
         template_with({"queues": names})

@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 import pytest
 
-from infra.nightly import RELEASE
+from infra.nightly import EMR_RELEASE
 from infra.packaging import emr
-from infra.packaging.zips import LAMBDA
+from infra.packaging.zips import LAMBDA_OPTIONS
 from mendq.model.settings import DEFAULT_WORKER, StartNightlySettings
 from tests.infra.synthesized import template_of, whole_assembly
 
@@ -17,7 +17,7 @@ SPARK_OF = {"emr-7.14.0": "3.5.8"}
 
 
 def test_the_release_runs_the_spark_that_is_pinned_here() -> None:
-    assert SPARK_OF[RELEASE] == version("pyspark")
+    assert SPARK_OF[EMR_RELEASE] == version("pyspark")
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
@@ -34,7 +34,7 @@ def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> Non
 def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".tgz"}
-    assert shipped[".py"].read_text() == emr.ENTRY_POINT
-    assert shipped[".tgz"].read_bytes() == emr.build_archive(LAMBDA).read_bytes()
+    assert shipped[".py"].read_text() == emr.ENTRY_POINT_SCRIPT
+    assert shipped[".tgz"].read_bytes() == emr.build_archive(LAMBDA_OPTIONS).read_bytes()
     (modules,) = (each.parent for each in whole_assembly().glob("asset.*/analytics"))
     assert {each.name for each in modules.iterdir()} == {"analytics", "mendq"}

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
-from analytics.job import parse
-from analytics.session import session
-from analytics.storage import STAGING, Storage, StorageEntry, open_root
+from analytics.job import parse_arguments
+from analytics.session import start_session
+from analytics.storage import STAGING_PREFIX, Storage, StorageEntry, open_root
 from mendq.model.settings import StartNightlySettings
 from tests.analytics.authored import Account, burst, transition
 from tests.infra.permissions import decision
@@ -70,7 +70,7 @@ class Recording(Storage):
     def staging(self) -> Iterator[Storage]:
         """Spark writes there, the job reads what it wrote, and Hadoop deletes it."""
         for action in ("Put", "Get", "Delete"):
-            self._note(f"s3:{action}Object", f"{STAGING}0/incidents/a.parquet")
+            self._note(f"s3:{action}Object", f"{STAGING_PREFIX}0/incidents/a.parquet")
         with self._storage.staging() as stage:
             yield stage
 
@@ -103,7 +103,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         place = ["--account", ACCOUNT, "--region", REGION]
         nightly = ["nightly", "--date", "2026-11-10", *place]
         for command in (nightly, ["weekly", "--week", "2026-W46"]):
-            assert job.run(parse([*command, *roots]), session()) == 0
+            assert job.run_command(parse_arguments([*command, *roots]), start_session()) == 0
     return noted
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
-from infra.settings.warnings import settings_of_stack
+from infra.settings.deployment import read_deployment_settings
+from infra.settings.warnings import make_stack_settings
 from mendq.model.settings import (
     DeliverReportSettings,
     StartNightlySettings,
@@ -133,7 +133,9 @@ def test_recipients_are_the_hubs_where_its_stack_has_the_same_settings(
 ) -> None:
     both = [{"account": each, "region": REGION} for each in (ACCOUNT, OTHER)]
     report = {"sender": "a@b.io", "recipients": ["c@d.io"]}
-    given = read({"organization": ORGANIZATION, "environments": both, "report": report})
-    assert settings_of_stack(given, account, REGION).report.is_mailed is mails
-    own = read({"organization": ORGANIZATION, "report": report})
-    assert settings_of_stack(own, account, REGION).report.is_mailed
+    given = read_deployment_settings(
+        {"organization": ORGANIZATION, "environments": both, "report": report}
+    )
+    assert make_stack_settings(given, account, REGION).report.is_mailed is mails
+    own = read_deployment_settings({"organization": ORGANIZATION, "report": report})
+    assert make_stack_settings(own, account, REGION).report.is_mailed

@@ -14,8 +14,14 @@ from typing import Any
 import pytest
 
 from infra.packaging import wheels
-from infra.packaging.wheels import REMEDY, ROOT, WheelsUnavailable
-from infra.packaging.zips import LAMBDAS, REPORT, THIS_MACHINE, LambdaZip, stage
+from infra.packaging.wheels import ROOT, WHEELS_REMEDY, WheelsUnavailable
+from infra.packaging.zips import (
+    LAMBDAS_ZIP,
+    REPORT_ZIP,
+    THIS_MACHINE_OPTIONS,
+    LambdaZip,
+    stage_lambda_code,
+)
 from tests.infra.synthesized import REGION, asset_of
 from tests.report.weeks import busy_week
 
@@ -48,7 +54,7 @@ for name in json.load(sys.stdin):
     importlib.import_module(name)
 print(json.dumps(outside()))
 """
-ZIPS = pytest.mark.parametrize("contents", [LAMBDAS, REPORT], ids=["lambdas", "report"])
+ZIPS = pytest.mark.parametrize("contents", [LAMBDAS_ZIP, REPORT_ZIP], ids=["lambdas", "report"])
 
 
 @pytest.fixture(scope="session")
@@ -65,9 +71,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_host(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path]:
     """Each zip as this machine can load it."""
     root = tmp_path_factory.mktemp("host-zips")
-    staged = {each: root / each.lock.parent.name for each in (LAMBDAS, REPORT)}
+    staged = {each: root / each.lock.parent.name for each in (LAMBDAS_ZIP, REPORT_ZIP)}
     for contents, folder in staged.items():
-        stage(folder, contents, THIS_MACHINE)
+        stage_lambda_code(folder, contents, THIS_MACHINE_OPTIONS)
     return staged
 
 
@@ -78,7 +84,7 @@ def processors(folder: Path) -> set[int]:
 
 
 def _shipped(contents: LambdaZip) -> Path:
-    return asset_of("Heal" if contents is LAMBDAS else "DeliverReport")
+    return asset_of("Heal" if contents is LAMBDAS_ZIP else "DeliverReport")
 
 
 def _alone(script: str, given: object, *folders: Path) -> Any:
@@ -117,7 +123,7 @@ def test_alone_with_boto3_every_module_imports_and_without_it_none_does(
 def test_alone_with_boto3_the_report_is_drawn(
     on_host: Mapping[LambdaZip, Path], runtime: Path
 ) -> None:
-    drawn = _alone(DRAW, busy_week(), on_host[REPORT], runtime)
+    drawn = _alone(DRAW, busy_week(), on_host[REPORT_ZIP], runtime)
     assert drawn["outside"] == []
     assert drawn["page"].startswith("<!doctype html>")
     assert "data:image/svg+xml" in drawn["page"], "the chart"
@@ -128,14 +134,14 @@ def test_alone_with_boto3_the_report_is_drawn(
     ("contents", "handlers", "without", "packages", "megabytes"),
     [
         (
-            LAMBDAS,
+            LAMBDAS_ZIP,
             HANDLERS - {"deliver_report.py"},
             {"cli", "report"},
             {"aws_lambda_powertools", "jmespath", "msgspec", "typing_extensions.py"},
             range(10),
         ),
         (
-            REPORT,
+            REPORT_ZIP,
             {"deliver_report.py"},
             {"cli", "lint"},
             {"vl_convert", "rpds", "markupsafe"},
@@ -155,7 +161,7 @@ def test_every_handler_is_shipped_once_with_what_it_takes_and_no_more(
     assert processors(shipped) == {AARCH64}
     names = {each.name for each in shipped.iterdir() if each.suffix != ".dist-info"}
     names -= {"mendq", "functions"}
-    assert names == packages if contents is LAMBDAS else names > packages
+    assert names == packages if contents is LAMBDAS_ZIP else names > packages
     sizes = [each.stat().st_size for each in shipped.rglob("*") if each.is_file()]
     assert sum(sizes) // 1_000_000 in megabytes
 
@@ -164,11 +170,13 @@ def test_without_wheels_or_with_those_of_another_lock_one_line_says_the_remedy(
     tmp_path: Path,
 ) -> None:
     wheels = tmp_path / ".wheels"
-    with pytest.raises(WheelsUnavailable, match=rf"^there are no wheels in .wheels/; {REMEDY}$"):
-        stage(tmp_path / "one", wheels=wheels)
+    with pytest.raises(
+        WheelsUnavailable, match=rf"^there are no wheels in .wheels/; {WHEELS_REMEDY}$"
+    ):
+        stage_lambda_code(tmp_path / "one", wheels_folder=wheels)
     wheels.mkdir()
-    with pytest.raises(WheelsUnavailable, match=rf"^.*{REMEDY}: .*\Z"):
-        stage(tmp_path / "two", wheels=wheels)
+    with pytest.raises(WheelsUnavailable, match=rf"^.*{WHEELS_REMEDY}: .*\Z"):
+        stage_lambda_code(tmp_path / "two", wheels_folder=wheels)
 
 
 def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
@@ -185,13 +193,13 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
     monkeypatch.setattr(wheels, "fill_wheels", partial(wheels.fill_wheels, {lock: "3.13"}, folder))
     assert wheels.main() == 1
     said = capsys.readouterr().err
-    assert said.endswith(f"{REMEDY}\n")
+    assert said.endswith(f"{WHEELS_REMEDY}\n")
     assert said.count("\n") == 1
     assert [each.name for each in tmp_path.glob(".wheels*")] == [".wheels"]
     assert [each.name for each in folder.iterdir()] == ["kept.whl"]
 
 
-@pytest.mark.parametrize("lock", wheels.PYTHONS, ids=lambda each: each.parent.name)
+@pytest.mark.parametrize("lock", wheels.PYTHON_BY_LOCK, ids=lambda each: each.parent.name)
 def test_what_travels_is_what_was_tested(lock: Path) -> None:
     pinned = {line for line in lock.read_text().splitlines() if "==" in line}
     assert pinned <= set((ROOT / "requirements.txt").read_text().splitlines())

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from infra.queue_grants import WRITTEN_MODES
+from infra.queue_grants import WRITING_MODES
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
@@ -138,7 +138,7 @@ def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
 ) -> None:
     mode, raised = modes
     consent = Consent(MODE_BY_TEXT[mode], MODE_BY_TEXT[raised], tuple(NAMED))
-    is_written = consent.mode_of(name, tags) in WRITTEN_MODES
+    is_written = consent.mode_of(name, tags) in WRITING_MODES
     assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
     may_move = is_written and not is_redrive_off(tags)
     for role, action, expected in (

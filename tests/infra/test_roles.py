@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from tests.infra import test_nightly_grants
 from tests.infra.aws_calls import Call, Recorded, recording
 from tests.infra.case_runs import approving, following_up, healing, probing, rolling_back
@@ -161,7 +161,7 @@ def _wherever(call: Call, settings: str) -> Iterable[Call]:
     yield call
     if call.tags:
         yield replace(call, resource=f"{QUEUE_ARNS}tagged")
-        for name in read(SETTINGS[settings]).queues:
+        for name in read_deployment_settings(SETTINGS[settings]).queues:
             resource = f"{QUEUE_ARNS}{name.replace('*', 'eu')}"
             yield replace(call, resource=resource, tags=frozenset())
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
-from infra.synthesis import new_app, synthesize
+from infra.settings.deployment import read_deployment_settings
+from infra.synthesis import make_app, synthesize
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from tests.infra.synthesized import (
@@ -138,7 +138,9 @@ def test_without_environments_the_account_stays_open_and_the_region_is_the_clis(
         (one, f"aws://{ACCOUNT}/{REGION}"),
     ):
         folder = tmp_path / f"{len(given)}"
-        synthesize(read({"environments": given}), new_app(folder), code=light_code())
+        synthesize(
+            read_deployment_settings({"environments": given}), make_app(folder), code=light_code()
+        )
         assert _environments(folder) == {"Mendq": environment}
 
 

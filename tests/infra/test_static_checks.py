@@ -12,8 +12,8 @@ import pytest
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import ManualArgs, lint
 
-from infra.settings.deployment import read
-from infra.synthesis import new_app, synthesize
+from infra.settings.deployment import read_deployment_settings
+from infra.synthesis import make_app, synthesize
 from tests.infra.synthesized import SETTINGS, folder_of, light_code
 
 # What the others have is in one of these two.
@@ -31,10 +31,10 @@ def test_cfn_lint_finds_nothing(name: str) -> None:
 
 def _nag(folder: Path, name: str) -> set[str]:
     """What rules find on which construct, or on the policy of which role."""
-    app = new_app(folder)
+    app = make_app(folder)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with suppress(RuntimeError):  # the findings; the report says which
-        synthesize(read(SETTINGS[name]), app, code=light_code())
+        synthesize(read_deployment_settings(SETTINGS[name]), app, code=light_code())
     report = json.loads((folder / "validation-report.json").read_text())
     return {
         f"{violation['ruleName']} {_named(construct['constructPath'])}"

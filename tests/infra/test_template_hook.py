@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from infra.settings.deployment import read
-from infra.settings.hook import OF_STACK_SET
+from infra.settings.deployment import read_deployment_settings
+from infra.settings.hook import STACK_SET_STACK_PATTERN
 from mendq.lint.proposed import CHECKED_TYPES
 from tests.infra.stackset.published import STACK
 from tests.infra.synthesized import template_of, template_with
@@ -27,9 +27,12 @@ def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() ->
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"
-    own = {"FilteringCriteria": "ALL", "StackNames": {"Exclude": ["Mendq", OF_STACK_SET]}}
+    own = {
+        "FilteringCriteria": "ALL",
+        "StackNames": {"Exclude": ["Mendq", STACK_SET_STACK_PATTERN]},
+    }
     assert hook["StackFilters"] == own
-    assert fnmatchcase(STACK, OF_STACK_SET)
+    assert fnmatchcase(STACK, STACK_SET_STACK_PATTERN)
     assert hook["TargetOperations"] == ["RESOURCE"]
     assert hook["TargetFilters"] == {
         "Actions": ["CREATE", "UPDATE"],
@@ -60,4 +63,6 @@ def test_where_stacks_are_named_it_asks_about_those_alone() -> None:
     ["Mendq-*", "Mendqs", "mendq", "M", "StackSet-orders-*", "StackSet-mendq", "StackSet-M*"],
 )
 def test_a_stack_that_is_called_nearly_so_is_another(name: str) -> None:
-    assert read({"templateHook": {"mode": "fail", "stacks": [name]}}).template_hook.is_on
+    assert read_deployment_settings(
+        {"templateHook": {"mode": "fail", "stacks": [name]}}
+    ).template_hook.is_on

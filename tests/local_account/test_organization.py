@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.packaging.zips import THIS_MACHINE
-from infra.stackset.one_template import settings_for_many
-from infra.stackset.publishing import publish
+from infra.packaging.zips import THIS_MACHINE_OPTIONS
+from infra.stackset.one_template import read_stack_set_settings
+from infra.stackset.publishing import write_stack_set_files
 from infra.synthesis import stage_code
 from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
@@ -181,10 +181,10 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack]]:
     """Each account's: the hub first, then the stack set."""
     place = tmp_path_factory.mktemp("published")
-    code = stage_code(place / "code", THIS_MACHINE)
-    settings = settings_for_many(MEMBERS)
+    code = stage_code(place / "code", THIS_MACHINE_OPTIONS)
+    settings = read_stack_set_settings(MEMBERS)
     pattern = "our-mendq-${AWS::AccountId}-${AWS::Region}"
-    key = publish(settings, pattern, code, folder=place / "folder")
+    key = write_stack_set_files(settings, pattern, code, folder=place / "folder")
     with LocalAccount(SETTINGS) as local:
         made = {HUB: Stack(local, HUB, local.outputs)}
         for account in (LATE, LIAR, SILENT):

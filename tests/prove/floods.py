@@ -17,7 +17,7 @@ from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
-from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, WINDOW_SECONDS
+from infra.intake import BATCH_WINDOW_SECONDS, MAXIMUM_RECEIVE_COUNT, VISIBILITY_TIMEOUT_SECONDS
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES
 from mendq.model.limits import Limits
@@ -171,7 +171,7 @@ class _Intake:
         heapq.heapify(self.waiting)
         while self.waiting:
             free_at = heapq.heappop(self.free_at)
-            closes_at = max(free_at, self.waiting[0].visible_at) + WINDOW_SECONDS
+            closes_at = max(free_at, self.waiting[0].visible_at) + BATCH_WINDOW_SECONDS
             batch = list(self._taken(closes_at))
             if len(batch) == BATCH_MESSAGES:
                 closes_at = max(free_at, batch[-1].visible_at)
@@ -195,9 +195,9 @@ class _Intake:
         for each in batch:
             each.receives += 1
             if each.message_id in failed:
-                each.visible_at = at + VISIBILITY_SECONDS
-                self.parked += each.receives == MAX_RECEIVE_COUNT
-                if each.receives < MAX_RECEIVE_COUNT:
+                each.visible_at = at + VISIBILITY_TIMEOUT_SECONDS
+                self.parked += each.receives == MAXIMUM_RECEIVE_COUNT
+                if each.receives < MAXIMUM_RECEIVE_COUNT:
                     heapq.heappush(self.waiting, each)
         return made * CALL_SECONDS + len(batch) * RECORD_SECONDS
 

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from docs.stack_outline import template
 from docs.tables import ROOT, table
-from infra.intake import MAX_CONCURRENCY
+from infra.intake import MAXIMUM_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.reading import fields_by_name, type_and_bounds
+from infra.settings.reading import get_fields_by_name, split_type_and_bounds
 from mendq.cli.cost.bill import DAYS_PER_MONTH, HOURS_PER_MONTH, BilledStack, CostLine, list_costs
 from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
@@ -188,7 +188,11 @@ def _most_calls() -> float:
 
 def _most_stacks() -> int:
     """As many as one file of settings names; a stack set goes on from there."""
-    return int(type_and_bounds(fields_by_name(DeploymentSettings)["environments"][1])[1].max_length)
+    return int(
+        split_type_and_bounds(get_fields_by_name(DeploymentSettings)["environments"][1])[
+            1
+        ].max_length
+    )
 
 
 def number(name: str) -> str:
@@ -212,8 +216,8 @@ def number(name: str) -> str:
         "eventbridge": EVENTBRIDGE_A_SECOND,
         "stacks": _most_stacks(),
         "heal_seconds": heal_seconds(),
-        "healed_an_hour": MAX_CONCURRENCY * 3_600 / heal_seconds(),
-        "storm_a_second": MAX_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
+        "healed_an_hour": MAXIMUM_CONCURRENCY * 3_600 / heal_seconds(),
+        "storm_a_second": MAXIMUM_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
     }[name]
     return f"{found:,.2f}" if isinstance(found, float) and found < 10 else f"{found:,.0f}"
 

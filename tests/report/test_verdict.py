@@ -26,13 +26,17 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     assert {*OUTCOMES, *FIXED} == (states - proved) | {"healed", "not_seen"}
     assert states <= set(STATES)
     assert {FAR_FEWER, NOTHING_READ} <= set(Verdict)
-    asked = {*recommendations._KIND_OF_STATE.values(), recommendations.WRITE_INTO_TEMPLATE, "watch"}
-    asked |= {*recommendations._KIND_OF_FINDING.values()}
-    assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == {
+    asked = {
+        *recommendations._KIND_BY_STATE.values(),
+        recommendations.WRITE_INTO_TEMPLATE_KIND,
+        "watch",
+    }
+    asked |= {*recommendations._KIND_BY_FINDING.values()}
+    assert asked | {recommendations.FIX_CALLER_KIND, recommendations.NAME_CODE_KIND} == {
         *_OF_A_CASE,
         *_WITHOUT_ATTRIBUTE,
     }
-    kinds = recommendations._KIND_OF_STATE.items()
+    kinds = recommendations._KIND_BY_STATE.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
     assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY)
     ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from mendq.catalogue import CATALOGUE
 from mendq.cli.cost.calls import (
     ALL_CALLS_CHOICE,
@@ -56,7 +56,7 @@ def test_each_choice_pays_for_its_calls_and_is_a_setting(
 ) -> None:
     assert choice in TRAIL_CHOICES
     assert choice.estimate_monthly_dollars([BUSY]) == pytest.approx(dollars, rel=1e-3)
-    trail = read({"trail": {"eventNames": choice.event_names_setting}}).trail
+    trail = read_deployment_settings({"trail": {"eventNames": choice.event_names_setting}}).trail
     assert set(trail.event_names or DATA_EVENT_NAMES) == choice.event_names
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from mendq.model.case import Severity
 from mendq.model.names import OwnMetric
@@ -46,7 +46,7 @@ def _words(name: str) -> AlarmDescription:
     """What is said of an alarm, or of several that are called alike before whose they are."""
     (found,) = (
         each
-        for each in (*NOTIFIED, *WATCHED)
+        for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
         if name == each.alarm_name() or (name.startswith(f"{each.alarm_name()}-") and each.severity)
     )
     return found
@@ -69,7 +69,7 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
             assert topic.lower().startswith(f"topics{words.severity}topic")
         assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
-        page = link_runbooks(f"Runbook: {words.page}", SETTINGS[settings].get("docsUrl"))
+        page = link_runbooks(f"Runbook: {words.runbook_path}", SETTINGS[settings].get("docsUrl"))
         assert said.endswith(f"\n{page}")
 
 
@@ -79,7 +79,9 @@ def test_the_essential_alarms_are_few_and_each_reaches_people() -> None:
     assert not template.all(PAGING)
     alarms = {each["AlarmName"]: each for each in _properties(template, ON_METRICS)}
     assert {name.replace("-dlq-intake", "-dlq") for name in alarms} == {
-        each.alarm_name() for each in (*NOTIFIED, *WATCHED) if each.is_essential
+        each.alarm_name()
+        for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+        if each.is_essential
     }
     for name, each in alarms.items():
         (topic,) = each["AlarmActions"]
@@ -145,11 +147,17 @@ def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
         assert said <= {(each["account"], each["region"]) for each in THREE}
 
 
-@pytest.mark.parametrize("announced", [*NOTIFIED, *WATCHED], ids=lambda announced: announced.name)
+@pytest.mark.parametrize(
+    "announced", [*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES], ids=lambda announced: announced.name
+)
 def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription) -> None:
-    page = ROOT / announced.page
-    assert page.exists(), f"write {announced.page}, as CONTRIBUTING says of a metric with an alarm"
-    assert f"`{announced.alarm_name()}" in page.read_text(), f"{announced.page} must name the alarm"
+    page = ROOT / announced.runbook_path
+    assert page.exists(), (
+        f"write {announced.runbook_path}, as CONTRIBUTING says of a metric with an alarm"
+    )
+    assert f"`{announced.alarm_name()}" in page.read_text(), (
+        f"{announced.runbook_path} must name the alarm"
+    )
 
 
 @cache

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from infra.alarms.fixes import HELD_AT_MOST, SETTLING
+from infra.alarms.fixes import MAXIMUM_SUPPRESSED_MINUTES, SUPPRESSOR_GRACE_PERIOD
 from mendq.cases.table import OpenCase
 from mendq.model import names
 from mendq.model.limits import Limits
@@ -26,7 +26,7 @@ from tests.infra.synthesized import template_of
 PERIOD = names.FIXES_ALARM_PERIOD.seconds // 60
 # Fixes that come for no longer than that are one fault, which is healed.
 A_FAULT = 22
-SETTLES = int(SETTLING.to_minutes())
+SETTLES = int(SUPPRESSOR_GRACE_PERIOD.to_minutes())
 # A fix a minute or rarer: that is less than the ceiling.
 COUNTS = (1, 2, 3, 5, 6, 8, 11, 14, 18, 23, 31, 40)
 # Three at once, two days, a day and an hour and a half before.
@@ -143,4 +143,4 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
         for forged in (minutes, minutes[::2], [each for each in minutes if each % 10]):
             found = paged(fixes, verified={*forged, *said})
             held = found.began[0] - max(found.rings_at, 0)
-            assert held <= HELD_AT_MOST + SETTLES + NOTICED, (begins, forged)
+            assert held <= MAXIMUM_SUPPRESSED_MINUTES + SETTLES + NOTICED, (begins, forged)

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import SettingsRefused, fields_by_name, load_object, type_and_bounds
+from infra.settings.deployment import DeploymentSettings, read_deployment_settings
+from infra.settings.reading import (
+    SettingsRefused,
+    get_fields_by_name,
+    load_object,
+    split_type_and_bounds,
+)
 from local_account.command_line import merge_objects
 from local_account.launcher import list_lowered_floors
 from mendq.model.limits import Timing
@@ -14,26 +19,27 @@ from mendq.model.mode import Mode
 
 
 def test_the_defaults_watch_and_change_nothing() -> None:
-    settings = read({})
+    settings = read_deployment_settings({})
     assert settings == DeploymentSettings()
     assert settings.mode is settings.tag_may_raise_to is Mode.OBSERVE
     assert not {*settings.queues, *settings.autonomy, *settings.trail.queue_arn_prefixes}
 
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
-    _, timing = fields_by_name(DeploymentSettings)["timing"]
+    _, timing = get_fields_by_name(DeploymentSettings)["timing"]
     low = {
-        name: type_and_bounds(kind)[1].least for name, (_, kind) in fields_by_name(timing).items()
+        name: split_type_and_bounds(kind)[1].least
+        for name, (_, kind) in get_fields_by_name(timing).items()
     }
     assert len(low) == len(fields(Timing))
     with pytest.raises(SettingsRefused) as refused:
-        read({"timing": low})
+        read_deployment_settings({"timing": low})
     with_floor = {mistake.path.removeprefix("timing.") for mistake in refused.value.mistakes}
     assert with_floor == set(low), (
         f"{', '.join(sorted(set(low) - with_floor))}: a field of Timing needs a floor, the third "
         "number of its Range, above the first; only the local account may go below it"
     )
-    lifted = read({"timing": low}, floors=False)
+    lifted = read_deployment_settings({"timing": low}, applies_floors=False)
     names = [line.split(":")[0] for line in list_lowered_floors(lifted)]
     assert names == [f"timing.{name}" for name in low]
 
@@ -53,7 +59,7 @@ def test_merging_goes_deep_and_replaces_lists() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "cannot be read"),
+        (None, "cannot be read_deployment_settings"),
         ("", "is not JSON"),
         ('{"mode": }', "is not JSON"),
         ('["heal"]', "is not an object"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused, load_object, parse_json
 from mendq.catalogue import CATALOGUE
 
@@ -19,7 +19,7 @@ ALONE = json.loads(Path(__file__).with_name("mistakes.json").read_text())
 @pytest.mark.parametrize(("raw", "path", "fault", "remedy"), ALONE)
 def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str) -> None:
     with pytest.raises(SettingsRefused) as refused:
-        read(raw)
+        read_deployment_settings(raw)
     (mistake,) = refused.value.mistakes
     assert mistake.path == path
     assert fault in mistake.fault
@@ -29,14 +29,16 @@ def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str
 
 def test_a_field_that_is_wrong_is_not_judged_against_others() -> None:
     with pytest.raises(SettingsRefused) as refused:
-        read({"trail": {"create": "false", "bucket": "our-logs"}})
+        read_deployment_settings({"trail": {"create": "false", "bucket": "our-logs"}})
     assert [mistake.path for mistake in refused.value.mistakes] == ["trail.create"]
 
 
 def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
     never = {each.name: each.ships_as for each in CATALOGUE if not each.steps}
     with pytest.raises(SettingsRefused) as refused:
-        read({"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}})
+        read_deployment_settings(
+            {"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}}
+        )
     said = {f"autonomy.{each}: takes no mode: it is {ships}" for each, ships in never.items()}
     found = {str(each) for each in refused.value.mistakes}
     assert {f"{each}; leave it out" for each in said} < found
@@ -47,7 +49,7 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 def test_a_list_that_is_too_long_is_not_read_any_further() -> None:
     with pytest.raises(SettingsRefused) as refused:
-        read({"queues": [f"orders-{n}!" for n in range(100_000)]})
+        read_deployment_settings({"queues": [f"orders-{n}!" for n in range(100_000)]})
     assert str(refused.value) == "queues: 100000 entries are too many; keep at most 200"
 
 
@@ -77,7 +79,7 @@ def test_duplicate_keys_are_named_with_all_else() -> None:
         "environments": [{"region": "eu-west-1", "region": "eu-west-1"}]}"""
     )
     with pytest.raises(SettingsRefused) as refused:
-        read(raw)
+        read_deployment_settings(raw)
     twice = "mode autonomy.visibility_timeout_too_short limits trail.create environments[0].region"
     expected = {*twice.split(), "zzz", "environments[0].account"}
     assert {each.path for each in refused.value.mistakes} == expected

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import find_misplaced, list_warnings
-from infra.synthesis import new_app, synthesize
+from infra.synthesis import make_app, synthesize
 
 HERE, THERE = "us-east-1", "eu-west-1"
 OWNER, OTHER = "444455556666", "111122223333"
@@ -24,7 +24,7 @@ ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 def test_what_a_stack_cannot_read_is_a_mistake(
     raw: dict[str, Any], regions: list[str], paths: list[str], accounts: list[str]
 ) -> None:
-    found = list(find_misplaced(read(raw), regions, accounts))
+    found = list(find_misplaced(read_deployment_settings(raw), regions, accounts))
     assert [each.path for each in found] == paths
     assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
@@ -33,7 +33,7 @@ def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
     trail = {"create": False, "bucket": "our-logs", "bucketRegion": THERE}
     raw = {"trail": trail, "environments": [{"account": OWNER, "region": HERE}]}
     with pytest.raises(SettingsRefused, match=r"trail\.bucketRegion: is eu-west-1"):
-        synthesize(read(raw), new_app(tmp_path))
+        synthesize(read_deployment_settings(raw), make_app(tmp_path))
     assert not list(tmp_path.glob("*.template.json"))
 
 
@@ -41,12 +41,15 @@ def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
 def test_what_is_hardly_meant_is_a_line_each(
     raw: dict[str, Any], account: str | None, begins: list[str]
 ) -> None:
-    assert [line.partition(":")[0] for line in list_warnings(read(raw), HERE, account)] == begins
+    assert [
+        line.partition(":")[0]
+        for line in list_warnings(read_deployment_settings(raw), HERE, account)
+    ] == begins
 
 
 def test_what_every_queue_costs_is_a_months_sum() -> None:
     trail = {"queueArnPrefixes": ["arn:aws:sqs:"], "expectedEventsPerDay": 40_000_000}
-    (line,) = list_warnings(read({"trail": trail}), HERE, OWNER)
+    (line,) = list_warnings(read_deployment_settings({"trail": trail}), HERE, OWNER)
     assert "$1,200.00 a month for 40,000,000 calls a day" in line
 
 
@@ -56,5 +59,5 @@ def test_a_prefix_that_fits_no_stack_is_said(
 ) -> None:
     """Beside one that fits. Environments are where the stacks go; what is not known fits any."""
     trail = {"queueArnPrefixes": [prefix, f"arn:aws:sqs:{THERE}:{OTHER}:orders"]}
-    given = read({"trail": trail, "environments": environments})
+    given = read_deployment_settings({"trail": trail, "environments": environments})
     assert any(prefix in each for each in list_warnings(given, *place)) is misses

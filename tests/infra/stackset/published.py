@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from infra.stackset.one_template import settings_for_many
-from infra.stackset.publishing import publish
+from infra.stackset.one_template import read_stack_set_settings
+from infra.stackset.publishing import write_stack_set_files
 from tests.infra.synthesized import ACCOUNT, REGION, SETTINGS, _sources, light_code, retained
 
 BUCKET = "our-mendq-${AWS::Region}"
@@ -25,7 +25,7 @@ def for_many(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def written(settings: Mapping[str, Any], folder: Path) -> Path:
-    publish(settings_for_many(settings), BUCKET, light_code(), folder=folder)
+    write_stack_set_files(read_stack_set_settings(settings), BUCKET, light_code(), folder=folder)
     return folder
 
 

@@ -14,10 +14,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sns as sns
 
-from infra.packaging.zips import THIS_MACHINE
-from infra.stackset.one_template import bucket_of, settings_for_many
-from infra.stackset.publishing import publish
-from infra.synthesis import new_app, stage_code
+from infra.packaging.zips import THIS_MACHINE_OPTIONS
+from infra.stackset.one_template import make_bucket_name_pattern, read_stack_set_settings
+from infra.stackset.publishing import write_stack_set_files
+from infra.synthesis import make_app, stage_code
 from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
 from local_account.where import REGION
@@ -31,7 +31,7 @@ PARAMETERS = {"Mode": "propose", "TagMayRaiseTo": "heal", "UrgentMail": "ops@exa
 
 def _nothing_of_ours(folder: Path) -> Path:
     """An assembly with a topic, so that the account begins without Mendq and without bootstrap."""
-    app = new_app(folder)
+    app = make_app(folder)
     synthesizer = cdk.CliCredentialsStackSynthesizer()
     stack = cdk.Stack(app, "Mendq", synthesizer=synthesizer, analytics_reporting=False)
     sns.CfnTopic(stack, "Topic")
@@ -42,9 +42,11 @@ def _nothing_of_ours(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
     place = tmp_path_factory.mktemp("published")
-    bucket = bucket_of("our-mendq")
-    code = stage_code(place / "code", THIS_MACHINE)
-    key = publish(settings_for_many(SETTINGS), bucket, code, folder=place / "folder")
+    bucket = make_bucket_name_pattern("our-mendq")
+    code = stage_code(place / "code", THIS_MACHINE_OPTIONS)
+    key = write_stack_set_files(
+        read_stack_set_settings(SETTINGS), bucket, code, folder=place / "folder"
+    )
     options = ("--assembly", str(_nothing_of_ours(place / "empty")))
     with LocalAccount(options=options) as account:
         s3, cloudformation = account.client("s3"), account.client("cloudformation")

@@ -12,7 +12,11 @@ import pytest
 from cfnlint.api import ManualArgs, lint
 
 from infra.settings.reading import SettingsRefused
-from infra.stackset.one_template import PARAMETERS, bucket_of, settings_for_many
+from infra.stackset.one_template import (
+    PARAMETER_NAMES,
+    make_bucket_name_pattern,
+    read_stack_set_settings,
+)
 from mendq.model.mode import MODE_BY_TEXT
 from tests.infra.stackset.published import (
     BUCKET,
@@ -120,7 +124,7 @@ def test_it_needs_no_bootstrap_and_names_no_account_and_region(named: dict[str, 
     """
     text = json.dumps(named, separators=(",", ":"))
     assert "Transform" not in named
-    assert [*named["Parameters"]] == [*PARAMETERS]
+    assert [*named["Parameters"]] == [*PARAMETER_NAMES]
     for local in ("cdk-", "BootstrapVersion", ACCOUNT, "000000000000", "xx-stackset", REGION):
         assert local not in text
     assert len(text) < 500_000
@@ -162,11 +166,11 @@ def test_the_same_bytes_come_out_twice(tmp_path: Path) -> None:
     ["our-mendq", "our-mendq-", BUCKET, "our-mendq-$${AWS::Region}"],
 )
 def test_a_bucket_s_name_is_taken_however_the_shell_left_it(typed: str) -> None:
-    assert bucket_of(typed) == BUCKET
+    assert make_bucket_name_pattern(typed) == BUCKET
 
 
 def test_the_region_s_place_may_be_elsewhere_in_the_name() -> None:
-    assert bucket_of("mendq-${AWS::Region}-prod") == "mendq-${AWS::Region}-prod"
+    assert make_bucket_name_pattern("mendq-${AWS::Region}-prod") == "mendq-${AWS::Region}-prod"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +179,7 @@ def test_the_region_s_place_may_be_elsewhere_in_the_name() -> None:
 )
 def test_what_is_no_name_for_each_region_is_refused(typed: str) -> None:
     with pytest.raises(SettingsRefused, match=r"BUCKET: .*; say one such as our-mendq"):
-        bucket_of(typed)
+        make_bucket_name_pattern(typed)
 
 
 TOPIC = "arn:aws:sns:${AWS::Region}:${AWS::AccountId}:on-call"
@@ -190,7 +194,7 @@ def test_settings_may_say_each_stack_s_own_account_and_region() -> None:
             "bucketRegion": "${AWS::Region}",
         },
     }
-    settings = settings_for_many(raw)
+    settings = read_stack_set_settings(raw)
     assert "${Token[AWS.Region" in str(settings.notifications.topics.urgent)
     assert "${Token[AWS.AccountId" in settings.notifications.teams["payments"]
     assert str(settings.trail.bucket).startswith("our-${Token[AWS.Region")
@@ -207,7 +211,7 @@ def test_settings_may_say_each_stack_s_own_account_and_region() -> None:
 )
 def test_what_one_place_alone_could_use_is_refused(raw: dict[str, Any], field: str) -> None:
     with pytest.raises(SettingsRefused, match=rf"{field}: "):
-        settings_for_many(raw)
+        read_stack_set_settings(raw)
 
 
 @pytest.mark.long
@@ -229,4 +233,4 @@ def test_where_the_hub_reads_one_trail_for_all_a_member_has_no_nightly_job(
     report = {"id": "o-exampleorgid", "reportBucket": "our-mendq-reports", "hub": hub}
     logs = {"create": False, "bucket": "our-logs", "bucketRegion": "${AWS::Region}"}
     given = {"organization": report, "nightly": {"scope": scope}, "trail": logs}
-    assert settings_for_many(given).nightly.enabled is has_one
+    assert read_stack_set_settings(given).nightly.enabled is has_one

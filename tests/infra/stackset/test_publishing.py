@@ -13,8 +13,8 @@ import pytest
 
 from infra.packaging.wheels import ROOT
 from infra.stackset import publishing
-from infra.stackset.one_template import bucket_of, settings_for_many
-from infra.stackset.publishing import fill_guard_policy, publish
+from infra.stackset.one_template import make_bucket_name_pattern, read_stack_set_settings
+from infra.stackset.publishing import fill_guard_policy, write_stack_set_files
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.permissions import decision
 from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
@@ -94,16 +94,16 @@ def test_what_fails_leaves_the_folder_that_was_there(
     folder, code = tmp_path / "stackset", tmp_path / "code.zip"
     template: Mapping[str, Any] = {"Parameters": {}}
     files = {"nowhere/code.zip": code}
-    monkeypatch.setattr(publishing, "template_for_many", lambda *_: (template, files))
+    monkeypatch.setattr(publishing, "make_stack_set_template", lambda *_: (template, files))
     code.write_text("code")
     folder.mkdir()
     (folder / "publish.sh").write_text("good")
     with pytest.raises(FileNotFoundError):
-        publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
+        write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
     assert {each.name: each.read_text() for each in folder.iterdir()} == {"publish.sh": "good"}
     files["mendq/code.zip"] = files.pop("nowhere/code.zip")
     (folder / "rollout.sh").touch()
-    publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
+    write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
     written = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
     assert {each.name for each in folder.iterdir()} == written
     assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == ["stackset"]
@@ -234,4 +234,4 @@ def test_make_hands_on_the_bucket_as_it_was_typed(typed: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     (line,) = (each for each in done.stdout.splitlines() if "stackset.publishing" in each)
     words = shlex.split(line)
-    assert bucket_of(words[words.index("infra.stackset.publishing") + 1]) == BUCKET
+    assert make_bucket_name_pattern(words[words.index("infra.stackset.publishing") + 1]) == BUCKET

@@ -11,10 +11,10 @@ from typing import Any
 import boto3
 import pytest
 
-from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
 from infra.settings.reading import SettingsRefused
-from infra.stackset.waves import ALARMS, fill_rollout_script, load_waves
+from infra.stackset.waves import CHECKED_ALARMS, fill_rollout_script, load_waves
 from tests.infra.stackset.published import BUCKET
 from tests.infra.stackset.scripts import Answers, Run, option
 
@@ -31,7 +31,9 @@ STARTS = {"create-stack-set", "create-stack-instances", "update-stack-set"}
 
 
 def _states(**other: str) -> str:
-    said = dict.fromkeys(ALARMS, "OK") | {name.replace("_", "-"): s for name, s in other.items()}
+    said = dict.fromkeys(CHECKED_ALARMS, "OK") | {
+        name.replace("_", "-"): s for name, s in other.items()
+    }
     return "\n".join(f"{name}\t{state}" for name, state in said.items() if state)
 
 
@@ -297,5 +299,11 @@ def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_wha
 
 
 def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
-    essential = {each.alarm_name() for each in (*NOTIFIED, *WATCHED) if each.is_essential}
-    assert {each.removesuffix("-intake") if "dlq" in each else each for each in ALARMS} <= essential
+    essential = {
+        each.alarm_name()
+        for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+        if each.is_essential
+    }
+    assert {
+        each.removesuffix("-intake") if "dlq" in each else each for each in CHECKED_ALARMS
+    } <= essential
