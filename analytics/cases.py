@@ -22,34 +22,36 @@ from mendq.model.case import FINAL_STATES, Case, State
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 
 # A case that began more than this number of days before an incident cannot explain it.
-MEMORY_DAYS = 7
-WEEK_MICROSECONDS = MEMORY_DAYS * 86_400 * 1_000_000
+CASE_MEMORY_DAYS = 7
+WEEK_MICROSECONDS = CASE_MEMORY_DAYS * 86_400 * 1_000_000
 # The weekly summary covers the cases of the last 13 weeks. For that long it repeats each value that
 # Mendq set, because it cannot see if a template has the value by now.
 QUARTER_DAYS = 91
 # Limits on content that another account may have written.
-MAXIMUM_BYTES = 1_000_000
+MAXIMUM_CASE_FILE_BYTES = 1_000_000
 MAXIMUM_NAME_CHARACTERS = 200
 MAXIMUM_COUNT = 10**12
 MAXIMUM_TEXT_CHARACTERS = 1_000
 
 # Outcomes of incidents. docs/incidents.md explains all of them.
-NOT_SEEN = "not_seen"  # no case
-HEALED = "healed"
-APPROVED = "approved"  # healed after a person approved the change
-APPLIED = "applied"
-FIXED = frozenset({HEALED, APPROVED})
+NOT_SEEN_OUTCOME = "not_seen"  # no case
+HEALED_OUTCOME = "healed"
+APPROVED_OUTCOME = "approved"  # healed after a person approved the change
+APPLIED_OUTCOME = "applied"
+FIXED_OUTCOMES = frozenset({HEALED_OUTCOME, APPROVED_OUTCOME})
 
-# In these states the symptom stayed away, unless the case ended for a reason in _UNWATCHED_ENDS.
-_GOOD_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+# In these states the symptom stayed away, unless the case ended for a reason in _UNWATCHED_REASONS.
+_SYMPTOM_FREE_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Reasons of cases that were closed because Mendq could not watch the queue any more.
-_UNWATCHED_ENDS = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
+_UNWATCHED_REASONS = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
 _CHANGED_STATES = frozenset({State.APPLIED, State.UNVERIFIED})
 # The states whose name is also the outcome.
-_SAME_WORD_STATES = frozenset(State) - _GOOD_STATES - _CHANGED_STATES - {State.APPROVED}
-_OUTCOME_OF_STATE = {
-    **{state: str(state) for state in _SAME_WORD_STATES},
-    **dict.fromkeys(_CHANGED_STATES, APPLIED),
+_STATES_NAMED_AS_OUTCOMES = (
+    frozenset(State) - _SYMPTOM_FREE_STATES - _CHANGED_STATES - {State.APPROVED}
+)
+_OUTCOME_BY_STATE = {
+    **{state: str(state) for state in _STATES_NAMED_AS_OUTCOMES},
+    **dict.fromkeys(_CHANGED_STATES, APPLIED_OUTCOME),
     # An approved change that is not carried out yet has changed nothing: it is still a proposal.
     State.APPROVED: str(State.PROPOSED),
 }
@@ -63,20 +65,20 @@ def read_transition(content: bytes) -> Transition | None:
 
     Return None if the content is too large or not a transition. Never raises.
     """
-    if len(content) > MAXIMUM_BYTES:
+    if len(content) > MAXIMUM_CASE_FILE_BYTES:
         return None
     try:
         document = json.loads(content)
         case = Transition.from_document(document)
-        _evidence_span(case)
+        _read_evidence_span(case)
         to_microseconds(_to_utc(case.at))
-        _require_text(case)
+        _require_valid_texts(case)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
     return case
 
 
-def _evidence_span(case: Case) -> tuple[int, int]:
+def _read_evidence_span(case: Case) -> tuple[int, int]:
     """Return the times of a case's first and last failed call, in microseconds since 1970.
 
     If the evidence is broken, this raises one of the exceptions that `read_transition` catches.
@@ -93,7 +95,7 @@ def _to_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _require_text(case: Case) -> None:
+def _require_valid_texts(case: Case) -> None:
     """Raise if a name cannot be written as UTF-8, which Spark needs, or the reason is not a str."""
     for name in (case.case_id, case.queue_arn, case.symptom):
         name.encode()
@@ -116,12 +118,14 @@ class CaseTimeline:
 
         If two transitions have the same number, the one with the later time is used.
         """
-        by_age = sorted(transitions, key=lambda transition: (transition.n, transition.at))
-        by_number = {transition.n: transition for transition in by_age}
-        return cls(tuple(by_number.values()))
+        sorted_transitions = sorted(
+            transitions, key=lambda transition: (transition.n, transition.at)
+        )
+        transition_by_number = {transition.n: transition for transition in sorted_transitions}
+        return cls(tuple(transition_by_number.values()))
 
     @property
-    def newest(self) -> Transition:
+    def newest_transition(self) -> Transition:
         """The last transition, which has the case's present state."""
         return self.transitions[-1]
 
@@ -132,9 +136,9 @@ class CaseTimeline:
         It is the newest one. But if a verified fix was only watched since then, it is the
         verification, because that one names what was fixed.
         """
-        newest = self.newest
+        newest = self.newest_transition
         was_watched = State.WATCHING in (newest.state, newest.came_from)
-        is_good = newest.state in _GOOD_STATES and newest.reason not in _UNWATCHED_ENDS
+        is_good = newest.state in _SYMPTOM_FREE_STATES and newest.reason not in _UNWATCHED_REASONS
         if was_watched and is_good:
             for transition in reversed(self.transitions):
                 if transition.state is State.VERIFIED:
@@ -149,7 +153,7 @@ class CaseTimeline:
     @cached_property
     def evidence_spans(self) -> list[tuple[int, int]]:
         """First and last failed call of each transition's evidence, in microseconds since 1970."""
-        return [_evidence_span(transition) for transition in self.transitions]
+        return [_read_evidence_span(transition) for transition in self.transitions]
 
     @cached_property
     def outcome(self) -> str:
@@ -159,19 +163,19 @@ class CaseTimeline:
         people were notified and nobody approved the change, a person may have fixed the queue. Then
         it is the last state that has an outcome of its own, or else `escalated`.
         """
-        newest = self.newest
+        newest = self.newest_transition
         # If Mendq stopped watching the queue, the state before says how the case went.
-        is_unwatched = newest.state in _GOOD_STATES and newest.reason in _UNWATCHED_ENDS
+        is_unwatched = newest.state in _SYMPTOM_FREE_STATES and newest.reason in _UNWATCHED_REASONS
         state = newest.came_from if is_unwatched else newest.state
-        if state in _OUTCOME_OF_STATE:
-            return _OUTCOME_OF_STATE[state]
+        if state in _OUTCOME_BY_STATE:
+            return _OUTCOME_BY_STATE[state]
         # A case that opens in the state `approved` was approved by the settings, not by a person.
         if any(case.state is State.APPROVED and case.n > 1 for case in self.transitions):
-            return APPROVED
+            return APPROVED_OUTCOME
         if not self.is_notified:
-            return HEALED
+            return HEALED_OUTCOME
         for transition in reversed(self.transitions):
-            if transition.state in _SAME_WORD_STATES:
+            if transition.state in _STATES_NAMED_AS_OUTCOMES:
                 return str(transition.state)
         return str(State.ESCALATED)
 
@@ -184,32 +188,32 @@ class CaseTimeline:
         """
         for transition in self.transitions:
             if transition.state is State.VERIFIED:
-                first_failure, _ = _evidence_span(transition)
+                first_failure, _ = _read_evidence_span(transition)
                 seconds = (to_microseconds(transition.at) - first_failure) / 1_000_000
                 return seconds if seconds >= 0 else None
         return None
 
     @property
-    def opening(self) -> Transition | None:
+    def opening_transition(self) -> Transition | None:
         """The transition that opened the case. None if it was not read."""
         return self.transitions[0] if self.transitions[0].n == 1 else None
 
     @property
     def opened_at(self) -> datetime:
         """Time when the case opened. If it is unknown, the first failed call in its evidence."""
-        if self.opening:
-            return self.opening.at
+        if self.opening_transition:
+            return self.opening_transition.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
     @property
-    def in_state_since(self) -> datetime:
+    def state_began_at(self) -> datetime:
         """Time when the case came into its present state. Repeats of the state do not change it."""
-        since = self.newest.at
+        state_began_at = self.newest_transition.at
         for transition in reversed(self.transitions):
-            if transition.state is not self.newest.state:
+            if transition.state is not self.newest_transition.state:
                 break
-            since = transition.at
-        return since
+            state_began_at = transition.at
+        return state_began_at
 
     @cached_property
     def ended_at(self) -> datetime | None:
@@ -217,13 +221,13 @@ class CaseTimeline:
 
         A case that was closed and later rolled back ended when it was closed.
         """
-        ended: datetime | None = None
+        end_time: datetime | None = None
         for transition in self.transitions:
             if transition.state not in FINAL_STATES:
-                ended = None
-            elif ended is None:
-                ended = transition.at
-        return ended
+                end_time = None
+            elif end_time is None:
+                end_time = transition.at
+        return end_time
 
     @property
     def is_opened_without_calls(self) -> bool:
@@ -234,7 +238,7 @@ class CaseTimeline:
     @property
     def is_opened_by_scan(self) -> bool:
         """True if a scan opened the case. False if the opening was not read."""
-        return self.opening is not None and self.is_opened_without_calls
+        return self.opening_transition is not None and self.is_opened_without_calls
 
     @property
     def is_notified(self) -> bool:
@@ -246,22 +250,25 @@ class CaseTimeline:
         """True if a notification about the case was ever urgent."""
         return any(transition.urgent is True for transition in self.transitions)
 
-    def overlaps(self, first: int, last: int) -> bool:
+    def overlaps(self, first_microseconds: int, last_microseconds: int) -> bool:
         """Return True if evidence of the case overlaps a span, in microseconds since 1970."""
-        return any(since <= last and until >= first for since, until in self.evidence_spans)
+        return any(
+            span_begin <= last_microseconds and span_end >= first_microseconds
+            for span_begin, span_end in self.evidence_spans
+        )
 
     @cached_property
     def evidence_near_opening(self) -> list[tuple[int, int]]:
         """The parts of `evidence_spans` that are at most a week before or after the opening."""
-        earliest = self.begin_microseconds - WEEK_MICROSECONDS
-        latest = self.begin_microseconds + WEEK_MICROSECONDS
-        near: list[tuple[int, int]] = []
-        for first, last in self.evidence_spans:
-            since = max(first, earliest)
-            until = min(last, latest)
-            if since <= until:
-                near.append((since, until))
-        return near
+        earliest_microseconds = self.begin_microseconds - WEEK_MICROSECONDS
+        latest_microseconds = self.begin_microseconds + WEEK_MICROSECONDS
+        spans_near_opening: list[tuple[int, int]] = []
+        for span_begin, span_end in self.evidence_spans:
+            clipped_begin = max(span_begin, earliest_microseconds)
+            clipped_end = min(span_end, latest_microseconds)
+            if clipped_begin <= clipped_end:
+                spans_near_opening.append((clipped_begin, clipped_end))
+        return spans_near_opening
 
     def list_notifications(self, days: Days) -> list[Transition]:
         """Return the transitions on these days that notified people, the oldest first."""
@@ -270,15 +277,18 @@ class CaseTimeline:
 
     def list_transitions(self, days: Days) -> list[Transition]:
         """Return the transitions on these days, the oldest first."""
-        return [transition for transition in self.transitions if is_within(transition.at, days)]
+        return [transition for transition in self.transitions if is_on_days(transition.at, days)]
 
 
 def group_by_case(transitions: Iterable[Transition]) -> list[CaseTimeline]:
     """Return a timeline for each case, sorted by case id."""
-    by_case = defaultdict[str, list[Transition]](list)
+    transitions_by_case = defaultdict[str, list[Transition]](list)
     for transition in transitions:
-        by_case[transition.case_id].append(transition)
-    return [CaseTimeline.from_transitions(by_case[case_id]) for case_id in sorted(by_case)]
+        transitions_by_case[transition.case_id].append(transition)
+    return [
+        CaseTimeline.from_transitions(transitions_by_case[case_id])
+        for case_id in sorted(transitions_by_case)
+    ]
 
 
 class Step(NamedTuple):
@@ -301,9 +311,9 @@ def read_steps(case: Case) -> list[Step]:
     return steps
 
 
-def is_within(moment: datetime, days: Days) -> bool:
+def is_on_days(moment: datetime, days: Days) -> bool:
     """Return True if a time is on one of these days."""
-    return days.from_microseconds <= to_microseconds(moment) < days.before_microseconds
+    return days.start_microseconds <= to_microseconds(moment) < days.end_microseconds
 
 
 def is_count(value: object) -> bool:
@@ -311,17 +321,17 @@ def is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= MAXIMUM_COUNT
 
 
-def shorten(text: Any, maximum: int = MAXIMUM_TEXT_CHARACTERS) -> str:
-    """Return `text` with at most `maximum` characters, all of which UTF-8 can write.
+def shorten(text: Any, maximum_characters: int = MAXIMUM_TEXT_CHARACTERS) -> str:
+    """Return `text` with at most `maximum_characters` characters, all of which UTF-8 can write.
 
     A text that is cut ends in `...`. Return an empty text if `text` is not a str.
     """
     if not isinstance(text, str):
         return ""
-    encodable = text[: maximum + 1].encode(errors="backslashreplace").decode()
-    if len(encodable) <= maximum:
-        return encodable
-    return f"{encodable[: maximum - 3]}..."
+    encodable_text = text[: maximum_characters + 1].encode(errors="backslashreplace").decode()
+    if len(encodable_text) <= maximum_characters:
+        return encodable_text
+    return f"{encodable_text[: maximum_characters - 3]}..."
 
 
 @dataclass(frozen=True)
@@ -344,56 +354,60 @@ class CaseFiles:
     measurements: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def load_case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:
+def load_case_files(
+    case_storage: Storage, days: Days, memory_days: int = CASE_MEMORY_DAYS + 1
+) -> CaseFiles:
     """Read all cases with a transition from `memory_days` before `days` until now.
 
     Each of these cases is read from its opening if the files are there, because its first
     transitions say when it opened and if it notified people. So a nightly run and a backfill that
     starts earlier return the same.
     """
-    since = days.widen(memory_days, 0).first
-    folders = [name for name in cases.folders("") if name.startswith("dt=")]
+    first_day = days.widen(memory_days, 0).first
+    folders = [name for name in case_storage.folders("") if name.startswith("dt=")]
     transitions: list[Transition] = []
-    unreadable = 0
+    unreadable_count = 0
     # Read each folder right after it is listed: if a later folder of an account cannot be listed,
     # the account's files can no longer be read.
     for folder in folders:
-        if folder >= f"dt={since}":
-            paths = list(cases.files(folder))
-            transitions_of_day = _read_transitions(cases, paths)
+        if folder >= f"dt={first_day}":
+            paths = list(case_storage.files(folder))
+            transitions_of_day = _read_transitions(case_storage, paths)
             transitions.extend(transitions_of_day)
-            unreadable += len(paths) - len(transitions_of_day)
-    older_folders = [folder for folder in folders if folder < f"dt={since}"]
+            unreadable_count += len(paths) - len(transitions_of_day)
+    older_folders = [folder for folder in folders if folder < f"dt={first_day}"]
     for folder in reversed(older_folders):
         case_ids = _list_cases_without_opening(transitions)
         if not case_ids:
             break
-        earlier_paths = [path for path in cases.files(folder) if _case_id_in(path) in case_ids]
-        transitions.extend(_read_transitions(cases, earlier_paths))
-    return CaseFiles(since, group_by_case(transitions), unreadable)
+        older_paths = [
+            path for path in case_storage.files(folder) if _parse_case_id(path) in case_ids
+        ]
+        transitions.extend(_read_transitions(case_storage, older_paths))
+    return CaseFiles(first_day, group_by_case(transitions), unreadable_count)
 
 
 def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
     """Return the ids of the cases whose first transition is missing in `transitions`."""
-    all_cases: set[str] = set()
-    opened: set[str] = set()
+    all_case_ids: set[str] = set()
+    opened_case_ids: set[str] = set()
     for transition in transitions:
-        all_cases.add(transition.case_id)
+        all_case_ids.add(transition.case_id)
         if transition.n == 1:
-            opened.add(transition.case_id)
-    return all_cases - opened
+            opened_case_ids.add(transition.case_id)
+    return all_case_ids - opened_case_ids
 
 
-def _read_transitions(cases: Storage, paths: Iterable[str]) -> list[Transition]:
+def _read_transitions(case_storage: Storage, paths: Iterable[str]) -> list[Transition]:
     """Return the transitions in these files. Files that hold none are left out."""
     transitions: list[Transition] = []
     for path in paths:
-        transition = read_transition(cases.read(path, MAXIMUM_BYTES + 1) or b"")
+        transition = read_transition(case_storage.read(path, MAXIMUM_CASE_FILE_BYTES + 1) or b"")
         if transition is not None:
             transitions.append(transition)
     return transitions
 
 
-def _case_id_in(path: str) -> str:
+def _parse_case_id(path: str) -> str:
     """Return the case id in a path such as `dt=2026-11-16/CASE_ID-N.json`."""
     return PurePosixPath(path).stem.rpartition("-")[0]

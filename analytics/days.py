@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 
 from mendq.nightly.verdict import is_in_reach, name_of_week
 
-DAY = timedelta(days=1)
+ONE_DAY = timedelta(days=1)
 # The weekly summary is compared with this number of weeks before it.
 PREVIOUS_WEEKS = 7
-_EPOCH = date(1970, 1, 1)
+_EPOCH_DAY = date(1970, 1, 1)
 _EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY_MICROSECONDS = 86_400 * 1_000_000
+_MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Days:
 
     def __iter__(self) -> Iterator[date]:
         for offset in range((self.last - self.first).days + 1):
-            yield self.first + offset * DAY
+            yield self.first + offset * ONE_DAY
 
     def __contains__(self, other: Days) -> bool:
         return self.first <= other.first and other.last <= self.last
@@ -34,43 +34,44 @@ class Days:
         """Return the shortest run of days that covers both, with any days between them."""
         return Days(min(self.first, other.first), max(self.last, other.last))
 
-    def stretch_to(self, needed: Days, around: Days) -> Days:
-        """Return these days, extended until they include `needed`.
+    def extend_to(self, needed_days: Days, original_days: Days) -> Days:
+        """Return these days, extended until they include `needed_days`.
 
-        A side that must be extended is then at least twice as far away from `around` as before, so
-        that few extensions are needed. `around` has the days from which the extensions began.
+        A side that must be extended is then at least twice as far away from `original_days` as
+        before, so that few extensions are needed. `original_days` are the days before the first
+        extension.
         """
         first = self.first
         last = self.last
-        if needed.first < first:
-            first = min(needed.first, around.first - 2 * (around.first - first))
-        if needed.last > last:
-            last = max(needed.last, around.last + 2 * (last - around.last))
+        if needed_days.first < first:
+            first = min(needed_days.first, original_days.first - 2 * (original_days.first - first))
+        if needed_days.last > last:
+            last = max(needed_days.last, original_days.last + 2 * (last - original_days.last))
         return Days(first, last)
 
     def widen(self, before: int, after: int) -> Days:
         """Return these days with `before` days added in front of them and `after` behind them."""
-        return Days(self.first - before * DAY, self.last + after * DAY)
+        return Days(self.first - before * ONE_DAY, self.last + after * ONE_DAY)
 
     @property
-    def from_microseconds(self) -> int:
+    def start_microseconds(self) -> int:
         """Start of the first day, in microseconds since 1970."""
-        return (self.first - _EPOCH).days * _DAY_MICROSECONDS
+        return (self.first - _EPOCH_DAY).days * _MICROSECONDS_PER_DAY
 
     @property
-    def before_microseconds(self) -> int:
+    def end_microseconds(self) -> int:
         """End of the last day, in microseconds since 1970: the first one that is not included."""
-        return ((self.last - _EPOCH).days + 1) * _DAY_MICROSECONDS
+        return ((self.last - _EPOCH_DAY).days + 1) * _MICROSECONDS_PER_DAY
 
     @classmethod
     def between(cls, first_microseconds: int, last_microseconds: int) -> Days:
         """Return all days from one time to another, both in microseconds since 1970."""
-        return cls(day_of(first_microseconds), day_of(last_microseconds))
+        return cls(microseconds_to_day(first_microseconds), microseconds_to_day(last_microseconds))
 
 
-def day_of(microseconds: int) -> date:
+def microseconds_to_day(microseconds: int) -> date:
     """Return the UTC day of a time that is given in microseconds since 1970."""
-    return _EPOCH + (microseconds // _DAY_MICROSECONDS) * DAY
+    return _EPOCH_DAY + (microseconds // _MICROSECONDS_PER_DAY) * ONE_DAY
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -81,12 +82,12 @@ def to_microseconds(moment: datetime) -> int:
     return (moment - _EPOCH_TIME) // timedelta(microseconds=1)
 
 
-def time_of(microseconds: int) -> datetime:
+def microseconds_to_time(microseconds: int) -> datetime:
     """Return a time in UTC, from its microseconds since 1970."""
     return _EPOCH_TIME + timedelta(microseconds=microseconds)
 
 
-def days_of(week: str) -> Days:
+def parse_week_days(week: str) -> Days:
     """Return Monday to Sunday of an ISO week such as `2026-W46`.
 
     Raises:
@@ -95,10 +96,13 @@ def days_of(week: str) -> Days:
     monday = date.fromisoformat(week)
     if name_of_week(monday) != week or not is_in_reach(int(week[:4])):
         raise ValueError(f"{week!r} is not a week like 2026-W46")
-    return Days(monday, monday + 6 * DAY)
+    return Days(monday, monday + 6 * ONE_DAY)
 
 
-def list_weeks_before(week: str, count: int = PREVIOUS_WEEKS) -> list[str]:
-    """Return the names of the `count` weeks before `week`, the oldest first."""
-    monday = days_of(week).first
-    return [name_of_week(monday - 7 * back * DAY) for back in range(count, 0, -1)]
+def list_weeks_before(week: str, number_of_weeks: int = PREVIOUS_WEEKS) -> list[str]:
+    """Return the names of the `number_of_weeks` weeks before `week`, the oldest first."""
+    monday = parse_week_days(week).first
+    return [
+        name_of_week(monday - 7 * weeks_back * ONE_DAY)
+        for weeks_back in range(number_of_weeks, 0, -1)
+    ]

@@ -1,8 +1,9 @@
 """Group failed calls into bursts, and make incidents from bursts, cases and scans.
 
 A *burst* is the failed calls of one account, region, queue and symptom in which no call comes more
-than 15 minutes (GAP_SECONDS) after the one before. An *incident* is a burst with its case, or with
-the reason why it has none. A case that a scan opened is an incident too, unless a burst joins it.
+than 15 minutes (MAXIMUM_GAP_SECONDS) after the one before. An *incident* is a burst with its case,
+or with the reason why it has none. A case that a scan opened is an incident too, unless a burst
+joins it.
 
 Spark removes duplicates and finds the bursts (`select_failed_calls`, `group_into_bursts`). The rest
 is plain Python on a few rows: `join_cases` adds to each burst the outcome of its case.
@@ -23,8 +24,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, CaseTimeline
-from analytics.days import time_of, to_microseconds
+from analytics.cases import NOT_SEEN_OUTCOME, WEEK_MICROSECONDS, CaseTimeline
+from analytics.days import microseconds_to_time, to_microseconds
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import (
     MAXIMUM_PRINCIPALS,
@@ -35,10 +36,10 @@ from mendq.model.evidence import (
 from mendq.model.queue import arn_of, parts_of
 
 # The number of unreadable records of a file, by reason.
-FAULTS = "array<struct<reason:string,records:bigint>>"
+UNREADABLE_RECORDS_TYPE = "array<struct<reason:string,records:bigint>>"
 # The columns of the tables in their order, with their Spark types. Every reader and writer of the
 # tables uses this declaration. docs/incidents.md explains the columns to users.
-COLUMNS: Mapping[str, Mapping[str, str]] = {
+COLUMN_TYPES_BY_TABLE: Mapping[str, Mapping[str, str]] = {
     "incidents": {
         "incident_id": "string",  # the same in every night that finds the incident
         "account": "string",
@@ -79,33 +80,33 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "reason": "string",  # why the file could not be read; null if it was
         "records": "bigint",
         "failed_calls": "bigint",
-        "unreadable_records": FAULTS,
+        "unreadable_records": UNREADABLE_RECORDS_TYPE,
     },
 }
 
 
-def schema_of(columns: Mapping[str, str]) -> str:
+def format_schema(type_by_column: Mapping[str, str]) -> str:
     """Return columns as a schema in Spark's own notation, such as `file string, bytes bigint`."""
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return ", ".join(f"{name} {spark_type}" for name, spark_type in type_by_column.items())
 
 
 # Calls of one burst are at most this far apart. It must be longer than the time within which heal
 # asks for enough evidence (SUFFICIENT_WITHIN_SECONDS).
-GAP_SECONDS = 900
+MAXIMUM_GAP_SECONDS = 900
 # The columns that all calls of a burst have in common.
-_KEY = ("account", "region", "queue_arn", "symptom")
-_TIMES = ("first_failure", "last_failure")
+_BURST_KEY_COLUMNS = ("account", "region", "queue_arn", "symptom")
+_TIME_COLUMNS = ("first_failure", "last_failure")
 # Scans run every hour. A scan further away from an incident than this says nothing about it.
-_NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
+_MAXIMUM_SCAN_DISTANCE_MICROSECONDS = 2 * 3_600 * 1_000_000
 # The values of the column `found_by`.
-FAILED_CALLS = "failed_calls"
-SCAN = "scan"
+FOUND_BY_FAILED_CALLS = "failed_calls"
+FOUND_BY_SCAN = "scan"
 # The value of the column `why` if operators made all calls of the incident with the mendq command.
-OWN_LOOK = "own_look"
+OWN_LOOK_REASON = "own_look"
 # Words for what the scans around an incident say about its queue.
-_MANAGED = "managed"
-_NOT_MANAGED = "not_managed"
-_TAGGED_LATER = "not_tagged_in_time"
+_MANAGED_STATE = "managed"
+_NOT_MANAGED_STATE = "not_managed"
+_TAGGED_LATER_STATE = "not_tagged_in_time"
 # The fields of a `Sighting`, in its order.
 _SIGHTING_COLUMNS = (
     "at",
@@ -148,8 +149,8 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
 
     The row from the first file is kept, by the name of the file without its folders.
     """
-    copies = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
-    return calls.withColumn("copy", sf.row_number().over(copies)).where(sf.col("copy") == 1)
+    copy_window = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
+    return calls.withColumn("copy", sf.row_number().over(copy_window)).where(sf.col("copy") == 1)
 
 
 def _remove_own_calls(calls: DataFrame) -> DataFrame:
@@ -160,15 +161,15 @@ def _remove_own_calls(calls: DataFrame) -> DataFrame:
     command), `requested_visibility_seconds` and `refused_by`.
     """
     is_own = sf.col("ignored").eqNullSafe("own_call")
-    more = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
-    return calls.where(~is_own).select(*COLUMNS["failed_calls"], *more)
+    extra_columns = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
+    return calls.where(~is_own).select(*COLUMN_TYPES_BY_TABLE["failed_calls"], *extra_columns)
 
 
 def group_into_bursts(calls: DataFrame) -> DataFrame:
     """Group failed calls into bursts and return a row for each burst.
 
-    In a burst, each call comes at most GAP_SECONDS after the one before. Besides columns of the
-    table `incidents`, a row has `enough_evidence` (heal would have had enough failed calls),
+    In a burst, each call comes at most MAXIMUM_GAP_SECONDS after the one before. Besides columns of
+    the table `incidents`, a row has `enough_evidence` (heal would have had enough failed calls),
     `ignored` (why heal handles none of the calls; null if it handles any) and `is_own_look`
     (operators made all calls with the mendq command).
     """
@@ -176,7 +177,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
     is_ignored = sf.isnotnull("ignored")
     return (
         calls.transform(_number_bursts)
-        .groupBy(*_KEY, "burst")
+        .groupBy(*_BURST_KEY_COLUMNS, "burst")
         .agg(
             sf.min("event_time").alias("first_failure"),
             sf.max("event_time").alias("last_failure"),
@@ -187,7 +188,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
             sf.when(sf.min(is_ignored), sf.min("ignored")).alias("ignored"),
             sf.min("is_own_look").alias("is_own_look"),
         )
-        .withColumn("incident_id", _incident_id())
+        .withColumn("incident_id", _make_incident_id_column())
     )
 
 
@@ -197,28 +198,34 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
     The bursts of each account, region, queue and symptom are numbered by time. A second column,
     `completes_evidence`, is true for calls with which heal has enough evidence.
     """
-    in_time = Window.partitionBy(*_KEY).orderBy("event_time", "event_id")
-    until_here = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    gap = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(in_time)
-    starts = sf.coalesce(gap > GAP_SECONDS * 1_000_000, sf.lit(True))
+    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS).orderBy("event_time", "event_id")
+    window_until_call = time_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    gap_microseconds = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(
+        time_window
+    )
+    starts_burst = sf.coalesce(gap_microseconds > MAXIMUM_GAP_SECONDS * 1_000_000, sf.lit(True))
     return (
-        calls.withColumn("completes_evidence", _completes_evidence())
-        .withColumn("starts", starts.cast("int"))
-        .withColumn("burst", sf.sum("starts").over(until_here))
+        calls.withColumn("completes_evidence", _make_evidence_column())
+        .withColumn("starts", starts_burst.cast("int"))
+        .withColumn("burst", sf.sum("starts").over(window_until_call))
     )
 
 
-def _completes_evidence() -> Column:
+def _make_evidence_column() -> Column:
     """Return a column that is true for a failed call with which heal has enough evidence to act.
 
     Heal needs SUFFICIENT_EVENTS calls within SUFFICIENT_WITHIN_SECONDS, not counting calls that it
     ignores. All of them are in one burst, because calls of different bursts are further apart.
     """
-    moment = sf.unix_micros("event_time")
+    call_moment = sf.unix_micros("event_time")
     is_handled = sf.isnull("ignored")
-    in_time = Window.partitionBy(*_KEY, is_handled).orderBy("event_time", "event_id")
-    earlier = sf.lag(moment, SUFFICIENT_EVENTS - 1).over(in_time)
-    is_close = sf.coalesce(moment - earlier <= SUFFICIENT_WITHIN_SECONDS * 1_000_000, sf.lit(False))
+    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS, is_handled).orderBy(
+        "event_time", "event_id"
+    )
+    earlier_moment = sf.lag(call_moment, SUFFICIENT_EVENTS - 1).over(time_window)
+    is_close = sf.coalesce(
+        call_moment - earlier_moment <= SUFFICIENT_WITHIN_SECONDS * 1_000_000, sf.lit(False)
+    )
     return is_handled & is_close
 
 
@@ -227,32 +234,46 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
 
     Incidents without enough evidence are left out. Each call is the text of a `Sighting`.
     """
-    in_time = Window.partitionBy(*_KEY, sf.isnull("ignored")).orderBy("event_time", "event_id")
+    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS, sf.isnull("ignored")).orderBy(
+        "event_time", "event_id"
+    )
     sighting = sf.struct(*_SIGHTING_COLUMNS)
     distances = reversed(range(SUFFICIENT_EVENTS))
-    latest = sf.array(*(sf.lag(sighting, distance).over(in_time) for distance in distances))
-    moment = sf.unix_micros("event_time")
-    completed_at = sf.when(sf.col("completes_evidence"), moment)
-    numbered = calls.transform(_number_bursts).withColumn("at", moment)
-    completed = numbered.withColumns({"latest": latest, "completed_at": completed_at})
-    bursts = completed.groupBy(*_KEY, "burst").agg(
+    latest_sightings = sf.array(
+        *(sf.lag(sighting, distance).over(time_window) for distance in distances)
+    )
+    call_moment = sf.unix_micros("event_time")
+    completed_at = sf.when(sf.col("completes_evidence"), call_moment)
+    numbered_calls = calls.transform(_number_bursts).withColumn("at", call_moment)
+    completed_calls = numbered_calls.withColumns(
+        {"latest": latest_sightings, "completed_at": completed_at}
+    )
+    bursts = completed_calls.groupBy(*_BURST_KEY_COLUMNS, "burst").agg(
         sf.min("event_time").alias("first_failure"),
         sf.min_by("latest", "completed_at").alias("evidence"),
     )
-    rows = bursts.where(sf.isnotnull("evidence")).select(_incident_id(), "evidence").collect()
-    evidence_of_incident: dict[str, list[str]] = {}
+    rows = (
+        bursts.where(sf.isnotnull("evidence"))
+        .select(_make_incident_id_column(), "evidence")
+        .collect()
+    )
+    evidence_by_incident: dict[str, list[str]] = {}
     for incident_id, evidence in rows:
-        sightings = [Sighting(time_of(at), *columns) for at, *columns in evidence]
-        evidence_of_incident[incident_id] = [sighting.to_text() for sighting in sightings]
-    return evidence_of_incident
+        sightings = [
+            Sighting(microseconds_to_time(called_at), *columns) for called_at, *columns in evidence
+        ]
+        evidence_by_incident[incident_id] = [sighting.to_text() for sighting in sightings]
+    return evidence_by_incident
 
 
-def _incident_id() -> Column:
-    """Return a column with the incident's id, a hash of the _KEY columns and the first failure.
+def _make_incident_id_column() -> Column:
+    """Return a column with the incident's id: a hash of _BURST_KEY_COLUMNS and the first failure.
 
     So each run that finds the incident gives it the same id.
     """
-    identity = sf.struct(*_KEY, sf.unix_micros("first_failure").alias("first_failure"))
+    identity = sf.struct(
+        *_BURST_KEY_COLUMNS, sf.unix_micros("first_failure").alias("first_failure")
+    )
     return sf.substring(sf.sha2(sf.to_json(identity), 256), 1, 32)
 
 
@@ -265,7 +286,7 @@ class QueueListing(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """A burst: failed calls of one queue and symptom with no gap of more than GAP_SECONDS."""
+    """Failed calls of one queue and symptom, without a gap of more than MAXIMUM_GAP_SECONDS."""
 
     queue_arn: str
     symptom: str
@@ -277,11 +298,13 @@ class Burst(NamedTuple):
 
         Queue and symptom must be equal, and the calls must overlap evidence near the opening.
         """
-        case = timeline.newest
+        case = timeline.newest_transition
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
             return False
         spans = timeline.evidence_near_opening
-        return any(since <= self.last and until >= self.first for since, until in spans)
+        return any(
+            span_begin <= self.last and span_end >= self.first for span_begin, span_end in spans
+        )
 
 
 def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
@@ -289,8 +312,8 @@ def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
 
     Spark would return its timestamps as Python times in the local zone.
     """
-    with_numbers = bursts.withColumns({name: sf.unix_micros(name) for name in _TIMES})
-    return [row.asDict() for row in with_numbers.collect()]
+    bursts_with_numbers = bursts.withColumns({name: sf.unix_micros(name) for name in _TIME_COLUMNS})
+    return [row.asDict() for row in bursts_with_numbers.collect()]
 
 
 def select_bursts_of_scan_cases(
@@ -302,18 +325,18 @@ def select_bursts_of_scan_cases(
         bursts: The rows of `collect_bursts`.
         timelines: All cases.
     """
-    arns: set[str] = set()
+    queue_arns: set[str] = set()
     for timeline in timelines:
         if timeline.is_opened_by_scan:
-            arns.add(timeline.newest.queue_arn)
-    selected: list[Burst] = []
+            queue_arns.add(timeline.newest_transition.queue_arn)
+    selected_bursts: list[Burst] = []
     for row in bursts:
-        if row["queue_arn"] in arns:
+        if row["queue_arn"] in queue_arns:
             burst = Burst(
                 row["queue_arn"], row["symptom"], row["first_failure"], row["last_failure"]
             )
-            selected.append(burst)
-    return selected
+            selected_bursts.append(burst)
+    return selected_bursts
 
 
 def join_cases(
@@ -342,22 +365,22 @@ def list_scan_incidents(
     timelines: Iterable[CaseTimeline], bursts: Sequence[Burst]
 ) -> list[dict[str, Any]]:
     """Return an incident for each case that a scan opened and to which none of `bursts` belongs."""
-    bursts_of_queue = defaultdict[str, list[Burst]](list)
+    bursts_by_queue = defaultdict[str, list[Burst]](list)
     for burst in bursts:
-        bursts_of_queue[burst.queue_arn].append(burst)
+        bursts_by_queue[burst.queue_arn].append(burst)
     incidents: list[dict[str, Any]] = []
     for timeline in timelines:
         if not timeline.is_opened_by_scan:
             continue
-        candidates = bursts_of_queue[timeline.newest.queue_arn]
-        if not any(burst.joins_scan_case(timeline) for burst in candidates):
+        bursts_on_queue = bursts_by_queue[timeline.newest_transition.queue_arn]
+        if not any(burst.joins_scan_case(timeline) for burst in bursts_on_queue):
             incidents.append(_make_scan_incident(timeline))
     return incidents
 
 
 def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
     """Return the incident of a case that a scan opened. Both its times are those of the opening."""
-    case = timeline.newest
+    case = timeline.newest_transition
     queue = parts_of(case.queue_arn)
     identity = json.dumps([queue.account, queue.region, case.queue_arn, case.symptom, case.case_id])
     return {
@@ -366,31 +389,31 @@ def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
         "queue_arn": case.queue_arn,
         "symptom": case.symptom,
         "incident_id": sha256(identity.encode()).hexdigest()[:32],
-        "found_by": SCAN,
+        "found_by": FOUND_BY_SCAN,
         "error_codes": [],
         "principals": [],
         "failed_calls": 0,
-        **dict.fromkeys(_TIMES, timeline.begin_microseconds),
-        **_outcome_columns(timeline, [timeline]),
+        **dict.fromkeys(_TIME_COLUMNS, timeline.begin_microseconds),
+        **_make_outcome_columns(timeline, [timeline]),
         "why": None,
     }
 
 
-def _outcome_columns(
-    timeline: CaseTimeline | None, joining: Sequence[CaseTimeline]
+def _make_outcome_columns(
+    timeline: CaseTimeline | None, joined_timelines: Sequence[CaseTimeline]
 ) -> dict[str, Any]:
     """Return the columns that an incident takes from its cases.
 
     Args:
         timeline: The case that decides the outcome, or None if the incident has no case.
-        joining: All cases that belong to the incident.
+        joined_timelines: All cases that belong to the incident.
     """
     return {
-        "outcome": timeline.outcome if timeline else NOT_SEEN,
-        "case_id": timeline.newest.case_id if timeline else None,
+        "outcome": timeline.outcome if timeline else NOT_SEEN_OUTCOME,
+        "case_id": timeline.newest_transition.case_id if timeline else None,
         "seconds_to_heal": timeline.seconds_to_heal if timeline else None,
-        "notified": any(case.is_notified for case in joining),
-        "urgent": any(case.is_urgent for case in joining),
+        "notified": any(case.is_notified for case in joined_timelines),
+        "urgent": any(case.is_urgent for case in joined_timelines),
     }
 
 
@@ -402,15 +425,15 @@ class CaseIndex:
 
     Attributes:
         timelines: The cases of each queue, by queue ARN.
-        listed_at: The times of the scans that listed a queue, by queue ARN.
-        complete_at: The times of the scans that listed every managed queue.
-        places: The accounts and regions that the scans look at. Of others they say nothing.
+        listing_times_by_queue: The times of the scans that listed a queue, by queue ARN.
+        complete_scan_times: The times of the scans that listed every managed queue.
+        scanned_places: The accounts and regions that the scans look at. Of others they say nothing.
     """
 
     timelines: Mapping[str, Sequence[CaseTimeline]]
-    listed_at: Mapping[str, Sequence[int]]
-    complete_at: Sequence[int]
-    places: frozenset[AccountAndRegion]
+    listing_times_by_queue: Mapping[str, Sequence[int]]
+    complete_scan_times: Sequence[int]
+    scanned_places: frozenset[AccountAndRegion]
 
     @classmethod
     def build(
@@ -423,18 +446,23 @@ class CaseIndex:
 
         If `place` is None, the accounts and regions of the listed queues are taken.
         """
-        timelines_of_queue = defaultdict[str, list[CaseTimeline]](list)
+        timelines_by_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
-            timelines_of_queue[timeline.newest.queue_arn].append(timeline)
-        listed_at = defaultdict[str, list[int]](list)
-        complete_at: list[int] = []
+            timelines_by_queue[timeline.newest_transition.queue_arn].append(timeline)
+        listing_times_by_queue = defaultdict[str, list[int]](list)
+        complete_scan_times: list[int] = []
         for listing in sorted(listings):
             for arn in listing.queue_arns:
-                listed_at[arn].append(listing.at)
+                listing_times_by_queue[arn].append(listing.at)
             if listing.is_complete:
-                complete_at.append(listing.at)
-        places = {place} if place else _find_places(listed_at)
-        return cls(dict(timelines_of_queue), dict(listed_at), complete_at, frozenset(places))
+                complete_scan_times.append(listing.at)
+        scanned_places = {place} if place else _find_places(listing_times_by_queue)
+        return cls(
+            dict(timelines_by_queue),
+            dict(listing_times_by_queue),
+            complete_scan_times,
+            frozenset(scanned_places),
+        )
 
     def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
         """Return the incident of a burst of failed calls: with its case, or the reason for none.
@@ -442,28 +470,36 @@ class CaseIndex:
         A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
         burst. If there are several, the one that opened last decides the outcome.
         """
-        first = burst["first_failure"]
-        last = burst["last_failure"]
-        of_queue = self.timelines.get(burst["queue_arn"], ())
-        of_symptom = [
-            timeline for timeline in of_queue if timeline.newest.symptom == burst["symptom"]
+        first_microseconds = burst["first_failure"]
+        last_microseconds = burst["last_failure"]
+        queue_timelines = self.timelines.get(burst["queue_arn"], ())
+        symptom_timelines = [
+            timeline
+            for timeline in queue_timelines
+            if timeline.newest_transition.symptom == burst["symptom"]
         ]
-        joining = [timeline for timeline in of_symptom if timeline.overlaps(first, last)]
-        newest = max(joining, key=_rank_by_opening, default=None)
-        why: str | None = None
+        joined_timelines = [
+            timeline
+            for timeline in symptom_timelines
+            if timeline.overlaps(first_microseconds, last_microseconds)
+        ]
+        deciding_timeline = max(joined_timelines, key=_rank_by_opening, default=None)
+        missing_case_reason: str | None = None
         if burst["is_own_look"]:
-            why = OWN_LOOK
-        elif newest is None:
-            why = burst["ignored"] or self._explain_missing_case(burst, of_symptom)
+            missing_case_reason = OWN_LOOK_REASON
+        elif deciding_timeline is None:
+            missing_case_reason = burst["ignored"] or self._explain_missing_case(
+                burst, symptom_timelines
+            )
         return {
             **burst,
-            "found_by": FAILED_CALLS,
-            **_outcome_columns(newest, joining),
-            "why": why,
+            "found_by": FOUND_BY_FAILED_CALLS,
+            **_make_outcome_columns(deciding_timeline, joined_timelines),
+            "why": missing_case_reason,
         }
 
     def _explain_missing_case(
-        self, burst: Mapping[str, Any], of_symptom: Sequence[CaseTimeline]
+        self, burst: Mapping[str, Any], symptom_timelines: Sequence[CaseTimeline]
     ) -> str:
         """Return the reason why a burst of failed calls has no case (docs/incidents.md).
 
@@ -471,25 +507,27 @@ class CaseIndex:
 
         Args:
             burst: A row of `collect_bursts`.
-            of_symptom: All cases of the burst's queue and symptom.
+            symptom_timelines: All cases of the burst's queue and symptom.
         """
-        first = burst["first_failure"]
-        last = burst["last_failure"]
+        first_microseconds = burst["first_failure"]
+        last_microseconds = burst["last_failure"]
         # A case that began in the week before, even an ended one, may be why heal opened no other.
-        earliest = first - WEEK_MICROSECONDS
-        recent = [
-            timeline for timeline in of_symptom if earliest <= timeline.begin_microseconds <= last
+        earliest_begin = first_microseconds - WEEK_MICROSECONDS
+        recent_timelines = [
+            timeline
+            for timeline in symptom_timelines
+            if earliest_begin <= timeline.begin_microseconds <= last_microseconds
         ]
-        if any(_is_open_at(timeline, first) for timeline in recent):
+        if any(_is_open_at(timeline, first_microseconds) for timeline in recent_timelines):
             return "case_open"
-        scanned_as = self._find_state_in_scans(burst)
-        if scanned_as == _TAGGED_LATER:
+        state_in_scans = self._find_state_in_scans(burst)
+        if state_in_scans == _TAGGED_LATER_STATE:
             return "not_tagged_in_time"
-        if scanned_as == _NOT_MANAGED:
+        if state_in_scans == _NOT_MANAGED_STATE:
             return "not_managed"
         if not burst["enough_evidence"]:
             return "too_little_evidence"
-        if scanned_as == _MANAGED and not recent:
+        if state_in_scans == _MANAGED_STATE and not recent_timelines:
             return "event_lost"
         return "unknown"
 
@@ -502,37 +540,49 @@ class CaseIndex:
         in the following week listed it. Return None in all other cases, also if one of the two
         scans is more than two hours away, or if scans look at another account or region.
         """
-        if AccountAndRegion(burst["account"], burst["region"]) not in self.places:
+        if AccountAndRegion(burst["account"], burst["region"]) not in self.scanned_places:
             return None
-        first = burst["first_failure"]
-        last = burst["last_failure"]
-        before = _select_between(self.complete_at, first - _NEAR_MICROSECONDS, first)
-        after = _select_between(self.complete_at, last, last + _NEAR_MICROSECONDS)
-        if not before or not after:
+        first_microseconds = burst["first_failure"]
+        last_microseconds = burst["last_failure"]
+        scans_before = _select_between(
+            self.complete_scan_times,
+            first_microseconds - _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
+            first_microseconds,
+        )
+        scans_after = _select_between(
+            self.complete_scan_times,
+            last_microseconds,
+            last_microseconds + _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
+        )
+        if not scans_before or not scans_after:
             return None
-        scan_before = before[-1]
-        scan_after = after[0]
-        listed_at = self.listed_at.get(burst["queue_arn"], ())
-        listed_around = _select_between(listed_at, scan_before, scan_after)
-        if listed_around:
-            is_in_both = listed_around[0] == scan_before and listed_around[-1] == scan_after
-            return _MANAGED if is_in_both else None
-        listed_later = _select_between(listed_at, last + 1, last + WEEK_MICROSECONDS)
-        return _TAGGED_LATER if listed_later else _NOT_MANAGED
+        scan_before = scans_before[-1]
+        scan_after = scans_after[0]
+        listing_times = self.listing_times_by_queue.get(burst["queue_arn"], ())
+        listings_around = _select_between(listing_times, scan_before, scan_after)
+        if listings_around:
+            is_in_both_scans = (
+                listings_around[0] == scan_before and listings_around[-1] == scan_after
+            )
+            return _MANAGED_STATE if is_in_both_scans else None
+        listings_later = _select_between(
+            listing_times, last_microseconds + 1, last_microseconds + WEEK_MICROSECONDS
+        )
+        return _TAGGED_LATER_STATE if listings_later else _NOT_MANAGED_STATE
 
 
 def _find_places(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
     """Return the accounts and regions of queues. Texts that are not queue ARNs are left out."""
     places: set[AccountAndRegion] = set()
-    for text in queue_arns:
-        if arn_of(text):
-            queue = parts_of(text)
+    for queue_arn in queue_arns:
+        if arn_of(queue_arn):
+            queue = parts_of(queue_arn)
             places.add(AccountAndRegion(queue.account, queue.region))
     return places
 
 
 def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
-    return timeline.begin_microseconds, timeline.newest.case_id
+    return timeline.begin_microseconds, timeline.newest_transition.case_id
 
 
 def _is_open_at(timeline: CaseTimeline, moment: int) -> bool:
@@ -540,6 +590,6 @@ def _is_open_at(timeline: CaseTimeline, moment: int) -> bool:
     return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= moment
 
 
-def _select_between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:
-    """Return the moments from `since` to `until`, both included. `moments` must be sorted."""
-    return moments[bisect_left(moments, since) : bisect_right(moments, until)]
+def _select_between(moments: Sequence[int], earliest: int, latest: int) -> Sequence[int]:
+    """Return the moments from `earliest` to `latest`, both included. `moments` must be sorted."""
+    return moments[bisect_left(moments, earliest) : bisect_right(moments, latest)]

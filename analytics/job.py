@@ -19,12 +19,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyspark.sql import SparkSession
 
 from analytics.cases import CaseFiles
-from analytics.days import Days, days_of
-from analytics.nightly import NightlyRun, NightlyRunResult, findings_root
-from analytics.session import session
+from analytics.days import Days, parse_week_days
+from analytics.nightly import NightlyRun, NightlyRunResult, derive_findings_root
+from analytics.session import start_session
 from analytics.storage import AccountsStorage, RootUnusable, Storage, open_root
 from analytics.tables import Tables
-from analytics.trail import LOGS, Reader, find_first_publish_day, list_branches
+from analytics.trail import LOGS_FOLDER, Reader, find_first_publish_day, list_branches
 from analytics.weekly import (
     OrganizationTables,
     load_week_cases,
@@ -37,10 +37,10 @@ from mendq.nightly.verdict import is_too_much_unreadable, parse_day
 # A placeholder in --cases. It is replaced by the id of each account that has files in the trail.
 ACCOUNT_PLACEHOLDER = "{account}"
 # Exit codes.
-DONE = 0
-BAD_ARGUMENTS = 2
-UNREADABLE = 3
-NOTHING_READ = 4
+EXIT_DONE = 0
+EXIT_BAD_ARGUMENTS = 2
+EXIT_UNREADABLE = 3
+EXIT_NOTHING_READ = 4
 
 
 class BadArguments(Exception):
@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
         raise BadArguments(f"{message} (see --help)")
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the command line.
 
     Returns:
@@ -67,22 +67,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         BadArguments: if the command line is wrong.
         SystemExit: with code 0 after --help.
     """
-    parsed = _make_parser().parse_args(arguments)
-    if parsed.command != "weekly":
-        parsed.days = Days(parsed.first, getattr(parsed, "last", parsed.first))
-        if (parsed.account is None) != (parsed.region is None):
+    parsed_arguments = _make_parser().parse_args(arguments)
+    if parsed_arguments.command != "weekly":
+        parsed_arguments.days = Days(
+            parsed_arguments.first, getattr(parsed_arguments, "last", parsed_arguments.first)
+        )
+        if (parsed_arguments.account is None) != (parsed_arguments.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
-        parsed.place = None
-        if parsed.account:
-            parsed.place = AccountAndRegion(parsed.account, parsed.region)
-        if parsed.days.last < parsed.days.first:
-            raise BadArguments(f"--to {parsed.last} is before --from {parsed.first}: exchange them")
-    return parsed
+        parsed_arguments.place = None
+        if parsed_arguments.account:
+            parsed_arguments.place = AccountAndRegion(
+                parsed_arguments.account, parsed_arguments.region
+            )
+        if parsed_arguments.days.last < parsed_arguments.days.first:
+            last = parsed_arguments.last
+            first = parsed_arguments.first
+            raise BadArguments(f"--to {last} is before --from {first}: exchange them")
+    return parsed_arguments
 
 
 # The options for days of each command, with the attribute that each one sets.
-_ONE_DAY = {"--date": "first"}
-_SEVERAL_DAYS = {"--from": "first", "--to": "last"}
+_ONE_DAY_OPTIONS = {"--date": "first"}
+_SEVERAL_DAYS_OPTIONS = {"--from": "first", "--to": "last"}
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -94,67 +100,75 @@ def _make_parser() -> argparse.ArgumentParser:
         "unreadable, 4 nothing read though the trail is active.",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    _add_command(commands, "nightly", "one UTC day", _ONE_DAY)
-    _add_command(commands, "backfill", "several days at once", _SEVERAL_DAYS)
-    _add_command(commands, "backtest", "the same, for `mendq backtest`", _SEVERAL_DAYS)
-    weekly = commands.add_parser("weekly", help="a week's summary.json", allow_abbrev=False)
-    _add_roots(weekly, is_required=False)
-    _add_week_options(weekly)
+    command_parsers = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    _add_command(command_parsers, "nightly", "one UTC day", _ONE_DAY_OPTIONS)
+    _add_command(command_parsers, "backfill", "several days at once", _SEVERAL_DAYS_OPTIONS)
+    _add_command(
+        command_parsers, "backtest", "the same, for `mendq backtest`", _SEVERAL_DAYS_OPTIONS
+    )
+    weekly_parser = command_parsers.add_parser(
+        "weekly", help="a week's summary.json", allow_abbrev=False
+    )
+    _add_roots(weekly_parser, is_required=False)
+    _add_week_options(weekly_parser)
     return parser
 
 
-def _add_command(commands: Any, name: str, about: str, day_options: Mapping[str, str]) -> None:
+def _add_command(
+    command_parsers: Any, name: str, help_text: str, day_options: Mapping[str, str]
+) -> None:
     """Add a command that reads the trail. `day_options` are its options for days."""
-    command = commands.add_parser(name, help=about, allow_abbrev=False)
+    command_parser = command_parsers.add_parser(name, help=help_text, allow_abbrev=False)
     for option, attribute in day_options.items():
-        command.add_argument(
+        command_parser.add_argument(
             option,
             required=True,
             dest=attribute,
             type=partial(_parse_day, option),
             metavar="YYYY-MM-DD",
         )
-    _add_roots(command, is_required=True)
+    _add_roots(command_parser, is_required=True)
     for option in ("--account", "--region"):
-        command.add_argument(option, help="read only its records; default: records of all")
+        command_parser.add_argument(option, help="read only its records; default: records of all")
 
 
-def _add_roots(command: argparse.ArgumentParser, *, is_required: bool) -> None:
+def _add_roots(command_parser: argparse.ArgumentParser, *, is_required: bool) -> None:
     """Add the options for roots. `--out` is always required, the others if `is_required`."""
-    command.add_argument(
+    command_parser.add_argument(
         "--trail", required=is_required, metavar="ROOT", help="the folder that contains AWSLogs"
     )
-    command.add_argument(
+    command_parser.add_argument(
         "--cases",
         required=is_required,
         metavar="ROOT",
         help="the folder that contains dt=...; {account} in it stands for each account",
     )
-    command.add_argument("--out", required=True, metavar="ROOT", help="the folder of the tables")
+    command_parser.add_argument(
+        "--out", required=True, metavar="ROOT", help="the folder of the tables"
+    )
 
 
-def _add_week_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+def _add_week_options(command_parser: argparse.ArgumentParser) -> None:
+    command_parser.add_argument(
         "--organization",
         metavar="ROOT",
         help="the folder with the tables of the organization's accounts; with one trail for all "
         "accounts, the same as --out",
     )
-    command.add_argument(
+    command_parser.add_argument(
         "--expected",
         default="",
         metavar="ACCOUNT,..",
         help="accounts that are reported as silent if they have no tables",
     )
-    command.add_argument("--week", required=True, metavar="YYYY-Www", type=_parse_week)
-    command.add_argument(
+    command_parser.add_argument("--week", required=True, metavar="YYYY-Www", type=_parse_week)
+    command_parser.add_argument(
         "--scheduled-at",
         metavar="TIME",
         type=_parse_time,
         help="the report is sent if the week was over at this time; default: now",
     )
-    command.add_argument(
+    command_parser.add_argument(
         "--time-zone",
         metavar="NAME",
         type=_parse_zone,
@@ -188,7 +202,7 @@ def _parse_zone(text: str) -> ZoneInfo:
 
 def _parse_week(text: str) -> str:
     with suppress(ValueError):
-        days_of(text)
+        parse_week_days(text)
         return text
     raise BadArguments(f"--week {text!r} is not a week: write it as 2026-W46")
 
@@ -197,68 +211,72 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code.
 
     Progress goes to standard output. A mistake in the arguments, or a root that cannot be used,
-    goes to standard error, and the exit code is BAD_ARGUMENTS.
+    goes to standard error, and the exit code is EXIT_BAD_ARGUMENTS.
     """
     try:
-        parsed = parse(arguments)
-        return run(parsed, session())
+        parsed_arguments = parse_arguments(arguments)
+        return run_command(parsed_arguments, start_session())
     except (BadArguments, RootUnusable) as mistake:
         print(f"analytics.job: {mistake}", file=sys.stderr)
-        return BAD_ARGUMENTS
+        return EXIT_BAD_ARGUMENTS
 
 
-def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | None = None) -> int:
+def run_command(
+    arguments: argparse.Namespace, spark: SparkSession, reader: Reader | None = None
+) -> int:
     """Run a parsed command and return its exit code.
 
     Args:
-        arguments: The result of `parse`.
+        arguments: The result of `parse_arguments`.
         spark: The session.
         reader: The way to read log files. None: the fastest one that this machine has.
 
     Raises:
         RootUnusable: if a root cannot be read or written.
     """
-    tables = Tables(spark, open_root(arguments.out, spark), _say)
+    tables = Tables(spark, open_root(arguments.out, spark), _print_line)
     now = datetime.now(UTC)
     if arguments.command == "weekly":
         return _run_weekly(arguments, spark, tables, now)
-    trail = open_root(arguments.trail, spark)
-    if not trail.folders(LOGS):
-        raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    cases, findings = _open_case_roots(arguments, spark)
-    nightly = NightlyRun(
+    trail_storage = open_root(arguments.trail, spark)
+    if not trail_storage.folders(LOGS_FOLDER):
+        raise RootUnusable(
+            f"--trail: there is no {LOGS_FOLDER}/ in {arguments.trail}: name its parent"
+        )
+    case_storage, scan_storage = _open_case_roots(arguments, spark)
+    nightly_run = NightlyRun(
         tables,
-        trail,
-        cases=cases,
-        findings=findings,
+        trail_storage,
+        cases=case_storage,
+        findings=scan_storage,
         made_at=now,
         reader=reader or Reader.for_this_process(),
         place=arguments.place,
     )
     is_backtest = arguments.command == "backtest"
-    result = nightly.write(arguments.days, with_evidence=is_backtest)
+    run_result = nightly_run.write(arguments.days, with_evidence=is_backtest)
     if is_backtest:
-        write_backtest_incidents(tables, arguments.days, result, now)
-    return _choose_exit_code(result, trail, arguments.days, arguments.place)
+        write_backtest_incidents(tables, arguments.days, run_result, now)
+    return _choose_exit_code(run_result, trail_storage, arguments.days, arguments.place)
 
 
 def _run_weekly(
     arguments: argparse.Namespace, spark: SparkSession, tables: Tables, now: datetime
 ) -> int:
-    cases: CaseFiles | None = None
+    case_files: CaseFiles | None = None
     if arguments.cases is not None:
-        case_root, findings = _open_case_roots(arguments, spark)
-        cases = load_week_cases(case_root, findings, arguments.week)
+        case_storage, scan_storage = _open_case_roots(arguments, spark)
+        case_files = load_week_cases(case_storage, scan_storage, arguments.week)
     organization: OrganizationTables | None = None
     if arguments.organization:
-        expected = [account for account in arguments.expected.split(",") if account]
+        expected_accounts = [account for account in arguments.expected.split(",") if account]
         organization = OrganizationTables(
             root=open_root(arguments.organization, spark),
-            expected=frozenset(expected),
+            expected=frozenset(expected_accounts),
             has_one_trail=arguments.organization == arguments.out,
         )
     number_of_nights = write_week(
-        cases,
+        case_files,
         tables,
         arguments.week,
         now,
@@ -266,61 +284,68 @@ def _run_weekly(
         zone=arguments.time_zone,
         organization=organization,
     )
-    return DONE if number_of_nights else NOTHING_READ
+    return EXIT_DONE if number_of_nights else EXIT_NOTHING_READ
 
 
 def _open_case_roots(
     arguments: argparse.Namespace, spark: SparkSession
 ) -> tuple[Storage, Storage | None]:
-    """Open the roots of the cases and of the scans next to them (see `findings_root`).
+    """Open the roots of the cases and of the scans next to them (see `derive_findings_root`).
 
     If the root of the cases has a placeholder, those of all accounts in the trail are opened.
     """
-    findings = findings_root(arguments.cases)
+    findings_location = derive_findings_root(arguments.cases)
     if ACCOUNT_PLACEHOLDER not in arguments.cases:
         return (
             open_root(arguments.cases, spark),
-            open_root(findings, spark) if findings else None,
+            open_root(findings_location, spark) if findings_location else None,
         )
     trail = open_root(arguments.trail, spark)
     accounts = sorted({branch.account for branch in list_branches(trail, None)})
     return (
-        _open_root_of_each(accounts, arguments.cases, spark),
-        _open_root_of_each(accounts, findings, spark) if findings else None,
+        _open_account_roots(accounts, arguments.cases, spark),
+        _open_account_roots(accounts, findings_location, spark) if findings_location else None,
     )
 
 
-def _open_root_of_each(accounts: Iterable[str], root: str, spark: SparkSession) -> AccountsStorage:
+def _open_account_roots(
+    accounts: Iterable[str], root_pattern: str, spark: SparkSession
+) -> AccountsStorage:
     """Open the root of each account, and return all of them as one storage.
 
-    `root` has ACCOUNT_PLACEHOLDER, which is replaced by each account's id.
+    `root_pattern` has ACCOUNT_PLACEHOLDER, which is replaced by each account's id.
     """
-    roots: dict[str, Storage] = {}
+    storage_by_account: dict[str, Storage] = {}
     for account in accounts:
-        roots[account] = open_root(root.replace(ACCOUNT_PLACEHOLDER, account), spark)
-    return AccountsStorage(roots, _say)
+        storage_by_account[account] = open_root(
+            root_pattern.replace(ACCOUNT_PLACEHOLDER, account), spark
+        )
+    return AccountsStorage(storage_by_account, _print_line)
 
 
 def _choose_exit_code(
-    result: NightlyRunResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
+    run_result: NightlyRunResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
 ) -> int:
     """Return the exit code of a nightly run, and print the reason if something is wrong."""
-    if not result.nightly_runs and not result.retained:
-        since = find_first_publish_day(trail, place)
-        if since is not None and days.last < since:
-            _say(f"the trail begins on {since}, after {days.last}")
-            return DONE
-        _say("nothing was read though the trail is active: look at the trail and the arguments")
-        return NOTHING_READ
-    unreadable = sum(nightly.bytes_unreadable for nightly in result.nightly_runs)
-    listed = sum(nightly.bytes for nightly in result.nightly_runs)
-    if is_too_much_unreadable(unreadable, listed):
-        _say(f"{unreadable} of {listed} bytes were unreadable: the quality table names the files")
-        return UNREADABLE
-    return DONE
+    if not run_result.nightly_runs and not run_result.retained_days:
+        first_publish_day = find_first_publish_day(trail, place)
+        if first_publish_day is not None and days.last < first_publish_day:
+            _print_line(f"the trail begins on {first_publish_day}, after {days.last}")
+            return EXIT_DONE
+        _print_line(
+            "nothing was read though the trail is active: look at the trail and the arguments"
+        )
+        return EXIT_NOTHING_READ
+    unreadable_bytes = sum(nightly.bytes_unreadable for nightly in run_result.nightly_runs)
+    listed_bytes = sum(nightly.bytes for nightly in run_result.nightly_runs)
+    if is_too_much_unreadable(unreadable_bytes, listed_bytes):
+        share_text = f"{unreadable_bytes} of {listed_bytes} bytes"
+        _print_line(f"{share_text} were unreadable: the quality table names the files")
+        return EXIT_UNREADABLE
+    return EXIT_DONE
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True)
 
 

@@ -68,10 +68,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.cases import CaseFiles, is_count, is_within, load_case_files
-from analytics.days import DAY, Days, day_of, to_microseconds
+from analytics.cases import CaseFiles, is_count, is_on_days, load_case_files
+from analytics.days import ONE_DAY, Days, microseconds_to_day, to_microseconds
 from analytics.incidents import (
-    GAP_SECONDS,
+    MAXIMUM_GAP_SECONDS,
     QueueListing,
     collect_bursts,
     collect_first_evidence,
@@ -82,18 +82,18 @@ from analytics.incidents import (
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, find_first_publish_day
-from analytics.week_parts import ByDay, Row
+from analytics.week_parts import Row, RowsByDay
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
 from mendq.nightly.verdict import NightlyRead, nightly_key, parse_day, read_nightly
 
-GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
-FINDINGS = "findings"
+MAXIMUM_GAP_MICROSECONDS = MAXIMUM_GAP_SECONDS * 1_000_000
+FINDINGS_FOLDER = "findings"
 # The largest scan file that is read.
-_MAXIMUM_SCAN_BYTES = 20_000_000
+_MAXIMUM_SCAN_FILE_BYTES = 20_000_000
 # Scans of this number of days after an incident are read too. They show if its queue was tagged
 # only later.
-_LATER_DAYS = 7
+_SCAN_DAYS_AFTER = 7
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,14 @@ class NightlyRunResult:
 
     Attributes:
         nightly_runs: The counts of each day that was written.
-        retained: The days whose tables were not changed, because log files were deleted (rule 5).
+        retained_days: The days whose tables were not changed, because log files were deleted
+            (rule 5).
         evidence: The first failed calls that were enough evidence for heal, by incident id. Empty
             unless the caller asked for them.
     """
 
     nightly_runs: tuple[NightlyRead, ...] = ()
-    retained: tuple[date, ...] = ()
+    retained_days: tuple[date, ...] = ()
     evidence: Mapping[str, list[str]] = field(default_factory=dict)
 
 
@@ -151,95 +152,105 @@ class NightlyRun:
     reader: Reader
     place: AccountAndRegion | None = None
 
-    def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyRunResult:
+    def write(self, requested_days: Days, *, with_evidence: bool = False) -> NightlyRunResult:
         """Write the tables of the requested days, and of other days that their bursts touch.
 
         Args:
-            requested: The days to write.
+            requested_days: The days to write.
             with_evidence: Also return the first failed calls of each incident that were enough
                 evidence for heal.
 
         Raises:
             RootUnusable: if the trail, the case bucket or the output cannot be read or written.
         """
-        why = f" ({self.reader.why})" if self.reader.why else ""
-        self.tables.say(f"reader: {self.reader.name}{why}")
+        reader_reason = f" ({self.reader.why})" if self.reader.why else ""
+        self.tables.say(f"reader: {self.reader.name}{reader_reason}")
         with (
-            self.tables.out.staging() as stage,
+            self.tables.out.staging() as staging,
             closing(
-                TrailReader(self.tables.spark, self.trail, self.reader, stage, self.place)
+                TrailReader(self.tables.spark, self.trail, self.reader, staging, self.place)
             ) as reader,
         ):
-            loaded = self._load(reader, requested)
-            incident_rows = self._join_cases(loaded)
-            quality = [(row["published"], row) for row in reader.make_quality_rows()]
-            dated = [(day_of(row["first_failure"]), row) for row in incident_rows]
-            rows = {
-                "quality": _group_by_day(quality, loaded.days),
-                "incidents": _group_by_day(dated, loaded.days),
+            loaded_days = self._load_days(reader, requested_days)
+            incident_rows = self._join_cases(loaded_days)
+            dated_quality_rows = [(row["published"], row) for row in reader.make_quality_rows()]
+            dated_incident_rows = [
+                (microseconds_to_day(row["first_failure"]), row) for row in incident_rows
+            ]
+            rows_by_table = {
+                "quality": _group_by_day(dated_quality_rows, loaded_days.days),
+                "incidents": _group_by_day(dated_incident_rows, loaded_days.days),
             }
-            listed = frozenset(file.file for file in reader.listed)
-            lost_files = self.count_lost_files(loaded.days, listed)
-            result = self._write_days(loaded, rows, lost_files)
+            listed_files = frozenset(file.file for file in reader.listed_files)
+            lost_files_by_day = self.count_lost_files(loaded_days.days, listed_files)
+            result = self._write_days(loaded_days, rows_by_table, lost_files_by_day)
             if with_evidence:
-                result = replace(result, evidence=collect_first_evidence(loaded.calls))
-            loaded.calls.unpersist()
+                result = replace(result, evidence=collect_first_evidence(loaded_days.calls))
+            loaded_days.calls.unpersist()
         return result
 
-    def _load(self, reader: TrailReader, requested: Days) -> LoadedDays:
+    def _load_days(self, reader: TrailReader, requested_days: Days) -> LoadedDays:
         """Load failed calls and cases. Add days until no burst of calls is cut (rule 2)."""
-        days = requested.widen(1, 1)
+        days = requested_days.widen(1, 1)
         while True:
             self.tables.say(f"reading the trail for {days.first} to {days.last}")
             calls = reader.load_failed_calls(days).persist()
             bursts = collect_bursts(group_into_bursts(calls))
-            affected, cases = self._find_affected_days(bursts, requested)
-            spans = [_span_of(bursts, affected), *_spans_near_scans(cases, affected)]
-            first, last = _hull(spans)
-            needed = affected | Days.between(first - GAP_MICROSECONDS, last + GAP_MICROSECONDS)
-            if needed in days:
-                return LoadedDays(affected, cases, calls, bursts)
-            days = days.stretch_to(needed, requested)
+            affected_days, cases = self._find_affected_days(bursts, requested_days)
+            spans = [
+                _find_span_of_bursts(bursts, affected_days),
+                *_list_spans_near_scans(cases, affected_days),
+            ]
+            first_microseconds, last_microseconds = _cover_spans(spans)
+            needed_days = affected_days | Days.between(
+                first_microseconds - MAXIMUM_GAP_MICROSECONDS,
+                last_microseconds + MAXIMUM_GAP_MICROSECONDS,
+            )
+            if needed_days in days:
+                return LoadedDays(affected_days, cases, calls, bursts)
+            days = days.extend_to(needed_days, requested_days)
             calls.unpersist()
 
-    def _find_affected_days(self, bursts: Sequence[Row], requested: Days) -> tuple[Days, CaseFiles]:
+    def _find_affected_days(
+        self, bursts: Sequence[Row], requested_days: Days
+    ) -> tuple[Days, CaseFiles]:
         """Return the days to write (rule 3), and the cases that may belong to their incidents.
 
         `bursts` are the bursts of failed calls that are known so far.
         """
-        affected = requested | Days.between(*_span_of(bursts, requested))
-        cases = load_case_files(self.cases, affected)
-        touching = [
+        affected_days = requested_days | Days.between(*_find_span_of_bursts(bursts, requested_days))
+        cases = load_case_files(self.cases, affected_days)
+        touching_bursts = [
             burst
             for burst in select_bursts_of_scan_cases(bursts, cases.timelines)
-            if burst.first < requested.before_microseconds
-            and burst.last >= requested.from_microseconds
+            if burst.first < requested_days.end_microseconds
+            and burst.last >= requested_days.start_microseconds
         ]
-        joined_scans: list[tuple[int, int]] = []
+        joined_scan_spans: list[tuple[int, int]] = []
         for timeline in cases.timelines:
             if not timeline.is_opened_by_scan:
                 continue
-            if any(burst.joins_scan_case(timeline) for burst in touching):
-                joined_scans.append((timeline.begin_microseconds, timeline.begin_microseconds))
-        if not joined_scans:
-            return affected, cases
-        further = affected | Days.between(*_hull(joined_scans))
-        if further == affected:
-            return affected, cases
-        return further, load_case_files(self.cases, further)
+            if any(burst.joins_scan_case(timeline) for burst in touching_bursts):
+                joined_scan_spans.append((timeline.begin_microseconds, timeline.begin_microseconds))
+        if not joined_scan_spans:
+            return affected_days, cases
+        extended_days = affected_days | Days.between(*_cover_spans(joined_scan_spans))
+        if extended_days == affected_days:
+            return affected_days, cases
+        return extended_days, load_case_files(self.cases, extended_days)
 
-    def _join_cases(self, loaded: LoadedDays) -> list[dict[str, Any]]:
+    def _join_cases(self, loaded_days: LoadedDays) -> list[dict[str, Any]]:
         """Return all incidents, each with its case or the reason why it has none."""
-        cases = loaded.cases
-        left_out = ""
+        cases = loaded_days.cases
+        left_out_text = ""
         if cases.unreadable:
-            left_out = f", {cases.unreadable} files there hold no transition"
-        self.tables.say(f"{len(cases.timelines)} cases since {cases.since}{left_out}")
-        listings = read_queue_listings(self.findings, loaded.days) if self.findings else []
+            left_out_text = f", {cases.unreadable} files there hold no transition"
+        self.tables.say(f"{len(cases.timelines)} cases since {cases.since}{left_out_text}")
+        listings = read_queue_listings(self.findings, loaded_days.days) if self.findings else []
         self.tables.say(f"scans that say which queues were managed: {len(listings)}")
-        return join_cases(loaded.bursts, cases.timelines, listings, self.place)
+        return join_cases(loaded_days.bursts, cases.timelines, listings, self.place)
 
-    def count_lost_files(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
+    def count_lost_files(self, days: Days, listed_files: frozenset[str]) -> Mapping[date, int]:
         """Return, by day, the number of deleted log files because of which a day is kept (rule 5).
 
         The number is the deleted files that the day's own tables name, plus those that the tables
@@ -248,175 +259,184 @@ class NightlyRun:
 
         Args:
             days: The days to write.
-            listed: The log files that this run has listed, which exist. The tables may also name
-                files of other folders; these are looked up.
+            listed_files: The log files that this run has listed, which exist. The tables may also
+                name files of other folders; these are looked up.
         """
-        tables = replace(self.tables, say=_say_nothing)
+        tables = replace(self.tables, say=_print_nothing)
         days_and_before = days.widen(1, 0)
-        quality = tables.read_file_names("quality", days_and_before)
-        failed_calls = tables.read_file_names("failed_calls", days_and_before)
-        named: dict[date, set[str]] = {}
-        for day in quality.keys() & failed_calls.keys():
-            named[day] = quality[day] | failed_calls[day]
-        lost = self._find_lost_files(set[str]().union(*named.values()) - listed)
-        lost_of_day = {day: len(files & lost) for day, files in named.items()}
-        lost_files: dict[date, int] = {}
+        quality_files_by_day = tables.read_file_names("quality", days_and_before)
+        call_files_by_day = tables.read_file_names("failed_calls", days_and_before)
+        files_by_day: dict[date, set[str]] = {}
+        for day in quality_files_by_day.keys() & call_files_by_day.keys():
+            files_by_day[day] = quality_files_by_day[day] | call_files_by_day[day]
+        lost_files = self._find_lost_files(set[str]().union(*files_by_day.values()) - listed_files)
+        lost_count_by_day = {day: len(files & lost_files) for day, files in files_by_day.items()}
+        kept_days: dict[date, int] = {}
         for day in days:
-            if day in lost_of_day:
-                number = lost_of_day[day] + lost_of_day.get(day - DAY, 0)
-                if number:
-                    lost_files[day] = number
-        return lost_files
+            if day in lost_count_by_day:
+                lost_count = lost_count_by_day[day] + lost_count_by_day.get(day - ONE_DAY, 0)
+                if lost_count:
+                    kept_days[day] = lost_count
+        return kept_days
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
         """Return the files among these that the trail does not have any more."""
-        present: set[str] = set()
+        present_files: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
-            present.update(self.trail.files(folder))
-        return set(files) - present
+            present_files.update(self.trail.files(folder))
+        return set(files) - present_files
 
     def _write_days(
-        self, loaded: LoadedDays, rows: Mapping[str, ByDay], lost_files: Mapping[date, int]
+        self,
+        loaded_days: LoadedDays,
+        rows_by_table: Mapping[str, RowsByDay],
+        lost_files_by_day: Mapping[date, int],
     ) -> NightlyRunResult:
         """Write the tables of all days, and then their `nightly.json` (rules 5, 6 and 7)."""
-        calls = loaded.calls.withColumn("day", sf.to_date("event_time"))
-        counts = calls.groupBy("day").count().collect()
-        calls_of_day = {row["day"]: row["count"] for row in counts}
+        calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
+        count_rows = calls.groupBy("day").count().collect()
+        calls_by_day = {row["day"]: row["count"] for row in count_rows}
         nights: list[NightlyRead] = []
-        for day in loaded.days:
+        for day in loaded_days.days:
             nightly = NightlyRead(
                 day,
                 self.made_at,
                 self.reader.name,
                 self.reader.why,
-                failed_calls=calls_of_day.get(day, 0),
-                incidents=len(rows["incidents"][day]),
-                **_count_files(rows["quality"][day]),
+                failed_calls=calls_by_day.get(day, 0),
+                incidents=len(rows_by_table["incidents"][day]),
+                **_count_files(rows_by_table["quality"][day]),
             )
             nights.append(nightly)
-        silent = [nightly for nightly in nights if _is_silent(nightly)]
-        with_content = [nightly for nightly in nights if not _is_silent(nightly)]
-        written = [nightly for nightly in with_content if nightly.day not in lost_files]
-        retained = [nightly.day for nightly in with_content if nightly.day in lost_files]
-        self.tables.write(calls, rows, [nightly.day for nightly in written])
+        silent_nights = [nightly for nightly in nights if _has_no_content(nightly)]
+        nights_with_content = [nightly for nightly in nights if not _has_no_content(nightly)]
+        written_nights = [
+            nightly for nightly in nights_with_content if nightly.day not in lost_files_by_day
+        ]
+        retained_days = [
+            nightly.day for nightly in nights_with_content if nightly.day in lost_files_by_day
+        ]
+        self.tables.write(calls, rows_by_table, [nightly.day for nightly in written_nights])
         for nightly in nights:
-            self.tables.say(f"{nightly.day}: {_outcome_line(nightly, lost_files)}")
-        for nightly in (*written, *self._select_reported(silent)):
+            self.tables.say(f"{nightly.day}: {_describe_outcome(nightly, lost_files_by_day)}")
+        for nightly in (*written_nights, *self._select_silent_nights_to_report(silent_nights)):
             document = to_json(nightly.document(), indent=1)
             self.tables.out.put(nightly_key(nightly.day), document.encode())
-        return NightlyRunResult(tuple(written), tuple(retained))
+        return NightlyRunResult(tuple(written_nights), tuple(retained_days))
 
-    def _select_reported(self, silent: Collection[NightlyRead]) -> Iterator[NightlyRead]:
+    def _select_silent_nights_to_report(
+        self, silent_nights: Collection[NightlyRead]
+    ) -> Iterator[NightlyRead]:
         """Yield the days without content whose `nightly.json` must be written (rule 6)."""
-        if not silent:
+        if not silent_nights:
             return
         first_day = find_first_publish_day(self.trail, self.place)
         if first_day is None:
             return
-        for nightly in silent:
+        for nightly in silent_nights:
             if first_day <= nightly.day <= self.made_at.date():
-                earlier = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
-                if earlier is None or earlier.has_read_nothing:
+                earlier_read = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
+                if earlier_read is None or earlier_read.has_read_nothing:
                     yield nightly
 
 
-def _is_silent(nightly: NightlyRead) -> bool:
+def _has_no_content(nightly: NightlyRead) -> bool:
     """Return True if the trail has no file and no failed call of the day."""
     return not nightly.files and not nightly.failed_calls
 
 
-def _outcome_line(nightly: NightlyRead, lost_files: Mapping[date, int]) -> str:
-    if _is_silent(nightly):
+def _describe_outcome(nightly: NightlyRead, lost_files_by_day: Mapping[date, int]) -> str:
+    if _has_no_content(nightly):
         return "nothing in the trail, nothing written"
-    if nightly.day in lost_files:
-        return f"not changed, because {lost_files[nightly.day]} of its files were deleted"
+    if nightly.day in lost_files_by_day:
+        return f"not changed, because {lost_files_by_day[nightly.day]} of its files were deleted"
     return (
         f"{nightly.incidents} incidents of {nightly.failed_calls} failed calls; "
         f"{nightly.files} files, {nightly.files_unreadable} unreadable"
     )
 
 
-def _say_nothing(_line: str) -> None:
+def _print_nothing(_line: str) -> None:
     """Print nothing. This replaces `Tables.say` if people need not see problems of a read."""
 
 
-def _group_by_day(rows: Iterable[tuple[date, Row]], days: Days) -> ByDay:
+def _group_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByDay:
     """Return the rows of each of these days, maybe none. Rows of other days are left out."""
-    rows_of_day: dict[date, list[Row]] = {day: [] for day in days}
-    for day, row in rows:
-        if day in rows_of_day:
-            rows_of_day[day].append(row)
-    return rows_of_day
+    rows_by_day: dict[date, list[Row]] = {day: [] for day in days}
+    for day, row in dated_rows:
+        if day in rows_by_day:
+            rows_by_day[day].append(row)
+    return rows_by_day
 
 
-def _count_files(quality: Sequence[Row]) -> dict[str, int]:
+def _count_files(quality_rows: Sequence[Row]) -> dict[str, int]:
     """Return the fields of a NightlyRead that count the log files of a day."""
-    unreadable = [row for row in quality if row["reason"] is not None]
+    unreadable_rows = [row for row in quality_rows if row["reason"] is not None]
     return {
-        "files": len(quality),
-        "files_unreadable": len(unreadable),
-        "bytes": sum(row["bytes"] for row in quality),
-        "bytes_unreadable": sum(row["bytes"] for row in unreadable),
-        "records": sum(row["records"] for row in quality),
+        "files": len(quality_rows),
+        "files_unreadable": len(unreadable_rows),
+        "bytes": sum(row["bytes"] for row in quality_rows),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable_rows),
+        "records": sum(row["records"] for row in quality_rows),
     }
 
 
-def _span_of(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
+def _find_span_of_bursts(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
     """Return the times of the first and the last failed call of all bursts that touch `days`.
 
     Both times are in microseconds since 1970. If no burst touches the days, return the first and
     the last microsecond of the days.
     """
-    since = days.from_microseconds
-    until = days.before_microseconds - 1
-    touching: list[tuple[int, int]] = []
+    days_begin = days.start_microseconds
+    days_end = days.end_microseconds - 1
+    touching_spans: list[tuple[int, int]] = []
     for burst in bursts:
-        first = burst["first_failure"]
-        last = burst["last_failure"]
-        if first <= until and last >= since:
-            touching.append((first, last))
-    return _hull(touching) if touching else (since, until)
+        first_failure = burst["first_failure"]
+        last_failure = burst["last_failure"]
+        if first_failure <= days_end and last_failure >= days_begin:
+            touching_spans.append((first_failure, last_failure))
+    return _cover_spans(touching_spans) if touching_spans else (days_begin, days_end)
 
 
-def _hull(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
+def _cover_spans(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
     """Return the shortest span of time that covers all given ones. There must be at least one."""
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
-def _spans_near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
+def _list_spans_near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
     """Yield the spans of time in which failed calls belong to a case that a scan opened on `days`.
 
     A span is its first and last microsecond since 1970.
     """
     for timeline in cases.timelines:
-        if timeline.is_opened_by_scan and is_within(timeline.transitions[0].at, days):
+        if timeline.is_opened_by_scan and is_on_days(timeline.transitions[0].at, days):
             yield from timeline.evidence_near_opening
 
 
-def findings_root(cases: str) -> str | None:
+def derive_findings_root(case_root: str) -> str | None:
     """Return the root of the scans in a case bucket, given the root of its cases.
 
     The two are next to each other: `ROOT/cases` and `ROOT/findings` (docs/case-bucket.md). Return
     None if the root of the cases is a whole bucket.
     """
-    parent, slash, _ = cases.rstrip("/").rpartition("/")
+    parent, slash, _ = case_root.rstrip("/").rpartition("/")
     if parent in ("s3:/", "s3:"):
         return None
-    return f"{parent}{slash}{FINDINGS}"
+    return f"{parent}{slash}{FINDINGS_FOLDER}"
 
 
-def read_queue_listings(findings: Storage, days: Days) -> list[QueueListing]:
+def read_queue_listings(scan_storage: Storage, days: Days) -> list[QueueListing]:
     """Return the managed queues that each scan from a day before `days` to 8 days after listed.
 
     Broken scans are left out (rule 8).
     """
-    around = {f"dt={day}" for day in days.widen(1, _LATER_DAYS + 1)}
+    folders_around = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
     listings: list[QueueListing] = []
-    for folder in findings.folders(""):
-        if folder not in around:
+    for folder in scan_storage.folders(""):
+        if folder not in folders_around:
             continue
-        for path in findings.files(folder):
-            content = findings.read(path, _MAXIMUM_SCAN_BYTES + 1) or b""
+        for path in scan_storage.files(folder):
+            content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
             listing = read_queue_listing(content)
             if listing:
                 listings.append(listing)
@@ -425,28 +445,30 @@ def read_queue_listings(findings: Storage, days: Days) -> list[QueueListing]:
 
 def read_queue_listing(content: bytes) -> QueueListing | None:
     """Return the managed queues in a scan's file, or None if the file is broken. Never raises."""
-    if len(content) > _MAXIMUM_SCAN_BYTES:
+    if len(content) > _MAXIMUM_SCAN_FILE_BYTES:
         return None
     try:
         document = json.loads(content)
-        at = datetime.fromisoformat(document["at"])
-        listed = document["managed"]
+        scanned_at = datetime.fromisoformat(document["at"])
+        queue_arns = document["managed"]
         # An empty text or object must not count as an empty list: no queue would be managed.
-        if not isinstance(listed, list):
+        if not isinstance(queue_arns, list):
             return None
-        " ".join(listed).encode()  # raises if a name is not a text
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-        return QueueListing(to_microseconds(at), tuple(listed), document["managed_whole"] is True)
+        " ".join(queue_arns).encode()  # raises if a name is not a text
+        scanned_at = scanned_at.replace(tzinfo=UTC) if scanned_at.tzinfo is None else scanned_at
+        return QueueListing(
+            to_microseconds(scanned_at), tuple(queue_arns), document["managed_whole"] is True
+        )
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
 
 
-def read_last_findings(findings: Storage, days: Days) -> list[tuple[str, str, str]]:
+def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:
     """Return queue ARN, symptom and sentence of each finding in the last scan of `days`.
 
     Return an empty list if there is no scan, or if the last one is broken.
     """
-    scans = list(_read_last_day(findings, {f"dt={day}" for day in days}))
+    scans = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
     if not scans:
         return []
     try:
@@ -458,41 +480,41 @@ def read_last_findings(findings: Storage, days: Days) -> list[tuple[str, str, st
         return []
 
 
-def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
+def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
     """Return what the newest scan measured of each queue: figures by queue ARN and name.
 
     The figures are whole numbers, such as the backlog. Only the last day that has scans is read.
     """
-    folders = [name for name in findings.folders("") if parse_day(name.removeprefix("dt="))]
-    measurements: dict[str, dict[str, int]] = {}
-    for scan in _read_last_day(findings, folders):
-        measurements.update(_read_measurements(scan))
-    return measurements
+    folders = [name for name in scan_storage.folders("") if parse_day(name.removeprefix("dt="))]
+    figures_by_queue: dict[str, dict[str, int]] = {}
+    for scan in _read_last_day(scan_storage, folders):
+        figures_by_queue.update(_read_measurements(scan))
+    return figures_by_queue
 
 
 def _read_measurements(scan: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return what a scan measured of each queue. Values that are not whole numbers are left out."""
     queues = scan.get("queues")
-    measurements: dict[str, dict[str, int]] = {}
+    figures_by_queue: dict[str, dict[str, int]] = {}
     if isinstance(queues, dict):
         for queue_arn, figures in queues.items():
             if isinstance(figures, dict):
-                counts = {name: value for name, value in figures.items() if is_count(value)}
-                measurements[queue_arn] = counts
-    return measurements
+                valid_figures = {name: value for name, value in figures.items() if is_count(value)}
+                figures_by_queue[queue_arn] = valid_figures
+    return figures_by_queue
 
 
-def _read_last_day(findings: Storage, folders: Collection[str]) -> Iterator[dict[str, Any]]:
+def _read_last_day(scan_storage: Storage, folders: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield the scans in the last one of these folders that exists, oldest first. Never raises.
 
     A file that is not JSON is left out. One that holds no object, or is too large, is yielded as an
     empty scan.
     """
-    present = set(folders).intersection(findings.folders(""))
-    if not present:
+    present_folders = set(folders).intersection(scan_storage.folders(""))
+    if not present_folders:
         return
-    for path in sorted(findings.files(max(present))):
-        content = findings.read(path, _MAXIMUM_SCAN_BYTES + 1) or b""
+    for path in sorted(scan_storage.files(max(present_folders))):
+        content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
         with suppress(ValueError, RecursionError):
-            document = json.loads(content) if len(content) <= _MAXIMUM_SCAN_BYTES else None
+            document = json.loads(content) if len(content) <= _MAXIMUM_SCAN_FILE_BYTES else None
             yield document if isinstance(document, dict) else {}

@@ -18,7 +18,7 @@ from typing import Any
 
 from analytics.cases import MAXIMUM_NAME_CHARACTERS, CaseTimeline, Step, read_steps, shorten
 from analytics.days import Days, to_microseconds
-from analytics.week_parts import Row, Weight, rank_by_weight, time_text, weigh_by
+from analytics.week_parts import Row, Weight, format_time, rank_by_weight, weigh_incidents_by
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
@@ -27,46 +27,46 @@ from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.steps import CreateDlq, has_value_in_queue
 
 # The kinds of recommendations from cases.
-WRITE_INTO_TEMPLATE = "write_into_template"
-APPROVE = "approve"
-DECIDE = "decide"
-FIX = "fix"
-WATCH = "watch"
+WRITE_INTO_TEMPLATE_KIND = "write_into_template"
+APPROVE_KIND = "approve"
+DECIDE_KIND = "decide"
+FIX_KIND = "fix"
+WATCH_KIND = "watch"
 # The kinds of recommendations from incidents without a case.
-FIX_CALLER = "fix_caller"
-NAME_CODE = "name_code"
+FIX_CALLER_KIND = "fix_caller"
+NAME_CODE_KIND = "name_code"
 
 # The reason for `write_into_template` if the change was made before the week.
-STANDS = "stands"
-_VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
-_WHY_OF_KIND = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
-_KIND_OF_STATE = {
-    State.APPLIED: WATCH,
-    State.UNVERIFIED: WATCH,
-    State.PROPOSED: APPROVE,
-    State.OVERRIDDEN: DECIDE,
-    State.OBSERVED: FIX,
-    State.REFUSED: FIX,
-    State.EXPIRED: FIX,
-    State.INEFFECTIVE: FIX,
-    State.ESCALATED: FIX,
+STANDING_REASON = "stands"
+_VERIFIED_STATES = frozenset({State.VERIFIED, State.WATCHING})
+_WHY_BY_KIND = {WRITE_INTO_TEMPLATE_KIND: "verified", WATCH_KIND: "applied"}
+_KIND_BY_STATE = {
+    State.APPLIED: WATCH_KIND,
+    State.UNVERIFIED: WATCH_KIND,
+    State.PROPOSED: APPROVE_KIND,
+    State.OVERRIDDEN: DECIDE_KIND,
+    State.OBSERVED: FIX_KIND,
+    State.REFUSED: FIX_KIND,
+    State.EXPIRED: FIX_KIND,
+    State.INEFFECTIVE: FIX_KIND,
+    State.ESCALATED: FIX_KIND,
 }
 # In these states the case's next step is shown, because its change was refused or did not help.
 _STATES_WITH_NEXT_STEP = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
 # Order of the kinds of tasks. Tasks about escalated cases come before all others.
 _RANK_OF_ESCALATED = 0
-_RANK_OF_KIND = {APPROVE: 1, DECIDE: 2, WATCH: 4}
+_RANK_BY_KIND = {APPROVE_KIND: 1, DECIDE_KIND: 2, WATCH_KIND: 4}
 _RANK_OF_OTHER_KINDS = 3
 # Kinds that people decide for a whole plan. A plan that changes several attributes gives only one
 # recommendation of these kinds.
-_KINDS_FOR_A_PLAN = frozenset({APPROVE, FIX})
+_KINDS_FOR_WHOLE_PLANS = frozenset({APPROVE_KIND, FIX_KIND})
 # The kind for each finding for which no case is opened.
-_KIND_OF_FINDING = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
+_KIND_BY_FINDING = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
 # A caller or an unknown code is recommended only from one of these numbers on.
-MANY_INCIDENTS = 10
-MANY_FAILED_CALLS = 100
+MINIMUM_INCIDENTS = 10
+MINIMUM_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
-MAXIMUM_STANDING = 50
+MAXIMUM_STANDING_VALUES = 50
 # The fields that the list `standing` shows of a recommendation.
 _STANDING_FIELDS = frozenset(
     {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"}
@@ -131,11 +131,11 @@ class RecommendedTask:
     @property
     def rank(self) -> tuple[int, int, int, str, str, str, str]:
         """Sorting key: escalated cases first, then by kind, then most incidents and calls."""
-        rank_of_kind = _RANK_OF_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
+        kind_rank = _RANK_BY_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
         if self.why == State.ESCALATED:
-            rank_of_kind = _RANK_OF_ESCALATED
+            kind_rank = _RANK_OF_ESCALATED
         return (
-            rank_of_kind,
+            kind_rank,
             -self.incidents,
             -self.failed_calls,
             self.queue_arn.rpartition(":")[2],
@@ -154,14 +154,21 @@ def make_to_do(
     first. `do_this_week_left_out` is the number of the others. A recommendation gets the number of
     this week's incidents of its queue and symptom, unless it has a number already.
     """
-    weights = weigh_by(incidents, "queue_arn", "symptom")
-    counted = [_add_counts(recommendation, weights) for recommendation in recommendations]
-    ranked = sorted(merge_alike(counted), key=lambda recommendation: recommendation.rank)
+    weight_by_queue_and_symptom = weigh_incidents_by(incidents, "queue_arn", "symptom")
+    counted_recommendations = [
+        _add_counts(recommendation, weight_by_queue_and_symptom)
+        for recommendation in recommendations
+    ]
+    ranked_recommendations = sorted(
+        merge_alike_recommendations(counted_recommendations),
+        key=lambda recommendation: recommendation.rank,
+    )
     return {
         "do_this_week": [
-            recommendation.document() for recommendation in ranked[:MAXIMUM_RECOMMENDATIONS]
+            recommendation.document()
+            for recommendation in ranked_recommendations[:MAXIMUM_RECOMMENDATIONS]
         ],
-        "do_this_week_left_out": len(ranked[MAXIMUM_RECOMMENDATIONS:]),
+        "do_this_week_left_out": len(ranked_recommendations[MAXIMUM_RECOMMENDATIONS:]),
     }
 
 
@@ -170,41 +177,47 @@ def list_standing_values(
 ) -> dict[str, Any]:
     """Return the summary's fields about values that Mendq set and that are still in the queues.
 
-    `standing` has at most MAXIMUM_STANDING values, the oldest first. `standing_left_out` is the
-    number of the others. A deployment may overwrite such a value. Mendq cannot see if a template
-    has the value by now, so the value is listed for as long as its case is read.
+    `standing` has at most MAXIMUM_STANDING_VALUES values, the oldest first. `standing_left_out` is
+    the number of the others. A deployment may overwrite such a value. Mendq cannot see if a
+    template has the value by now, so the value is listed for as long as its case is read.
     """
-    standing = [
+    standing_recommendations = [
         recommendation
         for recommendation in recommendations
-        if recommendation.kind == WRITE_INTO_TEMPLATE and recommendation.attribute
+        if recommendation.kind == WRITE_INTO_TEMPLATE_KIND and recommendation.attribute
     ]
-    set_at = _find_write_times(timelines)
-    standing.sort(
-        key=lambda recommendation: (set_at.get(recommendation.case_id, ""), recommendation.rank)
+    write_time_by_case = _find_write_times(timelines)
+    standing_recommendations.sort(
+        key=lambda recommendation: (
+            write_time_by_case.get(recommendation.case_id, ""),
+            recommendation.rank,
+        )
     )
     values: list[dict[str, Any]] = []
-    for recommendation in standing[:MAXIMUM_STANDING]:
+    for recommendation in standing_recommendations[:MAXIMUM_STANDING_VALUES]:
         document = recommendation.document()
         value = {name: document[name] for name in document if name in _STANDING_FIELDS}
-        value["set_at"] = set_at.get(recommendation.case_id, "")
+        value["set_at"] = write_time_by_case.get(recommendation.case_id, "")
         values.append(value)
-    return {"standing": values, "standing_left_out": len(standing[MAXIMUM_STANDING:])}
+    return {
+        "standing": values,
+        "standing_left_out": len(standing_recommendations[MAXIMUM_STANDING_VALUES:]),
+    }
 
 
 def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
     """Return when each case first came into a state with a written fix, by case id, as a text."""
-    set_at: dict[str, str] = {}
+    write_time_by_case: dict[str, str] = {}
     for timeline in timelines:
         for transition in timeline.transitions:
             if transition.state in STATES_WITH_FIX_IN_PLACE:
-                set_at[timeline.newest.case_id] = time_text(transition.at)
+                write_time_by_case[timeline.newest_transition.case_id] = format_time(transition.at)
                 break
-    return set_at
+    return write_time_by_case
 
 
 def _add_counts(
-    recommendation: RecommendedTask, weights: Mapping[tuple[str, str], Weight]
+    recommendation: RecommendedTask, weight_by_queue_and_symptom: Mapping[tuple[str, str], Weight]
 ) -> RecommendedTask:
     """Return the recommendation with the number of incidents of its queue and symptom.
 
@@ -212,27 +225,31 @@ def _add_counts(
     """
     if recommendation.incidents:
         return recommendation
-    weight = weights.get((recommendation.queue_arn, recommendation.symptom), Weight())
+    weight = weight_by_queue_and_symptom.get(
+        (recommendation.queue_arn, recommendation.symptom), Weight()
+    )
     return replace(recommendation, incidents=weight.incidents, failed_calls=weight.failed_calls)
 
 
-def merge_alike(recommendations: Sequence[RecommendedTask]) -> list[RecommendedTask]:
+def merge_alike_recommendations(
+    recommendations: Sequence[RecommendedTask],
+) -> list[RecommendedTask]:
     """Return the recommendations, after merging those that ask for one change on many queues.
 
     If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the first recommendation in
     rank stays. It gets the numbers of all queues.
     """
-    groups = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
+    recommendations_by_change = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
     for recommendation in recommendations:
-        groups[_get_change(recommendation)].append(recommendation)
-    merged: list[RecommendedTask] = []
-    for group in groups.values():
+        recommendations_by_change[_get_change(recommendation)].append(recommendation)
+    merged_recommendations: list[RecommendedTask] = []
+    for group in recommendations_by_change.values():
         queues = {recommendation.queue_arn for recommendation in group}
         if len(queues) <= MAXIMUM_ALIKE_QUEUES:
-            merged.extend(group)
+            merged_recommendations.extend(group)
         else:
-            merged.append(_merge_group(group))
-    return merged
+            merged_recommendations.append(_merge_group(group))
+    return merged_recommendations
 
 
 def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
@@ -240,11 +257,11 @@ def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
 
     The value `before` is kept only if it is the same in all recommendations.
     """
-    first = min(group, key=lambda recommendation: recommendation.rank)
-    befores = {recommendation.before for recommendation in group}
+    first_recommendation = min(group, key=lambda recommendation: recommendation.rank)
+    values_before = {recommendation.before for recommendation in group}
     return replace(
-        first,
-        before=first.before if len(befores) == 1 else "",
+        first_recommendation,
+        before=first_recommendation.before if len(values_before) == 1 else "",
         incidents=sum(recommendation.incidents for recommendation in group),
         failed_calls=sum(recommendation.failed_calls for recommendation in group),
         queues=sum(recommendation.queues for recommendation in group),
@@ -263,24 +280,28 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
 
     Cases of deleted queues do not count.
     """
-    by_age = sorted(timelines, key=_rank_by_age)
-    newest: dict[tuple[str, str], CaseTimeline] = {}
-    for timeline in by_age:
-        newest[timeline.newest.queue_arn, timeline.newest.symptom] = timeline
-    missing_at = _find_missing_queues(by_age)
-    recommendations: dict[tuple[str, str], RecommendedTask | None] = {}
-    for timeline in by_age:
-        case = timeline.newest
-        is_newest = newest[case.queue_arn, case.symptom] is timeline
-        is_missing = _is_about_missing_queue(case, missing_at)
+    timelines_by_age = sorted(timelines, key=_rank_timeline_by_age)
+    newest_timelines: dict[tuple[str, str], CaseTimeline] = {}
+    for timeline in timelines_by_age:
+        newest_timelines[
+            timeline.newest_transition.queue_arn, timeline.newest_transition.symptom
+        ] = timeline
+    missing_time_by_queue = _find_missing_queues(timelines_by_age)
+    recommendation_by_subject: dict[tuple[str, str], RecommendedTask | None] = {}
+    for timeline in timelines_by_age:
+        case = timeline.newest_transition
+        is_newest = newest_timelines[case.queue_arn, case.symptom] is timeline
+        is_missing = _is_about_missing_queue(case, missing_time_by_queue)
         for subject, recommendation in _recommend_for_case(timeline):
             key = (case.queue_arn, subject)
-            recommendations[key] = None
+            recommendation_by_subject[key] = None
             if recommendation and not is_missing:
-                recommendations[key] = _keep_if_due(
+                recommendation_by_subject[key] = _keep_if_due(
                     recommendation, timeline, days, is_newest=is_newest
                 )
-    return [recommendation for recommendation in recommendations.values() if recommendation]
+    return [
+        recommendation for recommendation in recommendation_by_subject.values() if recommendation
+    ]
 
 
 def _keep_if_due(
@@ -290,41 +311,43 @@ def _keep_if_due(
 
     `is_newest` is True if the case is the newest of its queue and symptom.
     """
-    has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE
-    if to_microseconds(timeline.newest.at) < days.from_microseconds:
-        return replace(recommendation, why=STANDS) if has_fixed else None
+    has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE_KIND
+    if to_microseconds(timeline.newest_transition.at) < days.start_microseconds:
+        return replace(recommendation, why=STANDING_REASON) if has_fixed else None
     has_moved = bool(timeline.list_transitions(days))
     return recommendation if has_moved and (is_newest or has_fixed) else None
 
 
-def _rank_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:
+def _rank_timeline_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:
     """Return a sorting key: the case that opened first comes first."""
-    return timeline.opened_at, timeline.newest.at, timeline.newest.case_id
+    return timeline.opened_at, timeline.newest_transition.at, timeline.newest_transition.case_id
 
 
 def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetime]:
     """Return the last time when Mendq saw that a queue does not exist, by queue ARN."""
-    missing_at: dict[str, datetime] = {}
+    missing_time_by_queue: dict[str, datetime] = {}
     for timeline in timelines:
-        case = timeline.newest
+        case = timeline.newest_transition
         if case.symptom == QUEUE_MISSING.name:
-            at = timeline.opened_at
+            missing_time = timeline.opened_at
         elif case.state is State.CLOSED and case.reason == QUEUE_GONE_REASON:
-            at = case.at
+            missing_time = case.at
         else:
             continue
-        missing_at[case.queue_arn] = max(at, missing_at.get(case.queue_arn, at))
-    return missing_at
+        missing_time_by_queue[case.queue_arn] = max(
+            missing_time, missing_time_by_queue.get(case.queue_arn, missing_time)
+        )
+    return missing_time_by_queue
 
 
-def _is_about_missing_queue(case: Case, missing_at: Mapping[str, datetime]) -> bool:
+def _is_about_missing_queue(case: Case, missing_time_by_queue: Mapping[str, datetime]) -> bool:
     """Return True if the case's queue did not exist any more after the case's last transition.
 
     Return False for a case of the symptom `queue_missing`, which is about just that.
     """
-    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in missing_at:
+    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in missing_time_by_queue:
         return False
-    return case.at <= missing_at[case.queue_arn]
+    return case.at <= missing_time_by_queue[case.queue_arn]
 
 
 def _recommend_for_case(
@@ -336,19 +359,19 @@ def _recommend_for_case(
     is None if the case asks for nothing; the case then still overrules older cases. A declined case
     yields nothing, so it overrules no case.
     """
-    case = timeline.newest
+    case = timeline.newest_transition
     if case.state is State.DECLINED:
         return
-    kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _KIND_OF_STATE.get(case.state)
+    kind = WRITE_INTO_TEMPLATE_KIND if _has_fixed(case) else _KIND_BY_STATE.get(case.state)
     steps = [step for step in read_steps(case) if _is_attribute_change(step)]
     if not steps:
         recommendation: RecommendedTask | None = None
         # Without a change there is nothing to write into a template, and nothing to watch.
-        if kind and kind not in {WRITE_INTO_TEMPLATE, WATCH}:
+        if kind and kind not in {WRITE_INTO_TEMPLATE_KIND, WATCH_KIND}:
             recommendation = _make_recommendation(kind, timeline, None)
         yield f"symptom {case.symptom}", recommendation
         return
-    is_one_task = kind in _KINDS_FOR_A_PLAN and len(steps) > 1
+    is_one_task = kind in _KINDS_FOR_WHOLE_PLANS and len(steps) > 1
     for position, step in enumerate(steps):
         recommendation = None
         if kind and not is_one_task:
@@ -360,7 +383,7 @@ def _recommend_for_case(
 
 def _has_fixed(case: Case) -> bool:
     """Return True if the change was verified, and the case does not say that it was undone."""
-    if case.state in _VERIFIED:
+    if case.state in _VERIFIED_STATES:
         return True
     was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
     return was_watched and case.reason not in {QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON}
@@ -376,7 +399,7 @@ def _is_attribute_change(step: Step) -> bool:
 
 def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -> RecommendedTask:
     """Return a recommendation about one step of a case, or about the case if `step` is None."""
-    case = timeline.newest
+    case = timeline.newest_transition
     attribute = ""
     before = ""
     after = ""
@@ -392,7 +415,7 @@ def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -
         next_step = case.next_step
     return RecommendedTask(
         kind=kind,
-        why=_WHY_OF_KIND.get(kind) or str(case.state),
+        why=_WHY_BY_KIND.get(kind) or str(case.state),
         queue_arn=case.queue_arn,
         symptom=case.symptom,
         attribute=attribute,
@@ -435,19 +458,19 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
     There is one for each caller and symptom whose calls are the caller's own mistake, and one for
     each error code that the catalogue does not know.
     """
-    groups = defaultdict[tuple[str, str, str], list[Row]](list)
+    rows_by_task = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
         if row["why"] == "unknown_code":
-            groups[NAME_CODE, row["symptom"], ""].append(row)
+            rows_by_task[NAME_CODE_KIND, row["symptom"], ""].append(row)
         elif row["why"] == "count_only":
             # With several callers, an incident does not say which calls are whose.
             caller = row["principals"][0] if len(row["principals"]) == 1 else ""
-            groups[FIX_CALLER, row["symptom"], caller].append(row)
+            rows_by_task[FIX_CALLER_KIND, row["symptom"], caller].append(row)
     recommendations: list[RecommendedTask] = []
-    for (kind, symptom, caller), rows in groups.items():
+    for (kind, symptom, caller), rows in rows_by_task.items():
         recommendation = _make_caller_recommendation(kind, symptom, caller, rows)
-        has_many_incidents = recommendation.incidents >= MANY_INCIDENTS
-        if has_many_incidents or recommendation.failed_calls >= MANY_FAILED_CALLS:
+        has_many_incidents = recommendation.incidents >= MINIMUM_INCIDENTS
+        if has_many_incidents or recommendation.failed_calls >= MINIMUM_FAILED_CALLS:
             recommendations.append(recommendation)
     return recommendations
 
@@ -459,7 +482,7 @@ def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommende
     """
     recommendations: list[RecommendedTask] = []
     for queue_arn, symptom, sentence in findings:
-        kind = _KIND_OF_FINDING.get(symptom)
+        kind = _KIND_BY_FINDING.get(symptom)
         if kind:
             recommendation = RecommendedTask(kind, "found", queue_arn, symptom, reason=sentence)
             recommendations.append(recommendation)
@@ -470,17 +493,17 @@ def _make_caller_recommendation(
     kind: str, symptom: str, caller: str, rows: Sequence[Row]
 ) -> RecommendedTask:
     """Return one recommendation for these incidents. It names the queue with the most of them."""
-    by_queue = weigh_by(rows, "queue_arn")
-    worst_queue, _ = min(by_queue.items(), key=rank_by_weight)
-    codes = sorted({code for row in rows for code in row["error_codes"]})
+    weight_by_queue = weigh_incidents_by(rows, "queue_arn")
+    worst_queue, _ = min(weight_by_queue.items(), key=rank_by_weight)
+    error_codes = sorted({code for row in rows for code in row["error_codes"]})
     return RecommendedTask(
         kind=kind,
-        why="unknown_code" if kind == NAME_CODE else "count_only",
+        why="unknown_code" if kind == NAME_CODE_KIND else "count_only",
         queue_arn=worst_queue,
         symptom=symptom,
         owner=caller,
-        reason=", ".join(codes),
+        reason=", ".join(error_codes),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),
-        queues=len(by_queue),
+        queues=len(weight_by_queue),
     )

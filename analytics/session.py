@@ -11,36 +11,37 @@ from pyspark.sql import SparkSession
 # cost time.
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
-# Spark packs files into tasks of up to TASK_BYTES, which also limits a task's memory. It counts
-# FILE_COST_BYTES for opening each file. Together they turn 100,000 small files into few tasks.
-TASK_BYTES = 32 * 1024 * 1024
+# Spark packs files into tasks of up to MAXIMUM_TASK_BYTES, which also limits a task's memory. It
+# counts FILE_COST_BYTES for opening each file. Together they turn 100,000 small files into few
+# tasks.
+MAXIMUM_TASK_BYTES = 32 * 1024 * 1024
 FILE_COST_BYTES = 64 * 1024
 # A run on this machine is short. The JVM's second compiler would start to help only after the run
 # has ended, so it is off. Compiled code then has 48 MB by default. Some dozens of runs in one
 # process fill them, and the JVM stops compiling. So the code cache is larger.
-SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+SHORT_LIVED_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # Hadoop's default filesystem for local files keeps checksums, and fails on a file with a colon in
 # its name. The raw one accepts any name.
-ANY_NAME = "org.apache.hadoop.fs.RawLocalFileSystem"
-_OF_THIS_MACHINE: dict[str, bool | float | int | str | None] = {
+ANY_NAME_FILESYSTEM = "org.apache.hadoop.fs.RawLocalFileSystem"
+_LOCAL_CONFIGURATION: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": False,
     "spark.ui.showConsoleProgress": False,
-    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM_OPTIONS,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": LOCAL_PARTITIONS,
-    "spark.hadoop.fs.file.impl": ANY_NAME,
+    "spark.hadoop.fs.file.impl": ANY_NAME_FILESYSTEM,
 }
-_OF_EVERY_MACHINE: dict[str, bool | float | int | str | None] = {
+_COMMON_CONFIGURATION: dict[str, bool | float | int | str | None] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": True,
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.files.maxPartitionBytes": TASK_BYTES,
+    "spark.sql.files.maxPartitionBytes": MAXIMUM_TASK_BYTES,
     "spark.sql.files.openCostInBytes": FILE_COST_BYTES,
 }
 
 
-def session(master: str = LOCAL_MASTER) -> SparkSession:
+def start_session(master: str = LOCAL_MASTER) -> SparkSession:
     """Start a SparkSession in which all days and times are UTC, or return the running one.
 
     `master` is used only if `spark-submit` has not started a JVM already.
@@ -49,8 +50,8 @@ def session(master: str = LOCAL_MASTER) -> SparkSession:
     # spark-submit starts the JVM first, and sets this variable to its port.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_this_machine()
-        builder = builder.master(master).config(map=_OF_THIS_MACHINE)
-    spark = builder.config(map=_OF_EVERY_MACHINE).getOrCreate()
+        builder = builder.master(master).config(map=_LOCAL_CONFIGURATION)
+    spark = builder.config(map=_COMMON_CONFIGURATION).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

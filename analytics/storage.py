@@ -28,9 +28,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 # Prefix of the temporary files of a run. The job's role may delete only objects with this prefix.
-STAGING = "quality/.writing-"
+STAGING_PREFIX = "quality/.writing-"
 # The exceptions of Python and Arrow, and of Hadoop, if a root cannot be read or written.
-_UNUSABLE = (OSError, Py4JJavaError)
+_STORAGE_ERRORS = (OSError, Py4JJavaError)
 
 
 class RootUnusable(Exception):
@@ -51,10 +51,10 @@ def open_root(root: str, spark: SparkSession) -> Storage:
     Raises:
         RootUnusable: if `root` is neither.
     """
-    scheme, separator, rest = root.partition("://")
+    scheme, separator, bucket_and_path = root.partition("://")
     if root and not separator:
         return FolderStorage(root)
-    if scheme != "s3" or not rest.partition("/")[0]:
+    if scheme != "s3" or not bucket_and_path.partition("/")[0]:
         raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
     return HadoopStorage(root, spark) if has_s3_filesystem(spark) else ArrowStorage(root)
 
@@ -74,11 +74,11 @@ class Storage(ABC):
         """Return everything that is directly in `folder`, in any order."""
 
     @abstractmethod
-    def read(self, path: str, most: int = -1) -> bytes | None:
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content of a file, or None if there is no such file.
 
-        If `most` is not negative, return at most this number of bytes: a file may have grown since
-        it was listed.
+        If `maximum_bytes` is not negative, return at most this number of bytes: a file may have
+        grown since it was listed.
         """
 
     @abstractmethod
@@ -91,11 +91,11 @@ class Storage(ABC):
 
     def files(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file directly in `folder`, by its path, sorted."""
-        sizes: dict[str, int] = {}
+        size_by_path: dict[str, int] = {}
         for entry in sorted(self.entries(folder)):
             if entry.size_bytes is not None:
-                sizes[f"{folder}/{entry.name}"] = entry.size_bytes
-        return sizes
+                size_by_path[f"{folder}/{entry.name}"] = entry.size_bytes
+        return size_by_path
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
         """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
@@ -118,7 +118,7 @@ class Storage(ABC):
         """Make the content of a file available at `target`, a path on this machine."""
         target.write_bytes(self.read(path) or b"")
 
-    def frame(
+    def write_frame(
         self, path: str, rows: Iterable[Mapping[str, Any]], schema: str, spark: SparkSession
     ) -> DataFrame:
         """Write rows at `path` as JSON, and return them as a DataFrame with one partition.
@@ -137,7 +137,7 @@ class Storage(ABC):
         with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
             yield FolderStorage(folder)
 
-    def _cannot(self, verb: str, error: BaseException) -> RootUnusable:
+    def _make_unusable_error(self, verb: str, error: BaseException) -> RootUnusable:
         """Return the exception that says that the root cannot be read or written, and why."""
         return RootUnusable(f"{self.root} cannot be {verb}: {_first_line(error)}")
 
@@ -163,40 +163,40 @@ class FolderStorage(Storage):
 
     def entries(self, folder: str) -> list[StorageEntry]:
         try:
-            return [_entry_of(path) for path in (self.root / folder).iterdir()]
-        except _UNUSABLE as error:
+            return [_make_entry(path) for path in (self.root / folder).iterdir()]
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return []
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
 
-    def read(self, path: str, most: int = -1) -> bytes | None:
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         try:
             with (self.root / path).open("rb") as stream:
-                content: bytes = stream.read(most)
+                content: bytes = stream.read(maximum_bytes)
                 return content
-        except _UNUSABLE as error:
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return None
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
 
     def put(self, path: str, content: bytes) -> None:
         """Write a temporary file and rename it.
 
         The temporary file is in the root, so that a table's folder never holds another file.
         """
-        target = self.root / path
-        temporary = self.root / f".writing-{uuid.uuid4().hex}"
+        target_file = self.root / path
+        temporary_file = self.root / f".writing-{uuid.uuid4().hex}"
         try:
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                temporary.write_bytes(content)
-                temporary.replace(target)
+                target_file.parent.mkdir(parents=True, exist_ok=True)
+                temporary_file.write_bytes(content)
+                temporary_file.replace(target_file)
             finally:
                 # If the root is a file, this fails too. The first error is the one to report.
                 with suppress(OSError):
-                    temporary.unlink()
-        except _UNUSABLE as error:
-            raise self._cannot("written to", error) from error
+                    temporary_file.unlink()
+        except _STORAGE_ERRORS as error:
+            raise self._make_unusable_error("written to", error) from error
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
         """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
@@ -215,7 +215,7 @@ class FolderStorage(Storage):
         target.symlink_to(self.root / path)
 
 
-def _entry_of(path: Path) -> StorageEntry:
+def _make_entry(path: Path) -> StorageEntry:
     """Return the entry for a path.
 
     It has no size if the file was deleted meanwhile, or if its name is not valid UTF-8, which Java
@@ -234,43 +234,45 @@ class HadoopStorage(Storage):
 
     def __init__(self, root: str, spark: SparkSession) -> None:
         self._spark = spark
-        jvm = _jvm(spark)
+        jvm = _get_jvm(spark)
         # Looked up only once, because each part of a class's name is a call to Java.
-        self._path = jvm.org.apache.hadoop.fs.Path
-        self._file = jvm.java.io.File
-        self._copy = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
-        self._bounded = jvm.org.apache.commons.io.input.BoundedInputStream
-        self.root = self._path(root.rstrip("/") + "/")
-        self._filesystem = self.root.getFileSystem(_configuration(spark))
+        self._path_class = jvm.org.apache.hadoop.fs.Path
+        self._file_class = jvm.java.io.File
+        self._copy_stream_to_file = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
+        self._bounded_stream_class = jvm.org.apache.commons.io.input.BoundedInputStream
+        self.root = self._path_class(root.rstrip("/") + "/")
+        self._filesystem = self.root.getFileSystem(_get_hadoop_configuration(spark))
 
     def entries(self, folder: str) -> list[StorageEntry]:
         entries: list[StorageEntry] = []
         try:
-            for status in self._filesystem.listStatus(self._full_path(folder)):
-                is_folder = status.isDirectory()
-                size_bytes = None if is_folder else status.getLen()
-                entries.append(StorageEntry(status.getPath().getName(), size_bytes, is_folder))
-        except _UNUSABLE as error:
+            for file_status in self._filesystem.listStatus(self._full_path(folder)):
+                is_folder = file_status.isDirectory()
+                size_bytes = None if is_folder else file_status.getLen()
+                entries.append(StorageEntry(file_status.getPath().getName(), size_bytes, is_folder))
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return []
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
         return entries
 
-    def read(self, path: str, most: int = -1) -> bytes | None:
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content by way of a file on this machine: Java can pass Python only text."""
         try:
-            stream = self._bounded(self._filesystem.open(self._full_path(path)), most)
+            stream = self._bounded_stream_class(
+                self._filesystem.open(self._full_path(path)), maximum_bytes
+            )
             return self._read_stream(stream)
-        except _UNUSABLE as error:
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return None
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
 
     def _read_stream(self, stream: Any) -> bytes:
         try:
-            with tempfile.NamedTemporaryFile(prefix="mendq-read-") as temporary:
-                self._copy(stream, self._file(temporary.name))
-                return Path(temporary.name).read_bytes()
+            with tempfile.NamedTemporaryFile(prefix="mendq-read-") as temporary_file:
+                self._copy_stream_to_file(stream, self._file_class(temporary_file.name))
+                return Path(temporary_file.name).read_bytes()
         except FileNotFoundError as error:
             # There is no temporary folder. The caller must not think that the object is missing.
             raise RootUnusable(f"{self.root} cannot be read: {error}") from error
@@ -280,8 +282,8 @@ class HadoopStorage(Storage):
         try:
             with closing(self._filesystem.create(self._full_path(path), True)) as stream:
                 stream.write(bytearray(content))
-        except _UNUSABLE as error:
-            raise self._cannot("written to", error) from error
+        except _STORAGE_ERRORS as error:
+            raise self._make_unusable_error("written to", error) from error
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
         """Return the root's own URI, because Spark can read it directly."""
@@ -295,7 +297,7 @@ class HadoopStorage(Storage):
 
         It is not a local folder, because Spark's executors share no disk.
         """
-        folder = f"{STAGING}{uuid.uuid4().hex}"
+        folder = f"{STAGING_PREFIX}{uuid.uuid4().hex}"
         try:
             yield HadoopStorage(f"{self.make_spark_root([])}{folder}", self._spark)
         finally:
@@ -306,22 +308,24 @@ class HadoopStorage(Storage):
 
         The `./` stops Hadoop from reading a name such as `ACCOUNT:PATH` as a scheme.
         """
-        return self._path(self.root, f"./{path}") if path else self.root
+        return self._path_class(self.root, f"./{path}") if path else self.root
 
 
 def has_s3_filesystem(spark: SparkSession) -> bool:
     """Return True if Spark's Hadoop can read `s3://` URIs."""
     with suppress(Py4JJavaError):
-        _jvm(spark).org.apache.hadoop.fs.FileSystem.getFileSystemClass("s3", _configuration(spark))
+        _get_jvm(spark).org.apache.hadoop.fs.FileSystem.getFileSystemClass(
+            "s3", _get_hadoop_configuration(spark)
+        )
         return True
     return False
 
 
-def _jvm(spark: SparkSession) -> Any:
+def _get_jvm(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no public way to Hadoop
 
 
-def _configuration(spark: SparkSession) -> Any:
+def _get_hadoop_configuration(spark: SparkSession) -> Any:
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
 
 
@@ -335,33 +339,33 @@ class ArrowStorage(Storage):
         import pyarrow.fs as pafs  # noqa: PLC0415 - EMR may have no pyarrow
 
         self._pafs = pafs
-        self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_endpoint())
+        self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_find_s3_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
     def entries(self, folder: str) -> list[StorageEntry]:
         selector = self._pafs.FileSelector(self._full_path(folder), allow_not_found=True)
         entries: list[StorageEntry] = []
         try:
-            for info in self._filesystem.get_file_info(selector):
-                size_bytes = info.size if info.is_file else None
-                entries.append(StorageEntry(info.base_name, size_bytes, not info.is_file))
-        except _UNUSABLE as error:
+            for file_info in self._filesystem.get_file_info(selector):
+                size_bytes = file_info.size if file_info.is_file else None
+                entries.append(StorageEntry(file_info.base_name, size_bytes, not file_info.is_file))
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return []
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
         return entries
 
-    def read(self, path: str, most: int = -1) -> bytes | None:
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content as stored: `compression=None` stops Arrow from unzipping it."""
         full_path = self._full_path(path)
         try:
             with self._filesystem.open_input_stream(full_path, compression=None) as stream:
-                content: bytes = stream.read(None if most < 0 else most)
+                content: bytes = stream.read(None if maximum_bytes < 0 else maximum_bytes)
                 return content
-        except _UNUSABLE as error:
+        except _STORAGE_ERRORS as error:
             if _is_missing(error):
                 return None
-            raise self._cannot("read", error) from error
+            raise self._make_unusable_error("read", error) from error
 
     def put(self, path: str, content: bytes) -> None:
         """Write an object. S3 shows it only when its upload ends."""
@@ -369,8 +373,8 @@ class ArrowStorage(Storage):
         try:
             with self._filesystem.open_output_stream(full_path, compression=None) as stream:
                 stream.write(content)
-        except _UNUSABLE as error:
-            raise self._cannot("written to", error) from error
+        except _STORAGE_ERRORS as error:
+            raise self._make_unusable_error("written to", error) from error
 
     def _full_path(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
@@ -388,33 +392,35 @@ class AccountsStorage(Storage):
     empty. A file larger than MAXIMUM_FILE_BYTES is not listed.
     """
 
-    def __init__(self, roots: Mapping[str, Storage], say: Callable[[str], None]) -> None:
-        self._roots = dict(roots)
+    def __init__(
+        self, storage_by_account: Mapping[str, Storage], say: Callable[[str], None]
+    ) -> None:
+        self._storage_by_account = dict(storage_by_account)
         self._say = say
 
     def entries(self, folder: str) -> list[StorageEntry]:
         """Return the folders that any of the buckets has in `folder`, and no files."""
         names: set[str] = set()
-        for _, root in self._list_usable(folder):
-            names.update(root.folders(folder))
+        for _, account_storage in self._list_usable_storages(folder):
+            names.update(account_storage.folders(folder))
         return [StorageEntry(name, None, True) for name in sorted(names)]
 
     def files(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`."""
-        sizes: dict[str, int] = {}
-        for account, root in self._list_usable(folder):
-            for path, size in root.files(folder).items():
+        size_by_path: dict[str, int] = {}
+        for account, account_storage in self._list_usable_storages(folder):
+            for path, size in account_storage.files(folder).items():
                 if size <= MAXIMUM_FILE_BYTES:
-                    sizes[f"{account}:{path}"] = size
-        return sizes
+                    size_by_path[f"{account}:{path}"] = size
+        return size_by_path
 
-    def read(self, path: str, most: int = -1) -> bytes | None:
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
         """Return the content of `ACCOUNT:PATH`; empty if missing or about another account.
 
         Raises KeyError if the account's bucket was left out since the file was listed.
         """
         account, _, path_in_bucket = path.partition(":")
-        content = self._roots[account].read(path_in_bucket, most)
+        content = self._storage_by_account[account].read(path_in_bucket, maximum_bytes)
         if content and _is_only_about(account, content):
             return content
         return b""
@@ -423,19 +429,19 @@ class AccountsStorage(Storage):
         """Raise RootUnusable: other accounts' buckets are never written."""
         raise RootUnusable(f"{path}, {len(content)} bytes: others' buckets are read only")
 
-    def _list_usable(self, folder: str) -> Iterator[tuple[str, Storage]]:
+    def _list_usable_storages(self, folder: str) -> Iterator[tuple[str, Storage]]:
         """Yield each account and its bucket if `folder` in the bucket can be listed.
 
         An account whose bucket cannot be listed is left out from now on.
         """
-        for account, root in list(self._roots.items()):
+        for account, account_storage in list(self._storage_by_account.items()):
             try:
-                root.entries(folder)
+                account_storage.entries(folder)
             except RootUnusable as unusable:
                 self._say(f"the cases of {account} are left out: {unusable}")
-                del self._roots[account]
+                del self._storage_by_account[account]
             else:
-                yield account, root
+                yield account, account_storage
 
 
 def _is_only_about(account: str, content: bytes) -> bool:
@@ -445,18 +451,18 @@ def _is_only_about(account: str, content: bytes) -> bool:
     """
     try:
         document = json.loads(content)
-        arns: list[str] = []
+        queue_arns: list[str] = []
         if "queue_arn" in document:
-            arns.append(document["queue_arn"])
-        arns.extend(document.get("managed", ()))
-        arns.extend(document.get("queues", ()))
-        arns.extend(finding["queue_arn"] for finding in document.get("findings", ()))
-        return all(arn.split(":")[4] == account for arn in arns)
+            queue_arns.append(document["queue_arn"])
+        queue_arns.extend(document.get("managed", ()))
+        queue_arns.extend(document.get("queues", ()))
+        queue_arns.extend(finding["queue_arn"] for finding in document.get("findings", ()))
+        return all(queue_arn.split(":")[4] == account for queue_arn in queue_arns)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return False
 
 
-def _endpoint() -> str | None:
+def _find_s3_endpoint() -> str | None:
     """Return the S3 endpoint from the environment, or None.
 
     Arrow reads the other variables of the AWS CLI itself, but not this one.

@@ -75,15 +75,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
-from analytics.incidents import FAULTS, schema_of, select_failed_calls
+from analytics.incidents import UNREADABLE_RECORDS_TYPE, format_schema, select_failed_calls
 from analytics.storage import Storage
 from analytics.trail_file import (
-    MAXIMUM_BYTES,
-    SPARK_CALL,
+    CALL_SCHEMA,
+    MAXIMUM_LOG_FILE_BYTES,
     WHY_NOT_NATIVE,
     Reading,
-    file_reader,
     make_call_row,
+    make_file_reader,
 )
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, parse_day
@@ -96,37 +96,38 @@ except Exception as error:  # noqa: BLE001 - a wheel for another machine raises 
 else:
     WHY_NO_ARROW = WHY_NOT_NATIVE
 
-LOGS = "AWSLogs"
-LOG_FILES = "CloudTrail"
-DIGESTS = "CloudTrail-Digest"
-SUFFIX = ".json.gz"
+LOGS_FOLDER = "AWSLogs"
+LOG_FILES_FOLDER = "CloudTrail"
+DIGESTS_FOLDER = "CloudTrail-Digest"
+LOG_FILE_SUFFIX = ".json.gz"
 # CloudTrail retries a delivery for up to this many days (rule 1).
-LATE_DAYS = 30
+MAXIMUM_LATE_DAYS = 30
 # The reason of a file that Spark hides, or that was deleted after the listing (rule 4).
-NOT_READ = "not_read"
+NOT_READ_REASON = "not_read"
 # The columns of a row for each file that was read.
 READING_COLUMNS: Mapping[str, str] = {
     "file": "string",  # its path in the trail
     "reason": "string",  # why it could not be read; null if it was
     "records": "bigint",
-    "unreadable_records": FAULTS,
-    "calls": f"array<{SPARK_CALL}>",
+    "unreadable_records": UNREADABLE_RECORDS_TYPE,
+    "calls": f"array<{CALL_SCHEMA}>",
 }
-SPARK_READING = schema_of(READING_COLUMNS)
-# The driver reads at most DRIVER_BYTES compressed bytes. The standard library takes SLOWNESS times
-# as long as the native reader, so with it the driver reads only that part of DRIVER_BYTES (rule 6).
-DRIVER_BYTES = 384 * 1024 * 1024
-SLOWNESS = 8
+READING_SCHEMA = format_schema(READING_COLUMNS)
+# The driver reads at most MAXIMUM_DRIVER_BYTES compressed bytes. The standard library takes
+# SLOW_READER_FACTOR times as long as the native reader, so with it the driver reads only that part
+# of MAXIMUM_DRIVER_BYTES (rule 6).
+MAXIMUM_DRIVER_BYTES = 384 * 1024 * 1024
+SLOW_READER_FACTOR = 8
 # The driver gives up if it finds more failed calls or needs more time. Spark has more machines, and
 # can put the calls on disk (rule 6).
-DRIVER_CALLS = 25_000
-DRIVER_SECONDS = 120
+MAXIMUM_DRIVER_CALLS = 25_000
+MAXIMUM_DRIVER_SECONDS = 120
 # S3 takes some ten milliseconds for even the smallest file, so the driver fetches several files at
 # once. The files of one batch are in memory together.
 _PARALLEL_READS = 16
 _FILES_PER_BATCH = 128
 # An Arrow batch holds the rows of many small files, until it has this number of failed calls.
-_MAXIMUM_CALLS = 20_000
+_MAXIMUM_CALLS_PER_BATCH = 20_000
 
 
 @dataclass
@@ -139,7 +140,7 @@ class TrailReader:
         reader: The way to read log files.
         stage: A temporary storage through which Spark gets the rows that this process has read.
         place: Only files of this account and region are read. None: files of all.
-        listed: Every file that was found, in the order of listing.
+        listed_files: Every file that was found, in the order of listing.
     """
 
     spark: SparkSession
@@ -147,17 +148,19 @@ class TrailReader:
     reader: Reader
     stage: Storage
     place: AccountAndRegion | None = None
-    listed: list[ListedFile] = field(default_factory=list)
+    listed_files: list[ListedFile] = field(default_factory=list)
     _read_folders: set[PublishFolder] = field(default_factory=set)
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _frames: list[DataFrame] = field(default_factory=list)
 
     def load_failed_calls(self, days: Days) -> DataFrame:
         """Return the failed calls made on `days`, also if they were published later (rule 1)."""
-        self.read(days.widen(0, LATE_DAYS))
+        self.read(days.widen(0, MAXIMUM_LATE_DAYS))
         calls = select_failed_calls(self.load_readings(), self.place)
-        moment = sf.unix_micros("event_time")
-        is_in_days = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
+        call_moment = sf.unix_micros("event_time")
+        is_in_days = (call_moment >= days.start_microseconds) & (
+            call_moment < days.end_microseconds
+        )
         calls = calls.where(is_in_days)
         if self._frames:
             return calls.persist()
@@ -165,19 +168,21 @@ class TrailReader:
 
     def read(self, days: Days) -> None:
         """Read the publish folders of `days` that were not read yet (rule 2)."""
-        with_files: list[str] = []
+        folders_with_files: list[str] = []
         files: list[tuple[str, int]] = []
         for folder in self._find_new_folders(days):
-            sizes = self._list_files(folder)
-            if sizes:
-                with_files.append(folder.folder)
-                files.extend(sizes.items())
-        rows = self._read_here(files)
+            size_by_path = self._list_files(folder)
+            if size_by_path:
+                folders_with_files.append(folder.folder)
+                files.extend(size_by_path.items())
+        rows = self._read_on_driver(files)
         if rows is not None:
             self._rows.extend(rows)
             return
-        root = self.trail.make_spark_root(with_files)
-        frame = self.reader.read_in_spark(load_binary_files(self.spark, root, with_files), root)
+        root = self.trail.make_spark_root(folders_with_files)
+        frame = self.reader.read_in_spark(
+            load_binary_files(self.spark, root, folders_with_files), root
+        )
         self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def load_readings(self) -> DataFrame:
@@ -188,7 +193,7 @@ class TrailReader:
         frames = [*self._frames]
         if self._rows or not frames:
             path = f"readings-{len(self._rows)}.json"
-            frames.append(self.stage.frame(path, self._rows, SPARK_READING, self.spark))
+            frames.append(self.stage.write_frame(path, self._rows, READING_SCHEMA, self.spark))
         readings = frames[0]
         for frame in frames[1:]:
             readings = readings.unionByName(frame)
@@ -200,19 +205,19 @@ class TrailReader:
         A row also has `published`, the day of its folder, and `is_file`, which is False for a
         folder or pipe with a log file's name.
         """
-        read: dict[str, dict[str, Any]] = {}
+        row_by_file: dict[str, dict[str, Any]] = {}
         for row in self._rows:
-            read[row["file"]] = {**row, "failed_calls": len(row["calls"])}
+            row_by_file[row["file"]] = {**row, "failed_calls": len(row["calls"])}
         columns = ("file", "reason", "records", "unreadable_records")
         for frame in self._frames:
-            without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
-            for spark_row in without_calls.collect():
-                read[spark_row["file"]] = spark_row.asDict(recursive=True)
-        nothing = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
+            frame_without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
+            for spark_row in frame_without_calls.collect():
+                row_by_file[spark_row["file"]] = spark_row.asDict(recursive=True)
+        zero_counts = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
         rows: list[dict[str, Any]] = []
-        for file in self.listed:
-            unread = {**nothing, "reason": file.why_not_read}
-            rows.append({**unread, **read.get(file.file, {}), **file._asdict()})
+        for file in self.listed_files:
+            unread_row = {**zero_counts, "reason": file.unread_reason}
+            rows.append({**unread_row, **row_by_file.get(file.file, {}), **file._asdict()})
         return rows
 
     def close(self) -> None:
@@ -226,19 +231,19 @@ class TrailReader:
 
     def _find_new_folders(self, days: Days) -> list[PublishFolder]:
         """Return the publish folders of `days` that were not read yet, and mark them as read."""
-        new: list[PublishFolder] = []
+        new_folders: list[PublishFolder] = []
         for branch in self._branches:
             folders = list_publish_folders(self.trail, branch, days)
-            new.extend(folder for folder in folders if folder not in self._read_folders)
-        self._read_folders.update(new)
-        return new
+            new_folders.extend(folder for folder in folders if folder not in self._read_folders)
+        self._read_folders.update(new_folders)
+        return new_folders
 
     def _list_files(self, folder: PublishFolder) -> dict[str, int]:
         """Add a folder's files to `listed`. Return the size of each file to read, by path."""
-        sizes: dict[str, int] = {}
+        size_by_path: dict[str, int] = {}
         for name, size, _ in sorted(self.trail.entries(folder.folder)):
             is_file = size is not None
-            if not is_file and not name.endswith(SUFFIX):
+            if not is_file and not name.endswith(LOG_FILE_SUFFIX):
                 continue
             file = ListedFile(
                 file=f"{folder.folder}/{name}",
@@ -248,17 +253,17 @@ class TrailReader:
                 published=folder.published,
                 is_file=is_file,
             )
-            self.listed.append(file)
-            if file.why_not_read == NOT_READ and not _is_hidden(name):
-                sizes[file.file] = file.bytes
-        return sizes
+            self.listed_files.append(file)
+            if file.unread_reason == NOT_READ_REASON and not _is_hidden(name):
+                size_by_path[file.file] = file.bytes
+        return size_by_path
 
-    def _read_here(self, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
+    def _read_on_driver(self, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
         """Read files on the driver. Return None if Spark should read them (rule 6)."""
         total_bytes = sum(size for _, size in files)
-        if not self.reader.should_read_here(total_bytes):
+        if not self.reader.should_read_on_driver(total_bytes):
             return None
-        return self.reader.read_here(self.trail, files)
+        return self.reader.read_on_driver(self.trail, files)
 
 
 @dataclass(frozen=True)
@@ -269,13 +274,13 @@ class Reader:
         name: NATIVE, or FALLBACK for the standard library.
         why: The reason why the native reader cannot run here. Empty if it can.
         driver_bytes: This process reads files only if they have at most this number of compressed
-            bytes in all; for the slower reader, this number divided by SLOWNESS. Otherwise Spark
-            reads them.
+            bytes in all; for the slower reader, this number divided by SLOW_READER_FACTOR.
+            Otherwise Spark reads them.
     """
 
     name: str
     why: str = ""
-    driver_bytes: int = DRIVER_BYTES
+    driver_bytes: int = MAXIMUM_DRIVER_BYTES
 
     @classmethod
     def for_this_process(cls) -> Reader:
@@ -288,12 +293,12 @@ class Reader:
             return cls(FALLBACK_READER, WHY_NO_ARROW)
         return cls(NATIVE_READER)
 
-    def should_read_here(self, size: int) -> bool:
-        """Return True if this process should read files with a total of `size` bytes (rule 6)."""
-        slowness = 1 if self.name == NATIVE_READER else SLOWNESS
-        return size <= self.driver_bytes // slowness
+    def should_read_on_driver(self, total_bytes: int) -> bool:
+        """Return True if this process should read files of `total_bytes` in all (rule 6)."""
+        slow_reader_factor = 1 if self.name == NATIVE_READER else SLOW_READER_FACTOR
+        return total_bytes <= self.driver_bytes // slow_reader_factor
 
-    def read_here(
+    def read_on_driver(
         self, trail: Storage, files: Sequence[tuple[str, int]]
     ) -> list[dict[str, Any]] | None:
         """Read files in this process: the driver.
@@ -307,39 +312,43 @@ class Reader:
             meanwhile are left out. None if there are too many failed calls, or reading takes too
             long (rule 6).
         """
-        read = file_reader(native=self.name == NATIVE_READER)
-        deadline = monotonic() + DRIVER_SECONDS
+        read_content = make_file_reader(native=self.name == NATIVE_READER)
+        deadline = monotonic() + MAXIMUM_DRIVER_SECONDS
         number_of_calls = 0
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_PARALLEL_READS) as threads:
-            for first in range(0, len(files), _FILES_PER_BATCH):
-                batch = files[first : first + _FILES_PER_BATCH]
+            for batch_begin in range(0, len(files), _FILES_PER_BATCH):
+                batch = files[batch_begin : batch_begin + _FILES_PER_BATCH]
                 contents = threads.map(lambda file: trail.read(*file), batch)
                 for (path, _), content in zip(batch, contents, strict=True):
                     if content is not None:
-                        row = _make_row(path, read(content))
+                        row = _make_row(path, read_content(content))
                         rows.append(row)
                         number_of_calls += len(row["calls"])
-                    if number_of_calls > DRIVER_CALLS or monotonic() > deadline:
+                    if number_of_calls > MAXIMUM_DRIVER_CALLS or monotonic() > deadline:
                         return None
         return rows
 
     def read_in_spark(self, files: DataFrame, root: str) -> DataFrame:
         """Read files on the executors. Return a row for each, with the columns of READING_COLUMNS.
 
-        Files larger than MAXIMUM_BYTES have no row.
+        Files larger than MAXIMUM_LOG_FILE_BYTES have no row.
 
         Args:
             files: The rows of Spark's `binaryFile` source.
             root: The beginning of their paths, which is removed from the column `file`.
         """
-        small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
+        readable_files = files.where(sf.col("length") <= MAXIMUM_LOG_FILE_BYTES).select(
+            "path", "content"
+        )
         spark = files.sparkSession
         if self.name == NATIVE_READER:
-            schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
-            return small.mapInArrow(partial(_read_arrow_batches, root, schema), SPARK_READING)
-        rows = small.rdd.mapPartitions(partial(_read_rows, root))
-        return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
+            schema = to_arrow_schema(spark.createDataFrame([], READING_SCHEMA).schema)
+            return readable_files.mapInArrow(
+                partial(_read_arrow_batches, root, schema), READING_SCHEMA
+            )
+        rows = readable_files.rdd.mapPartitions(partial(_read_file_rows, root))
+        return spark.createDataFrame(rows, READING_SCHEMA, verifySchema=False)
 
 
 class Branch(NamedTuple):
@@ -373,34 +382,37 @@ class ListedFile(NamedTuple):
     is_file: bool
 
     @property
-    def why_not_read(self) -> str:
+    def unread_reason(self) -> str:
         """The `reason` in its row of `quality` if it was not read (rule 4)."""
         if not self.is_file:
             return "no_file"
         if not self.bytes:
             return "empty"
-        if not self.file.endswith(SUFFIX):
+        if not self.file.endswith(LOG_FILE_SUFFIX):
             return "not_json_gz"
-        if self.bytes > MAXIMUM_BYTES:
+        if self.bytes > MAXIMUM_LOG_FILE_BYTES:
             return "too_large"
-        return NOT_READ
+        return NOT_READ_REASON
 
 
 def list_branches(
-    trail: Storage, place: AccountAndRegion | None, kind: str = LOG_FILES
+    trail: Storage, place: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
 ) -> list[Branch]:
     """Return the log files' folder of every account and region, or only that of `place`.
 
     The folder of `place` may not exist. In an organization's trail the accounts are below a folder
-    with the organization's id. `kind` is LOG_FILES or DIGESTS.
+    with the organization's id. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
     """
-    organizations = [name for name in trail.folders(LOGS) if name.startswith("o-")]
-    parents = [LOGS, *(f"{LOGS}/{organization}" for organization in organizations)]
+    organizations = [name for name in trail.folders(LOGS_FOLDER) if name.startswith("o-")]
+    parent_folders = [
+        LOGS_FOLDER,
+        *(f"{LOGS_FOLDER}/{organization}" for organization in organizations),
+    ]
     branches: list[Branch] = []
-    for parent in parents:
+    for parent in parent_folders:
         accounts = [place.account] if place else _list_accounts(trail, parent)
         for account in accounts:
-            folder = f"{parent}/{account}/{kind}"
+            folder = f"{parent}/{account}/{log_folder}"
             regions = [place.region] if place else trail.folders(folder)
             branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
     return branches
@@ -430,8 +442,8 @@ def find_first_publish_day(trail: Storage, place: AccountAndRegion | None = None
     Folders of log files and of digests count, because digests come even without calls.
     """
     first_days: list[date] = []
-    for kind in (LOG_FILES, DIGESTS):
-        for branch in list_branches(trail, place, kind):
+    for log_folder in (LOG_FILES_FOLDER, DIGESTS_FOLDER):
+        for branch in list_branches(trail, place, log_folder):
             day = _find_first_day(trail, branch.folder)
             if day is not None:
                 first_days.append(day)
@@ -458,7 +470,7 @@ def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) ->
     paths = [f"{root}{folder}" for folder in folders]
     files = (
         spark.read.format("binaryFile")
-        .option("pathGlobFilter", f"*{SUFFIX}")
+        .option("pathGlobFilter", f"*{LOG_FILE_SUFFIX}")
         .option("recursiveFileLookup", value=True)
         .load([escape_pattern(path) for path in paths])
     )
@@ -475,26 +487,26 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _read_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Read files with the standard library, on an executor. Yield a row for each."""
-    read = file_reader(native=False)
+    read_content = make_file_reader(native=False)
     for path, content in files:
-        yield _make_row(path.removeprefix(root), read(content))
+        yield _make_row(path.removeprefix(root), read_content(content))
 
 
 def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Read files with the native reader, on an executor. Yield batches with a row for each file."""
-    read = file_reader()
+    read_content = make_file_reader()
     rows: list[dict[str, Any]] = []
     number_of_calls = 0
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            row = _make_row(path.as_py().removeprefix(root), read(content.as_buffer()))
+            row = _make_row(path.as_py().removeprefix(root), read_content(content.as_buffer()))
             rows.append(row)
             number_of_calls += len(row["calls"])
-            if number_of_calls >= _MAXIMUM_CALLS:
+            if number_of_calls >= _MAXIMUM_CALLS_PER_BATCH:
                 yield pa.RecordBatch.from_pylist(rows, schema)
                 rows = []
                 number_of_calls = 0

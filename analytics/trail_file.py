@@ -4,8 +4,8 @@ A log file is gzipped JSON, `{"Records": [...]}`, with one record per API call. 
 millions of records a day; few of them are failed SQS calls. And anyone who can put an object into
 the trail's bucket, or choose the text in an API call, writes part of these bytes.
 
-`read_file` reads a file with the standard library. `file_reader` returns the fastest function on
-this machine that gives the same result. `make_call_row` turns a failed call into a row for the
+`read_file` reads a file with the standard library. `make_file_reader` returns the fastest function
+on this machine that gives the same result. `make_call_row` turns a failed call into a row for the
 nightly job's tables.
 
 Rules:
@@ -65,31 +65,31 @@ else:
     WHY_NOT_NATIVE = ""
 
 # The limits of rule 2. CloudTrail's own limit on a file, uncompressed.
-MAXIMUM_BYTES = 50 * 1024 * 1024
+MAXIMUM_LOG_FILE_BYTES = 50 * 1024 * 1024
 # A file is one gzip member. A few more are legal gzip; thousands are an attack.
 MAXIMUM_MEMBERS = 16
 # An object or list takes far more memory than its text. A real file has one per 100 bytes or more.
 MAXIMUM_CONTAINERS = 2_000_000
 # The nesting depth to which Python's parser reads a file. Other parsers read less deep, so none of
 # them accepts a file that is refused here.
-_DEPTH = 3_000
+_MAXIMUM_DEPTH = 3_000
 # Python refuses to convert longer integers. They are legal JSON, but no field that is read here has
 # one, so they become floats.
 _MAXIMUM_DIGITS = 4_300
 # Deflate compresses at most 1,032 to 1. A file that claims a larger unpacked size is broken.
 _MAXIMUM_RATIO = 1_032
-GZIP = b"\x1f\x8b"
-SQS = "sqs.amazonaws.com"
+GZIP_MAGIC = b"\x1f\x8b"
+SQS_EVENT_SOURCE = "sqs.amazonaws.com"
 # Reasons of `read` for good records that are not failed SQS calls.
-_NO_FAULTS = frozenset({"not_failed", "not_sqs"})
+_OTHER_RECORD_REASONS = frozenset({"not_failed", "not_sqs"})
 _CHUNK_BYTES = 32 * 1024
 # The smallest possible size of a gzip member: header and trailer.
-_TRAILER_BYTES = 18
+_MINIMUM_MEMBER_BYTES = 18
 # The values of the flags byte in a gzip header that the native reader accepts: no flags, or only
 # a file name (rule 3).
-_PLAIN_FLAGS = (0, 8)
+_PLAIN_GZIP_FLAGS = (0, 8)
 # The queue of a call whose record names none.
-UNRESOLVED = "unresolved"
+UNRESOLVED_QUEUE = "unresolved"
 
 
 class UnreadableFileError(Exception):
@@ -117,64 +117,66 @@ class Reading:
 def read_file(content: bytes) -> Reading:
     """Read the bytes of a trail file with the standard library. Never raises."""
     try:
-        records = _records(_document(gunzip(content)))
+        records = _get_records(_parse_document(gunzip(content)))
     except UnreadableFileError as error:
         return Reading(reason=str(error))
     return read_records(len(records), enumerate(records))
 
 
-def read_records(number: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
+def read_records(number_of_records: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
     """Return the failed SQS calls among a file's records, and count the unreadable records.
 
     Args:
-        number: The number of records in the file.
+        number_of_records: The number of records in the file.
         candidates: The position and value of each record that may be a failed SQS call, or may be
             unreadable. Other records may be left out.
     """
     calls: list[tuple[int, FailedCall]] = []
-    unreadable: Counter[str] = Counter()
+    unreadable_by_reason: Counter[str] = Counter()
     for position, record in candidates:
         outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
         if isinstance(outcome, FailedCall):
             calls.append((position, outcome))
-        elif outcome.reason not in _NO_FAULTS:
-            unreadable[outcome.reason] += 1
-    return Reading(None, number, tuple(calls), dict(sorted(unreadable.items())))
+        elif outcome.reason not in _OTHER_RECORD_REASONS:
+            unreadable_by_reason[outcome.reason] += 1
+    return Reading(
+        None, number_of_records, tuple(calls), dict(sorted(unreadable_by_reason.items()))
+    )
 
 
 def gunzip(content: bytes) -> bytes:
-    """Unpack a gzip file to at most MAXIMUM_BYTES (rule 2).
+    """Unpack a gzip file to at most MAXIMUM_LOG_FILE_BYTES (rule 2).
 
     Raises:
         UnreadableFileError: with the reason why the file cannot be unpacked.
     """
     if not content:
         raise UnreadableFileError("empty")
-    if not content.startswith(GZIP):
+    if not content.startswith(GZIP_MAGIC):
         raise UnreadableFileError("not_gzip")
     try:
-        return b"".join(_members(content))
+        return b"".join(_unpack_members(content))
     except zlib.error as error:
         raise UnreadableFileError("corrupt_gzip") from error
 
 
-def _members(rest: bytes) -> Iterator[bytes]:
+def _unpack_members(packed_rest: bytes) -> Iterator[bytes]:
     """Yield the unpacked text of each gzip member of a file.
 
     Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
     """
-    left = MAXIMUM_BYTES
+    bytes_left = MAXIMUM_LOG_FILE_BYTES
     for _ in range(MAXIMUM_MEMBERS):
         member = zlib.decompressobj(wbits=31)
-        text = member.decompress(rest, left + 1)
-        left -= len(text)
-        if left < 0:
+        text = member.decompress(packed_rest, bytes_left + 1)
+        bytes_left -= len(text)
+        if bytes_left < 0:
             raise UnreadableFileError("too_large")
         if not member.eof:
             raise UnreadableFileError("truncated")
         yield text
-        rest = member.unused_data
-        if not rest.startswith(GZIP):
+        packed_rest = member.unused_data
+        if not packed_rest.startswith(GZIP_MAGIC):
             return
     raise UnreadableFileError("too_many_gzip_members")
 
@@ -186,11 +188,11 @@ def parse_json(text: bytes) -> Any:
         ValueError: if the text is not JSON.
         RecursionError: if it is nested too deeply.
     """
-    with _deep_recursion():
-        return json.loads(text, parse_int=_integer)
+    with _allow_deep_recursion():
+        return json.loads(text, parse_int=_parse_integer)
 
 
-def _document(text: bytes) -> Any:
+def _parse_document(text: bytes) -> Any:
     """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
     if len(text) > MAXIMUM_CONTAINERS:
@@ -203,32 +205,32 @@ def _document(text: bytes) -> Any:
         raise UnreadableFileError("not_json") from error
 
 
-def _first_value(text: bytes) -> Any:
+def _parse_first_value(text: bytes) -> Any:
     """Return the first JSON value in a text; more may follow. Raises like `parse_json`."""
-    with _deep_recursion():
-        return _DECODER.raw_decode(text.decode())[0]
+    with _allow_deep_recursion():
+        return _JSON_DECODER.raw_decode(text.decode())[0]
 
 
-def _integer(digits: str) -> int | float:
+def _parse_integer(digits: str) -> int | float:
     """Convert an integer in JSON. If Python refuses its length, return it as a float."""
     return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
 
 
-_DECODER = json.JSONDecoder(parse_int=_integer)
+_JSON_DECODER = json.JSONDecoder(parse_int=_parse_integer)
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """Let Python's JSON parser follow lists and objects to a depth of _DEPTH."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _DEPTH))
+def _allow_deep_recursion() -> Iterator[None]:
+    """Let Python's JSON parser follow lists and objects to a depth of _MAXIMUM_DEPTH."""
+    limit_before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit_before, _MAXIMUM_DEPTH))
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        sys.setrecursionlimit(limit_before)
 
 
-def _records(document: Any) -> list[Any]:
+def _get_records(document: Any) -> list[Any]:
     """Return the list of records in a file's JSON value.
 
     Raises UnreadableFileError if there is no list, as in digest files and other JSON.
@@ -257,10 +259,10 @@ CALL_FIELDS: Mapping[str, str] = {
     "requested_visibility_seconds": "bigint",
     "refused_by": "string",
 }
-SPARK_CALL = f"struct<{', '.join(f'{name}: {kind}' for name, kind in CALL_FIELDS.items())}>"
+CALL_SCHEMA = f"struct<{', '.join(f'{name}: {kind}' for name, kind in CALL_FIELDS.items())}>"
 # The calls that operators make with `mendq scan`, `redrive` and `quarantine`. Sending is not among
 # them: if an operator's message cannot be sent, the report must show it.
-_OPERATORS_APIS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
+_OPERATOR_CALLS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
 
 
 def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
@@ -270,15 +272,15 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     command. A user agent can be forged. That changes only the report; heal acts on the call anyway.
     """
     ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
-    is_own_look = call.event_name in _OPERATORS_APIS and is_operator_agent(call.user_agent)
-    refused = call.refused_by
+    is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_agent(call.user_agent)
+    refused_by = call.refused_by
     return {
         "position": position,
         "event_id": call.event_id,
         "event_time": to_microseconds(call.event_time),
         "event_name": call.event_name,
         "error_code": call.error_code,
-        "queue_arn": call.queue_arn or UNRESOLVED,
+        "queue_arn": call.queue_arn or UNRESOLVED_QUEUE,
         "account": call.account,
         "region": call.region,
         "principal_arn": call.principal_arn,
@@ -288,7 +290,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "is_own_look": is_own_look,
         "requested_visibility_seconds": call.requested_visibility_seconds,
         # Spark cannot read an enumeration.
-        "refused_by": refused and str(refused),
+        "refused_by": refused_by and str(refused_by),
     }
 
 
@@ -300,7 +302,7 @@ def is_operator_agent(user_agent: str) -> bool:
     return user_agent.lstrip("[").startswith(f"{OPERATOR_AGENT} ")
 
 
-def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
+def make_file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
     """Return a function that reads the bytes of a trail file, or a view of them. It never raises.
 
     It is the native reader if its packages can be imported and `native` is True, otherwise the
@@ -318,8 +320,8 @@ def _read_view(content: Any) -> Reading:
 if not WHY_NOT_NATIVE:
     # This private class is isal's only way to unpack into an existing buffer. Its type stubs say
     # neither that the class accepts bytes nor that IsalError is an exception.
-    _Member: Any = isal_zlib._GzipReader  # noqa: SLF001
-    _NOT_PLAIN: Any = (OSError, EOFError, igzip_lib.IsalError)
+    _GzipReader: Any = isal_zlib._GzipReader  # noqa: SLF001
+    _UNPACKING_ERRORS: Any = (OSError, EOFError, igzip_lib.IsalError)
 
     class _Record(msgspec.Struct, gc=False):
         eventVersion: msgspec.Raw = msgspec.Raw()  # noqa: N815 - CloudTrail's own words
@@ -332,13 +334,13 @@ if not WHY_NOT_NATIVE:
     class _RawFile(msgspec.Struct, gc=False):
         Records: list[msgspec.Raw]
 
-    def _address(view: Any) -> int:
+    def _get_address(view: Any) -> int:
         """Return the memory address of a view's first byte."""
         return int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
 
 
 # Every record that CloudTrail writes begins with this key.
-_FIRST_KEY = b'{"eventVersion":'
+_FIRST_RECORD_KEY = b'{"eventVersion":'
 _BLOCK_BYTES = 64 * 1024
 
 
@@ -347,14 +349,14 @@ class _NativeReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._fields = msgspec.json.Decoder(_File)
-        self._raw = msgspec.json.Decoder(_RawFile)
+        self._field_decoder = msgspec.json.Decoder(_File)
+        self._raw_decoder = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> Reading:
         """Read the bytes of a trail file, or a view of them. Never raises."""
         text = self._unpack(memoryview(content))
         if text is not None:
-            reading = self._read(text)
+            reading = self._read_text(text)
             if reading is not None:
                 return reading
         return read_file(bytes(content))
@@ -364,36 +366,38 @@ class _NativeReader:
 
         The result is a part of the buffer, which the next file overwrites.
         """
-        if len(content) < _TRAILER_BYTES or content[3] not in _PLAIN_FLAGS:
+        if len(content) < _MINIMUM_MEMBER_BYTES or content[3] not in _PLAIN_GZIP_FLAGS:
             return None
-        claimed = int.from_bytes(content[-4:], "little")
-        if claimed > min(MAXIMUM_BYTES, _MAXIMUM_RATIO * len(content)):
+        claimed_bytes = int.from_bytes(content[-4:], "little")
+        if claimed_bytes > min(MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_RATIO * len(content)):
             return None
         # One byte more than the file claims, to notice if it unpacks to more.
-        if len(self._buffer) <= claimed:
-            self._buffer = bytearray(claimed + 1)
+        if len(self._buffer) <= claimed_bytes:
+            self._buffer = bytearray(claimed_bytes + 1)
         buffer = memoryview(self._buffer)
-        member = _Member(content, _CHUNK_BYTES)
+        member = _GzipReader(content, _CHUNK_BYTES)
         try:
-            filled = 0
-            while more := member.readinto(buffer[filled : claimed + 1]):
-                filled += more
-        except _NOT_PLAIN:
+            filled_bytes = 0
+            while added_bytes := member.readinto(buffer[filled_bytes : claimed_bytes + 1]):
+                filled_bytes += added_bytes
+        except _UNPACKING_ERRORS:
             return None
-        if filled != claimed:
+        if filled_bytes != claimed_bytes:
             return None
-        return buffer[:filled]
+        return buffer[:filled_bytes]
 
-    def _read(self, text: memoryview) -> Reading | None:
+    def _read_text(self, text: memoryview) -> Reading | None:
         """Read an unpacked file. Return None if it is unusual in any way."""
         if len(text) > MAXIMUM_CONTAINERS and _count_brackets(text) > MAXIMUM_CONTAINERS:
             return None
         try:
             str(text, "utf-8")  # msgspec does not check the strings that it skips
-            records = self._fields.decode(text).Records
-            positions = [n for n, record in enumerate(records) if _is_candidate(record)]
-            parsed = self._parse_records(text, records, positions)
-            return read_records(len(records), zip(positions, parsed, strict=True))
+            records = self._field_decoder.decode(text).Records
+            positions = [
+                position for position, record in enumerate(records) if _is_candidate(record)
+            ]
+            parsed_records = self._parse_records(text, records, positions)
+            return read_records(len(records), zip(positions, parsed_records, strict=True))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
@@ -401,30 +405,32 @@ class _NativeReader:
         self, text: memoryview, records: list[_Record], positions: list[int]
     ) -> list[Any]:
         """Return the records at these positions, parsed by Python's parser."""
-        values: list[Any] = []
-        base = _address(text)
+        parsed_records: list[Any] = []
+        base_address = _get_address(text)
         for position in positions:
-            begin = _find_begin(text, base, records, position)
-            end = _find_begin(text, base, records, position + 1)
+            begin = _find_record_begin(text, base_address, records, position)
+            end = _find_record_begin(text, base_address, records, position + 1)
             if begin is None or end is None:
                 return self._parse_records_slowly(text, positions)
-            values.append(_first_value(bytes(text[begin:end])))
-        return values
+            parsed_records.append(_parse_first_value(bytes(text[begin:end])))
+        return parsed_records
 
     def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
         """Return the records at these positions. Each record may have any first key."""
-        raw = self._raw.decode(text).Records
-        return [parse_json(bytes(raw[position])) for position in positions]
+        raw_records = self._raw_decoder.decode(text).Records
+        return [parse_json(bytes(raw_records[position])) for position in positions]
 
 
 def _is_candidate(record: _Record) -> bool:
     """Return True if a record may be a failed SQS call, or unreadable."""
     if record.eventSource is None:
         return True
-    return record.eventSource == SQS and bool(record.errorCode)
+    return record.eventSource == SQS_EVENT_SOURCE and bool(record.errorCode)
 
 
-def _find_begin(text: memoryview, base: int, records: list[_Record], position: int) -> int | None:
+def _find_record_begin(
+    text: memoryview, base_address: int, records: list[_Record], position: int
+) -> int | None:
     """Return the offset in `text` at which a record begins.
 
     For the position after the last record, return the text's length. Return None if the record's
@@ -433,27 +439,27 @@ def _find_begin(text: memoryview, base: int, records: list[_Record], position: i
 
     Args:
         text: The unpacked file.
-        base: The memory address of its first byte.
+        base_address: The memory address of its first byte.
         records: The records of the file, whose values are views of `text`.
         position: The position of the record.
     """
     if position == len(records):
         return len(text)
-    version = records[position].eventVersion
-    if not len(version):
+    version_value = records[position].eventVersion
+    if not len(version_value):
         return None
-    begin = _address(version) - base - len(_FIRST_KEY)
-    if begin <= 0 or text[begin : begin + len(_FIRST_KEY)] != _FIRST_KEY:
+    begin = _get_address(version_value) - base_address - len(_FIRST_RECORD_KEY)
+    if begin <= 0 or text[begin : begin + len(_FIRST_RECORD_KEY)] != _FIRST_RECORD_KEY:
         return None
     return begin
 
 
 def _count_brackets(text: memoryview) -> int:
     """Count the `{` and `[` in a JSON text, including those in its strings."""
-    codes = np.frombuffer(text, np.uint8)
-    number = 0
-    for start in range(0, len(codes), _BLOCK_BYTES):
-        block = codes[start : start + _BLOCK_BYTES]
+    byte_values = np.frombuffer(text, np.uint8)
+    number_of_brackets = 0
+    for block_begin in range(0, len(byte_values), _BLOCK_BYTES):
+        block = byte_values[block_begin : block_begin + _BLOCK_BYTES]
         # `{` and `[` differ only in this bit, and no other byte equals `[` without it.
-        number += int(np.count_nonzero((block & ~np.uint8(0x20)) == ord("[")))
-    return number
+        number_of_brackets += int(np.count_nonzero((block & ~np.uint8(0x20)) == ord("[")))
+    return number_of_brackets

@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from analytics.cases import CaseFiles, CaseTimeline, shorten
-from analytics.days import Days, days_of, list_weeks_before
-from analytics.incidents import FAILED_CALLS, SCAN
+from analytics.days import Days, list_weeks_before, parse_week_days
+from analytics.incidents import FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN
 from analytics.recommendations import (
     list_standing_values,
     make_to_do,
@@ -25,19 +25,20 @@ from analytics.week_cases import (
     compare_fixed_and_untouched,
     count_urgent_notifications,
     find_candidates_for_heal,
-    list_notified_cases,
-    list_open_cases,
+    make_notified_case_fields,
+    make_open_case_fields,
     make_pictures,
     sum_harm,
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_SYMPTOMS,
-    ByDay,
     Row,
+    RowsByDay,
     count_named_queues,
     count_totals,
     count_words,
+    format_time,
     is_own_queue,
     limit_symptoms,
     list_places,
@@ -49,14 +50,13 @@ from analytics.week_parts import (
     remove_own_incidents,
     select_days,
     split_largest,
-    time_text,
-    weigh_by,
+    weigh_incidents_by,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.nightly.verdict import NightlyRead, is_week_over, judge
 
-SCHEMA = 2
+SUMMARY_SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
 
 
@@ -66,14 +66,14 @@ def _collect_habits() -> dict[str, str]:
     The weekly report writes this text after the name of a queue that has the symptom again and
     again.
     """
-    habits: dict[str, str] = {}
+    habit_by_symptom: dict[str, str] = {}
     for symptom in CATALOGUE:
         if isinstance(symptom, NotifiedSymptom) and symptom.habit:
-            habits[symptom.name] = symptom.habit
-    return habits
+            habit_by_symptom[symptom.name] = symptom.habit
+    return habit_by_symptom
 
 
-_HABITS = _collect_habits()
+_HABIT_BY_SYMPTOM = _collect_habits()
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class WeekInput:
         first_day: The first day for which a nightly run wrote something. None if there is none.
     """
 
-    incidents: ByDay = field(default_factory=dict)
-    quality: ByDay = field(default_factory=dict)
+    incidents: RowsByDay = field(default_factory=dict)
+    quality: RowsByDay = field(default_factory=dict)
     cases: CaseFiles | None = None
     nights: Mapping[date, NightlyRead] = field(default_factory=dict)
     first_day: date | None = None
@@ -121,41 +121,43 @@ def make_summary(
             it does not wait for a late nightly run.
         zone: The time zone that decides which notifications came out of hours.
     """
-    days = days_of(week)
+    days = parse_week_days(week)
     all_incidents = select_days(days, week_input.incidents)
-    by_day = remove_own_incidents(all_incidents)
-    incidents = list_rows(by_day)
-    limited_by_day, symptoms_left_out = limit_symptoms(by_day)
-    limited = list_rows(limited_by_day)
-    last_may_come = scheduled_at is None and not week_input.is_whole(days.last)
-    is_over = is_week_over(days.last, scheduled_at or made_at, may_last_run_come=last_may_come)
-    per_day: list[dict[str, Any]] = []
+    incidents_by_day = remove_own_incidents(all_incidents)
+    incidents = list_rows(incidents_by_day)
+    limited_by_day, symptoms_left_out = limit_symptoms(incidents_by_day)
+    limited_incidents = list_rows(limited_by_day)
+    last_nightly_may_come = scheduled_at is None and not week_input.is_whole(days.last)
+    is_over = is_week_over(
+        days.last, scheduled_at or made_at, may_last_run_come=last_nightly_may_come
+    )
+    day_rows: list[dict[str, Any]] = []
     for day, rows in limited_by_day.items():
-        per_day.extend(make_day_rows(day, rows))
-    timelines_by_id = _index_timelines(week_input.cases)
+        day_rows.extend(make_day_rows(day, rows))
+    timeline_by_case_id = _index_timelines(week_input.cases)
 
     def describe_case(case_id: str | None) -> dict[str, Any]:
-        return _describe_case(timelines_by_id.get(case_id))
+        return _describe_case(timeline_by_case_id.get(case_id))
 
     return {
-        "schema": SCHEMA,
+        "schema": SUMMARY_SCHEMA,
         "week": week,
         "from": str(days.first),
         "to": str(days.last),
-        "made_at": time_text(made_at),
+        "made_at": format_time(made_at),
         "time_zone": str(zone),
         **_make_places([*incidents, *list_rows(select_days(days, week_input.quality))]),
         "totals": {
             **_make_sums(days, incidents, week_input.cases, zone),
             "queues": count_named_queues(incidents),
         },
-        **_make_counts(incidents, limited),
+        **_make_counts(incidents, limited_incidents),
         "symptoms_left_out": symptoms_left_out,
-        "per_day": per_day,
-        "queue_days": make_queue_days(by_day),
-        "times_to_heal": list_times_to_heal(limited),
+        "per_day": day_rows,
+        "queue_days": make_queue_days(incidents_by_day),
+        "times_to_heal": list_times_to_heal(limited_incidents),
         "previous_weeks": _make_previous_weeks(week, week_input, zone),
-        "does_it_help": compare_fixed_and_untouched(limited, week_input.incidents),
+        "does_it_help": compare_fixed_and_untouched(limited_incidents, week_input.incidents),
         "cases": list_worst_incidents(incidents, describe_case),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **_make_case_fields(days, incidents, week_input.cases),
@@ -168,18 +170,24 @@ def make_summary(
     }
 
 
-def _make_counts(incidents: Sequence[Row], limited: Sequence[Row]) -> dict[str, Any]:
+def _make_counts(incidents: Sequence[Row], limited_incidents: Sequence[Row]) -> dict[str, Any]:
     """Count the incidents by what found them, by outcome and by symptom.
 
-    `limited` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
+    `limited_incidents` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
     """
     finders = [row["found_by"] for row in incidents]
-    by_symptom = count_words(row["symptom"] for row in limited)
+    count_by_symptom = count_words(row["symptom"] for row in limited_incidents)
     return {
-        "by_found_by": {finder: finders.count(finder) for finder in (FAILED_CALLS, SCAN)},
+        "by_found_by": {
+            finder: finders.count(finder) for finder in (FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN)
+        },
         "by_outcome": count_words(row["outcome"] for row in incidents),
-        "by_symptom": by_symptom,
-        "habits": {symptom: _HABITS[symptom] for symptom in by_symptom if symptom in _HABITS},
+        "by_symptom": count_by_symptom,
+        "habits": {
+            symptom: _HABIT_BY_SYMPTOM[symptom]
+            for symptom in count_by_symptom
+            if symptom in _HABIT_BY_SYMPTOM
+        },
     }
 
 
@@ -207,29 +215,31 @@ def _make_sums(
 
 def _remove_own_cases(timelines: Iterable[CaseTimeline]) -> list[CaseTimeline]:
     """Return the cases without those of queues that Mendq made for drills or for the probe."""
-    return [timeline for timeline in timelines if not is_own_queue(timeline.newest.queue_arn)]
+    return [
+        timeline for timeline in timelines if not is_own_queue(timeline.newest_transition.queue_arn)
+    ]
 
 
 def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list[dict[str, Any]]:
     """Return the sums of each previous week that has a table of any day, the oldest first."""
     previous_weeks: list[dict[str, Any]] = []
     for earlier_week in list_weeks_before(week):
-        days = days_of(earlier_week)
+        days = parse_week_days(earlier_week)
         days_with_tables = [day for day in days if day in week_input.incidents]
         if not days_with_tables:
             continue
-        by_day = select_days(days_with_tables, week_input.incidents)
-        incidents = list_rows(remove_own_incidents(by_day))
-        number_whole = sum(week_input.is_whole(day) for day in days_with_tables)
+        incidents_by_day = select_days(days_with_tables, week_input.incidents)
+        incidents = list_rows(remove_own_incidents(incidents_by_day))
+        number_of_whole_days = sum(week_input.is_whole(day) for day in days_with_tables)
         sums = _make_sums(days, incidents, week_input.cases, zone)
-        previous_weeks.append({"week": earlier_week, "nightly_runs": number_whole, **sums})
+        previous_weeks.append({"week": earlier_week, "nightly_runs": number_of_whole_days, **sums})
     return previous_weeks
 
 
 def _index_timelines(cases: CaseFiles | None) -> dict[str | None, CaseTimeline]:
     """Return the cases by case id; empty if cases were not read."""
     timelines = cases.timelines if cases else []
-    return {timeline.newest.case_id: timeline for timeline in timelines}
+    return {timeline.newest_transition.case_id: timeline for timeline in timelines}
 
 
 def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
@@ -249,20 +259,20 @@ def _make_case_fields(
     if cases is None:
         return {}
     timelines = _remove_own_cases(cases.timelines)
-    of_cases = recommend_for_cases(days, timelines)
+    case_recommendations = recommend_for_cases(days, timelines)
     recommendations = [
-        *of_cases,
+        *case_recommendations,
         *recommend_for_callers(incidents),
         *recommend_for_findings(cases.findings),
     ]
     case_ids = {row["case_id"] for row in incidents}
     return {
-        "reached_a_person": list_notified_cases(days, timelines),
-        **list_open_cases(timelines, cases.measurements),
+        "reached_a_person": make_notified_case_fields(days, timelines),
+        **make_open_case_fields(timelines, cases.measurements),
         "impact": sum_harm(case_ids, timelines),
         "earned": find_candidates_for_heal(days, timelines),
         **make_to_do(recommendations, incidents),
-        **list_standing_values(of_cases, timelines),
+        **list_standing_values(case_recommendations, timelines),
     }
 
 
@@ -271,44 +281,46 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
 
     A verdict compares the number of records with the nightly runs of the two weeks before it.
     """
-    quality = list_rows(select_days(days, week_input.quality))
-    read = [row for row in quality if not row["reason"]]
-    unreadable = [row for row in quality if row["reason"]]
-    not_seen = {
+    quality_rows = list_rows(select_days(days, week_input.quality))
+    read_files = [row for row in quality_rows if not row["reason"]]
+    unreadable_files = [row for row in quality_rows if row["reason"]]
+    not_seen_fields = {
         "nightly_runs_missing": [str(day) for day in days if day not in week_input.quality],
-        "files_read": len(read),
-        "files_unreadable": len(unreadable),
-        "bytes_read": sum(row["bytes"] for row in read),
-        "bytes_unreadable": sum(row["bytes"] for row in unreadable),
-        "records_read": sum(row["records"] for row in quality),
-        "unreadable_files": _list_largest_files(unreadable),
+        "files_read": len(read_files),
+        "files_unreadable": len(unreadable_files),
+        "bytes_read": sum(row["bytes"] for row in read_files),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable_files),
+        "records_read": sum(row["records"] for row in quality_rows),
+        "unreadable_files": _list_largest_files(unreadable_files),
         "nightly_runs": [_judge_night(day, week_input) for day in days],
     }
     if week_input.cases:
-        not_seen["case_files_unreadable"] = week_input.cases.unreadable
-    not_seen["began"] = str(week_input.first_day) if week_input.first_day else None
-    return not_seen
+        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable
+    not_seen_fields["began"] = str(week_input.first_day) if week_input.first_day else None
+    return not_seen_fields
 
 
 def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Count the failed calls of each error code that the catalogue does not know."""
-    of_codes = [row for row in incidents if row["symptom"].startswith(UNKNOWN)]
-    weights = weigh_by(of_codes, "symptom")
-    calls = {symptom: weight.failed_calls for symptom, weight in weights.items()}
-    codes, left_out = split_largest(calls, MAXIMUM_SYMPTOMS)
+    unknown_code_rows = [row for row in incidents if row["symptom"].startswith(UNKNOWN)]
+    weight_by_symptom = weigh_incidents_by(unknown_code_rows, "symptom")
+    calls_by_symptom = {
+        symptom: weight.failed_calls for symptom, weight in weight_by_symptom.items()
+    }
+    largest_codes, left_out_codes = split_largest(calls_by_symptom, MAXIMUM_SYMPTOMS)
     return {
-        "unknown_code": codes,
-        "unknown_codes_left_out": len(left_out),
-        "unknown_calls_left_out": sum(left_out.values()),
+        "unknown_code": largest_codes,
+        "unknown_codes_left_out": len(left_out_codes),
+        "unknown_calls_left_out": sum(left_out_codes.values()),
     }
 
 
-def _list_largest_files(unreadable: Sequence[Row]) -> list[dict[str, str]]:
+def _list_largest_files(unreadable_rows: Sequence[Row]) -> list[dict[str, str]]:
     """Return name and reason of the unreadable files: the largest first, then by name."""
-    ranked = sorted(unreadable, key=lambda row: (-row["bytes"], row["file"]))
+    ranked_rows = sorted(unreadable_rows, key=lambda row: (-row["bytes"], row["file"]))
     return [
         {"file": shorten(row["file"]), "reason": shorten(row["reason"])}
-        for row in ranked[:MAXIMUM_UNREADABLE_FILES]
+        for row in ranked_rows[:MAXIMUM_UNREADABLE_FILES]
     ]
 
 
@@ -317,24 +329,24 @@ def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
 
     Older versions of Mendq wrote no counts. Then the verdict is `read` if the tables have records.
     """
-    quality = week_input.quality.get(day, ())
+    quality_rows = week_input.quality.get(day, ())
     incidents = week_input.incidents.get(day, ())
-    size = sum(row["bytes"] for row in quality)
-    records = sum(row["records"] for row in quality)
-    night = week_input.nights.get(day)
-    is_torn = night is not None and (
-        night.files != len(quality)
-        or night.bytes != size
-        or night.records != records
-        or night.incidents != len(incidents)
+    size_bytes = sum(row["bytes"] for row in quality_rows)
+    number_of_records = sum(row["records"] for row in quality_rows)
+    nightly_read = week_input.nights.get(day)
+    is_inconsistent = nightly_read is not None and (
+        nightly_read.files != len(quality_rows)
+        or nightly_read.bytes != size_bytes
+        or nightly_read.records != number_of_records
+        or nightly_read.incidents != len(incidents)
     )
-    judgement = judge(night, week_input.nights.values(), is_torn=is_torn)
+    judgement = judge(nightly_read, week_input.nights.values(), is_torn=is_inconsistent)
     verdict = str(judgement.verdict)
-    if night is None and records:
+    if nightly_read is None and number_of_records:
         verdict = "read"
     return {
         "day": str(day),
-        "records": night.records if night else records,
+        "records": nightly_read.records if nightly_read else number_of_records,
         "usual_records": judgement.usual_records,
         "verdict": verdict,
     }

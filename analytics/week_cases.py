@@ -13,7 +13,7 @@ from datetime import date, datetime, tzinfo
 from typing import Any
 
 from analytics.cases import (
-    FIXED,
+    FIXED_OUTCOMES,
     MAXIMUM_NAME_CHARACTERS,
     QUARTER_DAYS,
     CaseTimeline,
@@ -22,42 +22,42 @@ from analytics.cases import (
     read_steps,
     shorten,
 )
-from analytics.days import DAY, Days
-from analytics.incidents import FAILED_CALLS
+from analytics.days import ONE_DAY, Days
+from analytics.incidents import FOUND_BY_FAILED_CALLS
 from analytics.week_parts import (
     MAXIMUM_CASES,
     OTHER_CODES,
     WAITING_STATES,
-    ByDay,
     Row,
+    RowsByDay,
+    find_nearest_rank,
+    format_time,
     list_rows,
-    nearest_rank,
-    time_text,
 )
 from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.model.case import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.timeline import build_timeline
 
-MAXIMUM_NOTIFIED = 50
+MAXIMUM_NOTIFIED_CASES = 50
 _NEXT_STEP_FIELDS = ("sentence", "command", "runbook")
 # The figures that scans measure of each queue.
-_FIGURES = ("backlog", "oldest_age_seconds")
+_FIGURE_NAMES = ("backlog", "oldest_age_seconds")
 # The kinds of harm to messages.
-_HARMS = ("delayed", "handled_twice", "dead", "lost")
+_HARM_KINDS = ("delayed", "handled_twice", "dead", "lost")
 # A queue and symptom is a candidate for the mode `heal` after this number of approvals.
 MINIMUM_APPROVALS = 5
 MAXIMUM_HEAL_CANDIDATES = 10
-_ANSWERS = (State.APPROVED, State.DECLINED)
+_ANSWER_STATES = (State.APPROVED, State.DECLINED)
 # The states of a case whose fix has not failed and was not undone. The fix may still be unwritten.
 _SUCCESSFUL_STATES = frozenset(
     {State.PROPOSED, State.APPROVED, State.CLOSED, *STATES_WITH_FIX_IN_PLACE}
 ) - {State.INEFFECTIVE}
 # Outcomes of incidents in which Mendq changed nothing.
-_UNTOUCHED = frozenset({"observed", "proposed", "expired", "refused", "declined"})
-# Out of hours is before the hour MORNING, from the hour EVENING on, and at the weekend.
-MORNING = 7
-EVENING = 22
-SATURDAY = 5
+_UNTOUCHED_OUTCOMES = frozenset({"observed", "proposed", "expired", "refused", "declined"})
+# Out of hours is before the hour MORNING_HOUR, from the hour EVENING_HOUR on, and at the weekend.
+MORNING_HOUR = 7
+EVENING_HOUR = 22
+SATURDAY_WEEKDAY = 5
 
 
 def count_urgent_notifications(
@@ -67,22 +67,25 @@ def count_urgent_notifications(
 
     Out of hours is from 22:00 to 07:00, and on Saturday and Sunday, in `zone`.
     """
-    number = 0
-    out_of_hours = 0
+    urgent_count = 0
+    out_of_hours_count = 0
     for timeline in timelines:
         for notification in timeline.list_notifications(days):
             if notification.urgent is True:
-                number += 1
+                urgent_count += 1
                 if _is_out_of_hours(notification.at.astimezone(zone)):
-                    out_of_hours += 1
-    return {"urgent_notifications": number, "out_of_hours": out_of_hours}
+                    out_of_hours_count += 1
+    return {"urgent_notifications": urgent_count, "out_of_hours": out_of_hours_count}
 
 
-def _is_out_of_hours(local: datetime) -> bool:
-    return local.weekday() >= SATURDAY or not MORNING <= local.hour < EVENING
+def _is_out_of_hours(local_time: datetime) -> bool:
+    return (
+        local_time.weekday() >= SATURDAY_WEEKDAY
+        or not MORNING_HOUR <= local_time.hour < EVENING_HOUR
+    )
 
 
-def list_open_cases(
+def make_open_case_fields(
     timelines: Iterable[CaseTimeline], measurements: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
@@ -94,32 +97,34 @@ def list_open_cases(
         timelines: All cases.
         measurements: The last measured figures of each queue, by queue ARN.
     """
-    waiting = [timeline for timeline in timelines if timeline.newest.state in WAITING_STATES]
-    waiting.sort(key=_rank_by_pressure)
-    open_now: list[dict[str, Any]] = []
-    for timeline in waiting[:MAXIMUM_CASES]:
-        figures = measurements.get(timeline.newest.queue_arn, {})
-        open_now.append(_make_open_case(timeline, figures))
-    return {"open_now": open_now, "open_now_left_out": len(waiting[MAXIMUM_CASES:])}
+    waiting_timelines = [
+        timeline for timeline in timelines if timeline.newest_transition.state in WAITING_STATES
+    ]
+    waiting_timelines.sort(key=_rank_timeline_by_pressure)
+    open_cases: list[dict[str, Any]] = []
+    for timeline in waiting_timelines[:MAXIMUM_CASES]:
+        figures = measurements.get(timeline.newest_transition.queue_arn, {})
+        open_cases.append(_make_open_case(timeline, figures))
+    return {"open_now": open_cases, "open_now_left_out": len(waiting_timelines[MAXIMUM_CASES:])}
 
 
-def _rank_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datetime, str]:
+def _rank_timeline_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datetime, str]:
     """Return a sorting key: by state, then urgent escalated cases first, then the older first."""
-    case = timeline.newest
+    case = timeline.newest_transition
     is_not_urgent = case.state is State.ESCALATED and not timeline.is_urgent
     return WAITING_STATES.index(case.state), is_not_urgent, timeline.opened_at, case.case_id
 
 
 def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[str, Any]:
-    case = timeline.newest
+    case = timeline.newest_transition
     return {
         **_make_case_names(case),
         "urgent": timeline.is_urgent,
-        "opened_at": time_text(timeline.opened_at),
-        "since": time_text(timeline.in_state_since),
+        "opened_at": format_time(timeline.opened_at),
+        "since": format_time(timeline.state_began_at),
         "reason": shorten(case.reason),
         "next_step": {name: shorten(case.next_step.get(name)) for name in _NEXT_STEP_FIELDS},
-        **{name: figures.get(name) for name in _FIGURES},
+        **{name: figures.get(name) for name in _FIGURE_NAMES},
         **make_pictures(timeline),
     }
 
@@ -134,8 +139,8 @@ def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
         return {"timeline": [], "visibility": []}
     points: list[dict[str, Any]] = []
     for point in build_timeline(timeline.transitions):
-        says = shorten(point.says, MAXIMUM_NAME_CHARACTERS)
-        points.append({"at": time_text(point.at), "state": point.what, "says": says})
+        event_text = shorten(point.says, MAXIMUM_NAME_CHARACTERS)
+        points.append({"at": format_time(point.at), "state": point.what, "says": event_text})
     spans: list[dict[str, Any]] = []
     for name, seconds in list_need_spans(timeline.transitions):
         spans.append({"what": shorten(name, MAXIMUM_NAME_CHARACTERS), "seconds": seconds})
@@ -144,11 +149,13 @@ def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
 
 def _make_case_names(case: Transition) -> dict[str, str]:
     """Return the fields that identify a case, and its state."""
-    names: dict[str, str] = {}
-    for field in ("case_id", "queue_arn", "symptom", "code"):
-        names[field] = shorten(getattr(case, field), MAXIMUM_NAME_CHARACTERS)
-    names["state"] = str(case.state)
-    return names
+    return {
+        "case_id": shorten(case.case_id, MAXIMUM_NAME_CHARACTERS),
+        "queue_arn": shorten(case.queue_arn, MAXIMUM_NAME_CHARACTERS),
+        "symptom": shorten(case.symptom, MAXIMUM_NAME_CHARACTERS),
+        "code": shorten(case.code, MAXIMUM_NAME_CHARACTERS),
+        "state": str(case.state),
+    }
 
 
 def sum_harm(
@@ -158,15 +165,18 @@ def sum_harm(
 
     The evidence of the cases with these ids is summed up. A number is None if no case has it.
     """
-    counts: dict[str, list[int]] = {harm: [] for harm in _HARMS}
+    counts_by_harm: dict[str, list[int]] = {harm: [] for harm in _HARM_KINDS}
     for timeline in timelines:
-        messages = timeline.newest.evidence.get("messages")
-        if timeline.newest.case_id not in case_ids or not isinstance(messages, Mapping):
+        messages = timeline.newest_transition.evidence.get("messages")
+        if timeline.newest_transition.case_id not in case_ids or not isinstance(messages, Mapping):
             continue
-        for harm in _HARMS:
+        for harm in _HARM_KINDS:
             if is_count(messages.get(harm)):
-                counts[harm].append(messages[harm])
-    return {harm: sum(numbers) if numbers else None for harm, numbers in counts.items()}
+                counts_by_harm[harm].append(messages[harm])
+    return {
+        harm: sum(message_counts) if message_counts else None
+        for harm, message_counts in counts_by_harm.items()
+    }
 
 
 def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> list[dict[str, Any]]:
@@ -176,33 +186,33 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
     MINIMUM_APPROVALS of them. `_is_success` says which fixes count as failed. The weekly report
     suggests the mode `heal` for these pairs.
     """
-    quarter = Days(days.last - (QUARTER_DAYS - 1) * DAY, days.last)
-    successes = defaultdict[tuple[str, str], list[bool]](list)
+    quarter = Days(days.last - (QUARTER_DAYS - 1) * ONE_DAY, days.last)
+    successes_by_pair = defaultdict[tuple[str, str], list[bool]](list)
     for timeline in timelines:
         if _has_answer(timeline, quarter):
-            pair = (timeline.newest.queue_arn, timeline.newest.symptom)
-            successes[pair].append(_is_success(timeline))
+            pair = (timeline.newest_transition.queue_arn, timeline.newest_transition.symptom)
+            successes_by_pair[pair].append(_is_success(timeline))
     candidates: list[tuple[int, str, str]] = []
-    for (queue_arn, symptom), results in successes.items():
-        if all(results) and len(results) >= MINIMUM_APPROVALS:
-            candidates.append((len(results), queue_arn, symptom))
+    for (queue_arn, symptom), pair_successes in successes_by_pair.items():
+        if all(pair_successes) and len(pair_successes) >= MINIMUM_APPROVALS:
+            candidates.append((len(pair_successes), queue_arn, symptom))
     candidates.sort(key=lambda candidate: (-candidate[0], candidate[1], candidate[2]))
     return [
         {
             "queue_arn": shorten(queue_arn, MAXIMUM_NAME_CHARACTERS),
             "symptom": shorten(symptom, MAXIMUM_NAME_CHARACTERS),
-            "approved": number,
-            "asked": number,
+            "approved": approvals,
+            "asked": approvals,
             "kind": "consider_heal",
         }
-        for number, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
+        for approvals, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
     ]
 
 
 def _has_answer(timeline: CaseTimeline, days: Days) -> bool:
     """Return True if a person approved or declined the case's proposal on these days."""
     for transition in timeline.list_transitions(days):
-        if transition.came_from is State.PROPOSED and transition.state in _ANSWERS:
+        if transition.came_from is State.PROPOSED and transition.state in _ANSWER_STATES:
             return True
     return False
 
@@ -220,7 +230,7 @@ def _is_success(timeline: CaseTimeline) -> bool:
 
 
 def compare_fixed_and_untouched(
-    incidents: Iterable[Row], all_incidents: ByDay
+    incidents: Iterable[Row], all_incidents: RowsByDay
 ) -> list[dict[str, Any]]:
     """Compare, for each symptom, the incidents that Mendq fixed with those that it left untouched.
 
@@ -234,16 +244,16 @@ def compare_fixed_and_untouched(
         incidents: The incidents of the week.
         all_incidents: The incidents of all days that were read.
     """
-    failures = defaultdict[tuple[str, str], list[datetime]](list)
+    failure_times = defaultdict[tuple[str, str], list[datetime]](list)
     for row in list_rows(all_incidents):
-        failures[row["queue_arn"], row["symptom"]].append(row["first_failure"])
-    by_symptom = defaultdict[str, list[Row]](list)
+        failure_times[row["queue_arn"], row["symptom"]].append(row["first_failure"])
+    rows_by_symptom = defaultdict[str, list[Row]](list)
     for row in incidents:
-        if row["found_by"] == FAILED_CALLS and row["symptom"] != OTHER_CODES:
-            by_symptom[row["symptom"]].append(row)
+        if row["found_by"] == FOUND_BY_FAILED_CALLS and row["symptom"] != OTHER_CODES:
+            rows_by_symptom[row["symptom"]].append(row)
     comparisons: list[dict[str, Any]] = []
-    for symptom, rows in sorted(by_symptom.items()):
-        comparison = _compare_symptom(symptom, rows, failures, all_incidents)
+    for symptom, rows in sorted(rows_by_symptom.items()):
+        comparison = _compare_symptom(symptom, rows, failure_times, all_incidents)
         if comparison["fixed"] or comparison["untouched"]:
             comparisons.append(comparison)
     return comparisons
@@ -252,7 +262,7 @@ def compare_fixed_and_untouched(
 def _compare_symptom(
     symptom: str,
     rows: Iterable[Row],
-    failures: Mapping[tuple[str, str], Sequence[datetime]],
+    failure_times: Mapping[tuple[str, str], Sequence[datetime]],
     days_read: Collection[date],
 ) -> dict[str, Any]:
     """Return the row of one symptom for `compare_fixed_and_untouched`.
@@ -260,7 +270,7 @@ def _compare_symptom(
     Args:
         symptom: The symptom.
         rows: Its incidents.
-        failures: The first failures of all incidents, by queue ARN and symptom.
+        failure_times: The first failures of all incidents, by queue ARN and symptom.
         days_read: The days that were read.
     """
     number_fixed = 0
@@ -268,60 +278,63 @@ def _compare_symptom(
     seconds_to_heal: list[float] = []
     seconds_to_recover: list[float] = []
     for row in rows:
-        if row["outcome"] in FIXED:
+        if row["outcome"] in FIXED_OUTCOMES:
             number_fixed += 1
             if row["seconds_to_heal"] is not None:
                 seconds_to_heal.append(row["seconds_to_heal"])
-        elif row["outcome"] in _UNTOUCHED and _is_next_day_read(row, days_read):
+        elif row["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(row, days_read):
             number_untouched += 1
-            if not _has_failed_again(row, failures[row["queue_arn"], row["symptom"]]):
+            if not _has_failed_again(row, failure_times[row["queue_arn"], row["symptom"]]):
                 duration = row["last_failure"] - row["first_failure"]
                 seconds_to_recover.append(duration.total_seconds())
     return {
         "symptom": symptom,
         "fixed": number_fixed,
-        "fixed_median_seconds": _median(seconds_to_heal),
+        "fixed_median_seconds": _find_median(seconds_to_heal),
         "untouched": number_untouched,
         "recovered": len(seconds_to_recover),
-        "recovered_median_seconds": _median(seconds_to_recover),
+        "recovered_median_seconds": _find_median(seconds_to_recover),
     }
 
 
 def _is_next_day_read(row: Row, days_read: Collection[date]) -> bool:
     """Return True if the day of an incident's last failure and the day after it were read."""
-    last = row["last_failure"]
-    return last.date() in days_read and (last + DAY).date() in days_read
+    last_failure = row["last_failure"]
+    return last_failure.date() in days_read and (last_failure + ONE_DAY).date() in days_read
 
 
-def _has_failed_again(row: Row, failures: Iterable[datetime]) -> bool:
-    """Return True if any of `failures` is within a day after the incident's last failure."""
-    last = row["last_failure"]
-    return any(last < failure <= last + DAY for failure in failures)
+def _has_failed_again(row: Row, failure_times: Iterable[datetime]) -> bool:
+    """Return True if any of `failure_times` is within a day after the incident's last failure."""
+    last_failure = row["last_failure"]
+    return any(last_failure < failure <= last_failure + ONE_DAY for failure in failure_times)
 
 
-def _median(seconds: Iterable[float]) -> float | None:
+def _find_median(seconds: Iterable[float]) -> float | None:
     """Return the median, or None if there are no values."""
-    ranked = sorted(seconds)
-    return nearest_rank(ranked, 50) if ranked else None
+    sorted_seconds = sorted(seconds)
+    return find_nearest_rank(sorted_seconds, 50) if sorted_seconds else None
 
 
-def list_notified_cases(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:
-    """Return the cases that notified people on `days`, and their number.
+def make_notified_case_fields(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:
+    """Return the summary's fields about cases that notified people on `days`.
 
-    `cases` has at most MAXIMUM_NOTIFIED of them, sorted by their first notification on `days`.
-    `cases_left_out` is the number of the others, `total` the number of all.
+    `cases` has at most MAXIMUM_NOTIFIED_CASES of them, sorted by their first notification on
+    `days`. `cases_left_out` is the number of the others, `total` the number of all.
     """
-    notified = [timeline for timeline in timelines if timeline.list_notifications(days)]
-    notified.sort(
+    notified_timelines = [timeline for timeline in timelines if timeline.list_notifications(days)]
+    notified_timelines.sort(
         key=lambda timeline: (
             timeline.list_notifications(days)[0].at,
-            timeline.newest.case_id,
+            timeline.newest_transition.case_id,
         )
     )
     return {
-        "cases": [_make_notified_case(timeline, days) for timeline in notified[:MAXIMUM_NOTIFIED]],
-        "cases_left_out": len(notified[MAXIMUM_NOTIFIED:]),
-        "total": len(notified),
+        "cases": [
+            _make_notified_case(timeline, days)
+            for timeline in notified_timelines[:MAXIMUM_NOTIFIED_CASES]
+        ],
+        "cases_left_out": len(notified_timelines[MAXIMUM_NOTIFIED_CASES:]),
+        "total": len(notified_timelines),
     }
 
 
@@ -329,11 +342,11 @@ def _make_notified_case(timeline: CaseTimeline, days: Days) -> dict[str, Any]:
     notifications = timeline.list_notifications(days)
     ended_at = timeline.ended_at
     return {
-        **_make_case_names(timeline.newest),
-        "opened_at": time_text(timeline.opened_at),
-        "notified_at": time_text(notifications[0].at),
+        **_make_case_names(timeline.newest_transition),
+        "opened_at": format_time(timeline.opened_at),
+        "notified_at": format_time(notifications[0].at),
         "pages": len(notifications),
         "reason": shorten(notifications[0].reason),
-        "ended_at": time_text(ended_at) if ended_at else None,
+        "ended_at": format_time(ended_at) if ended_at else None,
         "scanned": timeline.is_opened_without_calls,
     }

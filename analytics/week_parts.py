@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Any
 
-from analytics.cases import FIXED, HEALED, MAXIMUM_NAME_CHARACTERS, shorten
-from analytics.incidents import COLUMNS, OWN_LOOK
-from analytics.trail_file import UNRESOLVED
+from analytics.cases import FIXED_OUTCOMES, HEALED_OUTCOME, MAXIMUM_NAME_CHARACTERS, shorten
+from analytics.incidents import COLUMN_TYPES_BY_TABLE, OWN_LOOK_REASON
+from analytics.trail_file import UNRESOLVED_QUEUE
 from mendq.catalogue import UNKNOWN
 from mendq.model.case import State
 from mendq.model.names import PROBE_QUEUE
@@ -27,9 +27,9 @@ MAXIMUM_SYMPTOMS = 100
 MAXIMUM_PLACES = 1_000
 MAXIMUM_PLACE_CHARACTERS = 64
 MAXIMUM_QUEUES = 20
-MAXIMUM_SECONDS = 200
+MAXIMUM_HEALING_TIMES = 200
 # The 90th percentile of fewer times would just be the longest one.
-MINIMUM_FOR_A_PERCENTILE = 5
+MINIMUM_TIMES_FOR_PERCENTILE = 5
 # The symptom that stands for all error codes beyond MAXIMUM_SYMPTOMS. The symptom of a single
 # unknown code begins with `unknown:`.
 OTHER_CODES = "unknown_code"
@@ -39,48 +39,50 @@ WAITING_STATES = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
 _RANK_OF_UNFIXED = len(WAITING_STATES)
 _RANK_OF_FIXED = _RANK_OF_UNFIXED + 1
 # The fields of an incident in the summary. Account and region are in the queue's ARN.
-_INCIDENT_FIELDS = tuple(name for name in COLUMNS["incidents"] if name not in {"account", "region"})
+_INCIDENT_FIELDS = tuple(
+    name for name in COLUMN_TYPES_BY_TABLE["incidents"] if name not in {"account", "region"}
+)
 
 # A row of a table.
 Row = Mapping[str, Any]
 # The rows of a table, by day.
-ByDay = Mapping[date, Sequence[Row]]
+RowsByDay = Mapping[date, Sequence[Row]]
 
 
-def select_days(days: Iterable[date], by_day: ByDay) -> ByDay:
+def select_days(days: Iterable[date], rows_by_day: RowsByDay) -> RowsByDay:
     """Return the rows of each of `days`. A day without a table has no rows."""
-    return {day: by_day.get(day, ()) for day in days}
+    return {day: rows_by_day.get(day, ()) for day in days}
 
 
-def list_rows(by_day: ByDay) -> list[Row]:
+def list_rows(rows_by_day: RowsByDay) -> list[Row]:
     """Return the rows of all days as one list."""
-    return [row for rows in by_day.values() for row in rows]
+    return [row for rows in rows_by_day.values() for row in rows]
 
 
 def is_own_queue(queue_arn: str) -> bool:
     """Return True for a queue that Mendq made for a drill or for the probe."""
-    name = queue_arn.rpartition(":")[2]
-    return name.startswith(DRILL_QUEUE_PREFIX) or name == PROBE_QUEUE
+    queue_name = queue_arn.rpartition(":")[2]
+    return queue_name.startswith(DRILL_QUEUE_PREFIX) or queue_name == PROBE_QUEUE
 
 
-def remove_own_incidents(incidents: ByDay) -> ByDay:
+def remove_own_incidents(incidents_by_day: RowsByDay) -> RowsByDay:
     """Return the incidents without those that Mendq or its operators caused themselves.
 
     These are incidents of drills and of the probe, and calls that operators made with the mendq
     command.
     """
-    kept: dict[date, list[Row]] = {}
-    for day, rows in incidents.items():
-        kept[day] = [row for row in rows if not is_own_incident(row)]
-    return kept
+    kept_incidents_by_day: dict[date, list[Row]] = {}
+    for day, rows in incidents_by_day.items():
+        kept_incidents_by_day[day] = [row for row in rows if not is_own_incident(row)]
+    return kept_incidents_by_day
 
 
 def is_own_incident(row: Row) -> bool:
     """Return True if Mendq or its operators caused the incident."""
-    return is_own_queue(row["queue_arn"]) or row["why"] == OWN_LOOK
+    return is_own_queue(row["queue_arn"]) or row["why"] == OWN_LOOK_REASON
 
 
-def time_text(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a time as text in UTC, to the second, such as `2026-11-16T06:00:00Z`."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
@@ -98,35 +100,37 @@ class Weight:
         self.failed_calls += row["failed_calls"]
 
 
-def weigh_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Weight]:
+def weigh_incidents_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Weight]:
     """Return the number of incidents and failed calls for each value of a column.
 
     The keys are tuples if several columns are given.
     """
-    weights: dict[Any, Weight] = defaultdict(Weight)
-    key = itemgetter(*columns)
+    weight_by_key: dict[Any, Weight] = defaultdict(Weight)
+    get_key = itemgetter(*columns)
     for row in incidents:
-        weights[key(row)].add(row)
-    return weights
+        weight_by_key[get_key(row)].add(row)
+    return weight_by_key
 
 
 def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
     """Return the sums over all incidents. The median is None if no healing was timed."""
-    seconds = sorted(row["seconds_to_heal"] for row in incidents if _has_healing_time(row))
+    healing_seconds = sorted(row["seconds_to_heal"] for row in incidents if _has_healing_time(row))
     return {
         "incidents": len(incidents),
         "failed_calls": sum(row["failed_calls"] for row in incidents),
-        "healed": sum(row["outcome"] == HEALED for row in incidents),
+        "healed": sum(row["outcome"] == HEALED_OUTCOME for row in incidents),
         "notified": sum(row["notified"] for row in incidents),
         "urgent": sum(row["urgent"] for row in incidents),
-        "median_seconds_to_heal": nearest_rank(seconds, 50) if seconds else None,
-        "healed_with_time": len(seconds),
+        "median_seconds_to_heal": find_nearest_rank(healing_seconds, 50)
+        if healing_seconds
+        else None,
+        "healed_with_time": len(healing_seconds),
     }
 
 
 def count_named_queues(incidents: Iterable[Row]) -> int:
     """Count the different queues, without incidents whose queue the logs do not name."""
-    return len({row["queue_arn"] for row in incidents} - {UNRESOLVED})
+    return len({row["queue_arn"] for row in incidents} - {UNRESOLVED_QUEUE})
 
 
 def count_words(words: Iterable[str]) -> dict[str, int]:
@@ -136,37 +140,40 @@ def count_words(words: Iterable[str]) -> dict[str, int]:
 
 def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
     """Return a row for each symptom of a day; without incidents, one with symptom None."""
-    by_symptom = sorted(weigh_by(incidents, "symptom").items())
-    if not by_symptom:
+    weights_by_symptom = sorted(weigh_incidents_by(incidents, "symptom").items())
+    if not weights_by_symptom:
         return [{"date": str(day), "symptom": None, **asdict(Weight())}]
     return [
-        {"date": str(day), "symptom": symptom, **asdict(weight)} for symptom, weight in by_symptom
+        {"date": str(day), "symptom": symptom, **asdict(weight)}
+        for symptom, weight in weights_by_symptom
     ]
 
 
-def make_queue_days(by_day: ByDay) -> dict[str, Any]:
+def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
     """Return the queues with the most incidents, and how much is left out.
 
     Incidents whose queue the logs do not name count as one queue, `unresolved`.
     """
-    incidents = list_rows(by_day)
-    counts_of_days = [_count_by_queue(rows) for rows in by_day.values()]
-    not_healed = _count_by_queue(row for row in incidents if row["outcome"] not in FIXED)
-    ranked = sorted(weigh_by(incidents, "queue_arn").items(), key=rank_by_weight)
+    incidents = list_rows(incidents_by_day)
+    queue_counts_of_days = [_count_by_queue(rows) for rows in incidents_by_day.values()]
+    not_healed_by_queue = _count_by_queue(
+        row for row in incidents if row["outcome"] not in FIXED_OUTCOMES
+    )
+    ranked_queues = sorted(weigh_incidents_by(incidents, "queue_arn").items(), key=rank_by_weight)
     queues: list[dict[str, Any]] = []
-    for queue_arn, weight in ranked[:MAXIMUM_QUEUES]:
+    for queue_arn, weight in ranked_queues[:MAXIMUM_QUEUES]:
         queues.append(
             {
                 "queue_arn": queue_arn,
-                "incidents": [counts[queue_arn] for counts in counts_of_days],
+                "incidents": [queue_counts[queue_arn] for queue_counts in queue_counts_of_days],
                 "failed_calls": weight.failed_calls,
-                "not_healed": not_healed[queue_arn],
+                "not_healed": not_healed_by_queue[queue_arn],
             }
         )
     return {
         "queues": queues,
-        "queues_left_out": len(ranked[MAXIMUM_QUEUES:]),
-        "incidents_left_out": sum(weight.incidents for _, weight in ranked[MAXIMUM_QUEUES:]),
+        "queues_left_out": len(ranked_queues[MAXIMUM_QUEUES:]),
+        "incidents_left_out": sum(weight.incidents for _, weight in ranked_queues[MAXIMUM_QUEUES:]),
     }
 
 
@@ -183,46 +190,49 @@ def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
 
 def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the healing times of each symptom: most healed incidents first, then by name."""
-    by_symptom = defaultdict[str, list[float]](list)
+    seconds_by_symptom = defaultdict[str, list[float]](list)
     for row in incidents:
         if _has_healing_time(row):
-            by_symptom[row["symptom"]].append(row["seconds_to_heal"])
-    times = [_summarize_times(symptom, sorted(seconds)) for symptom, seconds in by_symptom.items()]
-    return sorted(times, key=lambda summary: (-summary["incidents"], summary["symptom"]))
+            seconds_by_symptom[row["symptom"]].append(row["seconds_to_heal"])
+    summaries = [
+        _summarize_times(symptom, sorted(seconds))
+        for symptom, seconds in seconds_by_symptom.items()
+    ]
+    return sorted(summaries, key=lambda summary: (-summary["incidents"], summary["symptom"]))
 
 
-def nearest_rank(ranked: Sequence[float], percent: int) -> float:
+def find_nearest_rank(sorted_times: Sequence[float], percent: int) -> float:
     """Return a percentile by the nearest-rank method, so that the result is a measured time.
 
     Args:
-        ranked: The times, sorted. There must be at least one.
+        sorted_times: The times, sorted. There must be at least one.
         percent: The percentile; 50 for the median.
     """
-    return ranked[-(-percent * len(ranked) // 100) - 1]
+    return sorted_times[-(-percent * len(sorted_times) // 100) - 1]
 
 
 def _has_healing_time(row: Row) -> bool:
-    return row["outcome"] == HEALED and row["seconds_to_heal"] is not None
+    return row["outcome"] == HEALED_OUTCOME and row["seconds_to_heal"] is not None
 
 
-def _summarize_times(symptom: str, ranked: Sequence[float]) -> dict[str, Any]:
+def _summarize_times(symptom: str, sorted_seconds: Sequence[float]) -> dict[str, Any]:
     """Return median, 90th percentile and a selection of a symptom's healing times, in seconds."""
-    has_enough = len(ranked) >= MINIMUM_FOR_A_PERCENTILE
+    has_enough = len(sorted_seconds) >= MINIMUM_TIMES_FOR_PERCENTILE
     return {
         "symptom": symptom,
-        "incidents": len(ranked),
-        "median_seconds": nearest_rank(ranked, 50),
-        "p90_seconds": nearest_rank(ranked, 90) if has_enough else None,
-        "seconds": pick_evenly(ranked, MAXIMUM_SECONDS),
+        "incidents": len(sorted_seconds),
+        "median_seconds": find_nearest_rank(sorted_seconds, 50),
+        "p90_seconds": find_nearest_rank(sorted_seconds, 90) if has_enough else None,
+        "seconds": pick_evenly(sorted_seconds, MAXIMUM_HEALING_TIMES),
     }
 
 
-def pick_evenly(ranked: Sequence[float], maximum: int) -> list[float]:
+def pick_evenly(sorted_values: Sequence[float], maximum: int) -> list[float]:
     """Return at most `maximum` of sorted values, evenly spaced, with the first and the last."""
-    if len(ranked) <= maximum:
-        return list(ranked)
-    last = len(ranked) - 1
-    return [ranked[position * last // (maximum - 1)] for position in range(maximum)]
+    if len(sorted_values) <= maximum:
+        return list(sorted_values)
+    last_position = len(sorted_values) - 1
+    return [sorted_values[position * last_position // (maximum - 1)] for position in range(maximum)]
 
 
 def list_worst_incidents(
@@ -238,25 +248,25 @@ def list_worst_incidents(
         incidents: All incidents.
         describe_case: Returns further fields for the incident, from the case with this id.
     """
-    ranked = sorted(incidents, key=_rank_of_incident)[:MAXIMUM_CASES]
-    return [make_incident(row) | describe_case(row["case_id"]) for row in ranked]
+    ranked_rows = sorted(incidents, key=_rank_incident)[:MAXIMUM_CASES]
+    return [make_incident(row) | describe_case(row["case_id"]) for row in ranked_rows]
 
 
-def _rank_of_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
+def _rank_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
     """Return the sorting key for `list_worst_incidents`."""
     outcome = row["outcome"]
     if outcome in WAITING_STATES:
-        rank = WAITING_STATES.index(outcome)
-        return rank, not row["urgent"], 0, row["first_failure"], row["incident_id"]
-    rank = _RANK_OF_FIXED if outcome in FIXED else _RANK_OF_UNFIXED
-    return rank, True, -row["failed_calls"], row["first_failure"], row["incident_id"]
+        state_rank = WAITING_STATES.index(outcome)
+        return state_rank, not row["urgent"], 0, row["first_failure"], row["incident_id"]
+    state_rank = _RANK_OF_FIXED if outcome in FIXED_OUTCOMES else _RANK_OF_UNFIXED
+    return state_rank, True, -row["failed_calls"], row["first_failure"], row["incident_id"]
 
 
 def make_incident(row: Row) -> dict[str, Any]:
     """Return an incident for the summary: times as texts, codes and case id within their limits."""
     incident = {name: row[name] for name in _INCIDENT_FIELDS}
-    incident["first_failure"] = time_text(row["first_failure"])
-    incident["last_failure"] = time_text(row["last_failure"])
+    incident["first_failure"] = format_time(row["first_failure"])
+    incident["last_failure"] = format_time(row["last_failure"])
     incident["error_codes"] = row["error_codes"][:MAXIMUM_CODES]
     if row["case_id"]:
         incident["case_id"] = shorten(row["case_id"], MAXIMUM_NAME_CHARACTERS)
@@ -265,8 +275,8 @@ def make_incident(row: Row) -> dict[str, Any]:
 
 def split_largest(counts: Mapping[str, int], maximum: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return the `maximum` largest counts, sorted by name, and all the others."""
-    ranked = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
-    return dict(sorted(ranked[:maximum])), dict(ranked[maximum:])
+    ranked_counts = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
+    return dict(sorted(ranked_counts[:maximum])), dict(ranked_counts[maximum:])
 
 
 def list_places(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
@@ -274,11 +284,13 @@ def list_places(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
 
     `column` is `account` or `region`.
     """
-    counts, left_out = split_largest(Counter(row[column] for row in rows), MAXIMUM_PLACES)
-    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in counts}), len(left_out)
+    rows_by_place, left_out = split_largest(Counter(row[column] for row in rows), MAXIMUM_PLACES)
+    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in rows_by_place}), len(
+        left_out
+    )
 
 
-def limit_symptoms(incidents: ByDay) -> tuple[ByDay, int]:
+def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:
     """Return the incidents with at most MAXIMUM_SYMPTOMS symptoms.
 
     Symptoms of the catalogue stay. Of the unknown codes, those with the most incidents stay; the
@@ -287,17 +299,21 @@ def limit_symptoms(incidents: ByDay) -> tuple[ByDay, int]:
     Returns:
         The incidents, and the number of codes that OTHER_CODES stands for.
     """
-    weights = weigh_by(list_rows(incidents), "symptom")
-    if len(weights) <= MAXIMUM_SYMPTOMS:
-        return incidents, 0
-    ranked = sorted(
-        weights.items(),
-        key=lambda named: (named[0].startswith(UNKNOWN), *rank_by_weight(named)),
+    weight_by_symptom = weigh_incidents_by(list_rows(incidents_by_day), "symptom")
+    if len(weight_by_symptom) <= MAXIMUM_SYMPTOMS:
+        return incidents_by_day, 0
+    ranked_symptoms = sorted(
+        weight_by_symptom.items(),
+        key=lambda named_weight: (
+            named_weight[0].startswith(UNKNOWN),
+            *rank_by_weight(named_weight),
+        ),
     )
-    replaced = {symptom for symptom, _ in ranked[MAXIMUM_SYMPTOMS - 1 :]}
-    limited: dict[date, list[Row]] = {}
-    for day, rows in incidents.items():
-        limited[day] = [
-            {**row, "symptom": OTHER_CODES} if row["symptom"] in replaced else row for row in rows
+    replaced_symptoms = {symptom for symptom, _ in ranked_symptoms[MAXIMUM_SYMPTOMS - 1 :]}
+    limited_by_day: dict[date, list[Row]] = {}
+    for day, rows in incidents_by_day.items():
+        limited_by_day[day] = [
+            {**row, "symptom": OTHER_CODES} if row["symptom"] in replaced_symptoms else row
+            for row in rows
         ]
-    return limited, len(replaced)
+    return limited_by_day, len(replaced_symptoms)

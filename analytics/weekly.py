@@ -28,12 +28,12 @@ from analytics.cases import (
     load_case_files,
     shorten,
 )
-from analytics.days import PREVIOUS_WEEKS, Days, days_of, list_weeks_before
+from analytics.days import PREVIOUS_WEEKS, Days, list_weeks_before, parse_week_days
 from analytics.nightly import NightlyRunResult, read_last_findings, read_last_measurements
 from analytics.storage import Storage
-from analytics.tables import SUMS, Tables, path_of, read_members
+from analytics.tables import SUM_COLUMNS, Tables, make_table_path, read_members
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import ByDay, Row, list_rows, make_incident, remove_own_incidents
+from analytics.week_parts import Row, RowsByDay, list_rows, make_incident, remove_own_incidents
 from mendq.model.json_text import without_nan
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,
@@ -49,7 +49,7 @@ from mendq.nightly.verdict import (
 from mendq.notifications.text import format_count
 
 # The summary compares the week with those before it, so their tables are read too.
-_DAYS_BEFORE = 7 * PREVIOUS_WEEKS
+_DAYS_BEFORE_WEEK = 7 * PREVIOUS_WEEKS
 
 
 def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
@@ -57,7 +57,7 @@ def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> Case
 
     `findings` is the storage of the scans; None if its place is not known.
     """
-    days = days_of(week)
+    days = parse_week_days(week)
     case_files = load_case_files(cases, days, QUARTER_DAYS)
     if findings is None:
         return case_files
@@ -108,7 +108,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     Returns:
         The number of the week's days that have tables.
     """
-    days = days_of(week)
+    days = parse_week_days(week)
     week_input = _load_week_input(days, cases, tables)
     document = make_summary(week, week_input, made_at, scheduled_at, zone)
     if organization:
@@ -132,7 +132,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
 
 
 def write_backtest_incidents(
-    tables: Tables, requested: Days, result: NightlyRunResult, made_at: datetime
+    tables: Tables, requested_days: Days, run_result: NightlyRunResult, made_at: datetime
 ) -> None:
     """Write what `mendq backtest` reads: the summaries of the weeks, and incidents.json.
 
@@ -141,21 +141,23 @@ def write_backtest_incidents(
 
     Args:
         tables: The tables of the backtest.
-        requested: The days of the backtest.
-        result: The result of its nightly run, with evidence.
+        requested_days: The days of the backtest.
+        run_result: The result of its nightly run, with evidence.
         made_at: The time now.
     """
-    weeks = sorted({name_of_week(day) for day in requested})
+    weeks = sorted({name_of_week(day) for day in requested_days})
     for week in weeks:
         write_week(None, tables, week, made_at)
-    by_day = tables.read_rows("incidents", [nightly.day for nightly in result.nightly_runs])
+    incidents_by_day = tables.read_rows(
+        "incidents", [nightly_read.day for nightly_read in run_result.nightly_runs]
+    )
     incidents: list[dict[str, Any]] = []
-    for row in list_rows(remove_own_incidents(by_day)):
-        evidence = result.evidence.get(row["incident_id"], [])
+    for row in list_rows(remove_own_incidents(incidents_by_day)):
+        evidence = run_result.evidence.get(row["incident_id"], [])
         incidents.append({**make_incident(row), "evidence": evidence})
-    days = [str(day) for day in sorted(by_day)]
-    content = to_json_bytes({"weeks": weeks, "days": days, "incidents": incidents})
-    tables.out.put("incidents.json", content)
+    days = [str(day) for day in sorted(incidents_by_day)]
+    json_bytes = to_json_bytes({"weeks": weeks, "days": days, "incidents": incidents})
+    tables.out.put("incidents.json", json_bytes)
 
 
 def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> WeekInput:
@@ -163,45 +165,45 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
 
     A day counts only if both its tables, `incidents` and `quality`, can be read.
     """
-    all_days = days.widen(_DAYS_BEFORE, 0)
+    all_days = days.widen(_DAYS_BEFORE_WEEK, 0)
     incidents = tables.read_rows("incidents", all_days)
     quality = tables.read_rows("quality", all_days)
-    days_with_both = sorted(incidents.keys() & quality.keys())
+    days_with_both_tables = sorted(incidents.keys() & quality.keys())
     return WeekInput(
-        incidents={day: incidents[day] for day in days_with_both},
-        quality={day: quality[day] for day in days_with_both},
+        incidents={day: incidents[day] for day in days_with_both_tables},
+        quality={day: quality[day] for day in days_with_both_tables},
         cases=cases,
-        nights=_read_nights(tables.out, all_days),
+        nights=_read_nightly_counts(tables.out, all_days),
         first_day=_find_first_day(tables.out),
     )
 
 
-def _find_first_day(out: Storage) -> date | None:
+def _find_first_day(table_storage: Storage) -> date | None:
     """Return the first day for which a nightly run wrote tables or counts, or None."""
     days: list[date] = []
-    for folder in [*out.folders("quality"), *out.folders(NIGHTLY_FOLDER)]:
+    for folder in [*table_storage.folders("quality"), *table_storage.folders(NIGHTLY_FOLDER)]:
         day = parse_day(folder.removeprefix("dt="))
         if day:
             days.append(day)
     return min(days, default=None)
 
 
-def _read_nights(out: Storage, days: Days) -> dict[date, NightlyRead]:
+def _read_nightly_counts(table_storage: Storage, days: Days) -> dict[date, NightlyRead]:
     """Return the counts in each day's `nightly.json`. A file that names another day is ignored."""
-    nights: dict[date, NightlyRead] = {}
+    nightly_read_by_day: dict[date, NightlyRead] = {}
     for day in days:
-        night = read_nightly(out.read(nightly_key(day)) or b"")
-        if night and night.day == day:
-            nights[day] = night
-    return nights
+        nightly_read = read_nightly(table_storage.read(nightly_key(day)) or b"")
+        if nightly_read and nightly_read.day == day:
+            nightly_read_by_day[day] = nightly_read
+    return nightly_read_by_day
 
 
 # The states of a member.
-SILENT = "silent"
-LATE = "late"
-REPORTED = "reported"
+SILENT_STATE = "silent"
+LATE_STATE = "late"
+REPORTED_STATE = "reported"
 # A member that had no tables for this number of weeks is left out, unless it is expected.
-EXPECTED_WEEKS = 4
+WEEKS_TO_EXPECT_MEMBER = 4
 # Limits on content that other accounts write.
 MAXIMUM_TABLE_BYTES = 20_000_000
 MAXIMUM_ABOUT_BYTES = 1_000
@@ -210,9 +212,9 @@ MAXIMUM_UNREAD_FILES = 20
 MAXIMUM_REGIONS = 40
 # The number of accounts whose folders are listed at the same time.
 _PARALLEL_ACCOUNTS = 16
-_ACCOUNT_FOLDER = re.compile("account=([0-9]{12})")
-_REGION_FOLDER = re.compile("region=([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
-_ALIAS = re.compile("[a-z0-9-]{3,63}")
+_ACCOUNT_FOLDER_PATTERN = re.compile("account=([0-9]{12})")
+_REGION_FOLDER_PATTERN = re.compile("region=([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
+_ALIAS_PATTERN = re.compile("[a-z0-9-]{3,63}")
 
 
 @dataclass(frozen=True)
@@ -223,24 +225,25 @@ class MemberTables:
         account: The account.
         region: The region. Empty for an expected account that has no tables at all.
         paths: The path of each day's table.
-        unread: The reason for each table that is not read, by its path: `empty` or `too_large`.
+        unread_reasons: The reason for each table that is not read, by its path: `empty` or
+            `too_large`.
         is_expected: True if the member has tables of the weeks before, or is expected by settings.
     """
 
     account: str
     region: str = ""
     paths: Mapping[date, str] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
+    unread_reasons: Mapping[str, str] = field(default_factory=dict)
     is_expected: bool = True
 
     def list_present_days(self) -> set[date]:
         """Return the days for which the member has a table, readable or not."""
-        present = set(self.paths)
-        for path in self.unread:
-            day = _day_in(path)
+        present_days = set(self.paths)
+        for path in self.unread_reasons:
+            day = _parse_day_of_path(path)
             if day:
-                present.add(day)
-        return present
+                present_days.add(day)
+        return present_days
 
     def state(self, days: Days) -> str:
         """Return SILENT (no table at all), LATE (a table is missing) or REPORTED (all are there).
@@ -248,90 +251,98 @@ class MemberTables:
         A member with tables of the weeks before must have one for every day of the week. A new
         member must have one for each day since its first.
         """
-        present = self.list_present_days()
-        if not present:
-            return SILENT
-        due = [day for day in days if self.is_expected or day >= min(present)]
-        return REPORTED if present.issuperset(due) else LATE
+        present_days = self.list_present_days()
+        if not present_days:
+            return SILENT_STATE
+        due_days = [day for day in days if self.is_expected or day >= min(present_days)]
+        return REPORTED_STATE if present_days.issuperset(due_days) else LATE_STATE
 
 
-def list_members(central: Storage, week: str) -> list[MemberTables]:
-    """Return the members that have tables of the week or of the EXPECTED_WEEKS weeks before it.
+def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
+    """Return the members that have tables of the week or of the four weeks before it.
+
+    The number of weeks before it is WEEKS_TO_EXPECT_MEMBER.
 
     Each member costs three listings, however much is stored. Folders with other names are ignored.
     """
-    with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as pool:
+    with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as thread_pool:
         members: list[MemberTables] = []
-        for of_account in pool.map(partial(_list_regions, central, week), central.folders("")):
-            members.extend(of_account)
+        for account_members in thread_pool.map(
+            partial(_list_regions, central_storage, week), central_storage.folders("")
+        ):
+            members.extend(account_members)
     return members
 
 
-def _list_regions(central: Storage, week: str, folder: str) -> list[MemberTables]:
+def _list_regions(central_storage: Storage, week: str, folder: str) -> list[MemberTables]:
     """Return a member for each region with tables in an account's folder."""
-    account = _ACCOUNT_FOLDER.fullmatch(folder)
-    if not account:
+    account_match = _ACCOUNT_FOLDER_PATTERN.fullmatch(folder)
+    if not account_match:
         return []
     members: list[MemberTables] = []
-    for region_folder in central.folders(folder)[:MAXIMUM_REGIONS]:
-        region = _REGION_FOLDER.fullmatch(region_folder)
-        if not region:
+    for region_folder in central_storage.folders(folder)[:MAXIMUM_REGIONS]:
+        region_match = _REGION_FOLDER_PATTERN.fullmatch(region_folder)
+        if not region_match:
             continue
-        member = _find_tables(central, week, account[1], region[1])
-        if member.paths or member.unread or member.is_expected:
+        member = _find_tables(central_storage, week, account_match[1], region_match[1])
+        if member.paths or member.unread_reasons or member.is_expected:
             members.append(member)
     return members
 
 
-def _find_tables(central: Storage, week: str, account: str, region: str) -> MemberTables:
+def _find_tables(central_storage: Storage, week: str, account: str, region: str) -> MemberTables:
     """Return the tables of this account and region for a week. There may be none."""
     folder = shared_table_prefix(account, region, "incidents", week)
-    paths: dict[date, str] = {}
-    unread: dict[str, str] = {}
-    for path, size in central.files(folder).items():
-        day = _day_in(path)
+    path_by_day: dict[date, str] = {}
+    unread_reasons: dict[str, str] = {}
+    for path, size in central_storage.files(folder).items():
+        day = _parse_day_of_path(path)
         if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
             continue
         if size == 0:
-            unread[path] = "empty"
+            unread_reasons[path] = "empty"
         elif size > MAXIMUM_TABLE_BYTES:
-            unread[path] = "too_large"
+            unread_reasons[path] = "too_large"
         else:
-            paths[day] = path
-    weeks_before = {f"week={earlier}" for earlier in list_weeks_before(week, EXPECTED_WEEKS)}
-    week_folders = central.folders(folder.rpartition("/")[0])
-    is_expected = bool(weeks_before.intersection(week_folders))
-    return MemberTables(account, region, paths, unread, is_expected)
+            path_by_day[day] = path
+    folders_before = {
+        f"week={earlier_week}" for earlier_week in list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)
+    }
+    week_folders = central_storage.folders(folder.rpartition("/")[0])
+    is_expected = bool(folders_before.intersection(week_folders))
+    return MemberTables(account, region, path_by_day, unread_reasons, is_expected)
 
 
-def _day_in(path: str) -> date | None:
+def _parse_day_of_path(path: str) -> date | None:
     """Return the day in a path such as `.../week=2026-W46/2026-11-16.parquet`, or None."""
     return parse_day(path.rpartition("/")[2].removesuffix(".parquet"))
 
 
-def list_members_of_one_trail(week: str, quality: ByDay) -> list[MemberTables]:
+def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[MemberTables]:
     """Return the accounts and regions that have files in the one trail of an organization.
 
-    Files of the week or of the EXPECTED_WEEKS weeks before it count. A member has a table on each
-    day on which the trail has files of it.
+    Files of the week or of the WEEKS_TO_EXPECT_MEMBER weeks before it count. A member has a table
+    on each day on which the trail has files of it.
 
     Args:
         week: The week.
-        quality: The rows of the table `quality`, by day.
+        quality_by_day: The rows of the table `quality`, by day.
     """
-    days = days_of(week)
-    first_expected_day = days_of(list_weeks_before(week, EXPECTED_WEEKS)[0]).first
-    days_of_member = defaultdict[tuple[str, str], set[date]](set)
-    for day, rows in quality.items():
+    days = parse_week_days(week)
+    first_expected_day = parse_week_days(list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)[0]).first
+    days_by_member = defaultdict[tuple[str, str], set[date]](set)
+    for day, rows in quality_by_day.items():
         for row in rows:
-            days_of_member[row["account"], row["region"]].add(day)
+            days_by_member[row["account"], row["region"]].add(day)
     members: list[MemberTables] = []
-    for (account, region), present in sorted(days_of_member.items()):
-        if max(present) < first_expected_day:
+    for (account, region), present_days in sorted(days_by_member.items()):
+        if max(present_days) < first_expected_day:
             continue
-        paths = {day: path_of("incidents", day) for day in days if day in present}
-        is_expected = min(present) < days.first
-        members.append(MemberTables(account, region, paths, is_expected=is_expected))
+        path_by_day = {
+            day: make_table_path("incidents", day) for day in days if day in present_days
+        }
+        is_expected = min(present_days) < days.first
+        members.append(MemberTables(account, region, path_by_day, is_expected=is_expected))
     return members
 
 
@@ -340,7 +351,7 @@ def summarize_organization(
     root: Storage,
     spark: SparkSession,
     members: Sequence[MemberTables],
-    expected: Iterable[str],
+    expected_accounts: Iterable[str],
 ) -> dict[str, Any]:
     """Return the field `organization` of the summary: sums of each member and of all members.
 
@@ -349,19 +360,21 @@ def summarize_organization(
         root: The storage with the tables of the members.
         spark: The session that reads them.
         members: The members that have tables, or had in the weeks before.
-        expected: Accounts that are reported as silent if they are not among the members.
+        expected_accounts: Accounts that are reported as silent if they are not among the members.
     """
-    all_members = [*members, *_list_missing_members(members, expected)]
-    paths: dict[str, None] = {}  # without duplicates: members of one trail have the same tables
+    all_members = [*members, *_list_missing_members(members, expected_accounts)]
+    table_paths: dict[
+        str, None
+    ] = {}  # without duplicates: members of one trail have the same tables
     for member in all_members:
-        paths.update(dict.fromkeys(member.paths.values()))
-    sums, unreadable = read_members(spark, root, list(paths))
-    sums_of_member = {(row["of_account"], row["of_region"]): row for row in sums.members}
+        table_paths.update(dict.fromkeys(member.paths.values()))
+    sums, unreadable = read_members(spark, root, list(table_paths))
+    sums_by_member = {(row["of_account"], row["of_region"]): row for row in sums.members}
     rows: list[dict[str, Any]] = []
     for member in all_members:
-        sums_of_this = sums_of_member.get((member.account, member.region), {})
-        rows.append(_make_member_row(member, sums_of_this, days, unreadable))
-    rows.sort(key=_rank_of_member)
+        member_sums = sums_by_member.get((member.account, member.region), {})
+        rows.append(_make_member_row(member, member_sums, days, unreadable))
+    rows.sort(key=_rank_member)
     for row in rows[:MAXIMUM_MEMBERS]:
         row["alias"] = _read_alias(root, row["account"], row["region"])
     return {
@@ -374,42 +387,42 @@ def summarize_organization(
 
 
 def _list_missing_members(
-    members: Iterable[MemberTables], expected: Iterable[str]
+    members: Iterable[MemberTables], expected_accounts: Iterable[str]
 ) -> Iterator[MemberTables]:
     """Yield a member without tables for each expected account that has no member."""
-    present = {member.account for member in members}
-    for account in sorted(set(expected) - present):
+    present_accounts = {member.account for member in members}
+    for account in sorted(set(expected_accounts) - present_accounts):
         yield MemberTables(account)
 
 
 def _sum_members(rows: Sequence[Row]) -> dict[str, int]:
     """Return the sums over all members, and how many of them are silent or late."""
     totals = {"accounts": len({row["account"] for row in rows})}
-    for state in (SILENT, LATE):
+    for state in (SILENT_STATE, LATE_STATE):
         totals[state] = sum(row["state"] == state for row in rows)
-    for name in (*SUMS, "files_unreadable"):
+    for name in (*SUM_COLUMNS, "files_unreadable"):
         totals[name] = sum(row[name] for row in rows)
     return totals
 
 
 def _list_unread_files(
-    members: Iterable[MemberTables], unreadable: Iterable[str]
+    members: Iterable[MemberTables], unreadable_paths: Iterable[str]
 ) -> list[dict[str, str]]:
     """Return at most MAXIMUM_UNREAD_FILES tables that were not read, sorted by path.
 
     Each has the fields `file` and `reason`.
     """
-    reasons: dict[str, str] = {}
+    reason_by_path: dict[str, str] = {}
     for member in members:
-        reasons.update(member.unread)
-    for path in unreadable:
-        reasons[path] = "unreadable"
-    paths = sorted(reasons)[:MAXIMUM_UNREAD_FILES]
-    return [{"file": path, "reason": reasons[path]} for path in paths]
+        reason_by_path.update(member.unread_reasons)
+    for path in unreadable_paths:
+        reason_by_path[path] = "unreadable"
+    paths = sorted(reason_by_path)[:MAXIMUM_UNREAD_FILES]
+    return [{"file": path, "reason": reason_by_path[path]} for path in paths]
 
 
 def _make_member_row(
-    member: MemberTables, sums: Row, days: Days, unreadable: Collection[str]
+    member: MemberTables, sums: Row, days: Days, unreadable_paths: Collection[str]
 ) -> dict[str, Any]:
     """Return the summary's row of a member: its state and its sums.
 
@@ -417,30 +430,30 @@ def _make_member_row(
         member: The member.
         sums: Its sums; empty if none of its tables was read.
         days: The week.
-        unreadable: The paths that Spark could not read.
+        unreadable_paths: The paths that Spark could not read.
     """
-    present = member.list_present_days()
-    broken = [path for path in member.paths.values() if path in unreadable]
+    present_days = member.list_present_days()
+    broken_paths = [path for path in member.paths.values() if path in unreadable_paths]
     row: dict[str, Any] = {
         "account": member.account,
         "region": member.region,
         "state": member.state(days),
-        "last_day": str(max(present)) if present else None,
+        "last_day": str(max(present_days)) if present_days else None,
     }
-    for name in SUMS:
+    for name in SUM_COLUMNS:
         row[name] = min(int(sums.get(name) or 0), MAXIMUM_COUNT)
-    row["files_unreadable"] = len(member.unread) + len(broken)
+    row["files_unreadable"] = len(member.unread_reasons) + len(broken_paths)
     return row
 
 
-def _rank_of_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
+def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
     """Return a sorting key: members with waiting incidents first, then those with odd tables."""
-    is_odd = row["state"] != REPORTED or row["rows_left_out"] or row["files_unreadable"]
-    urgent = row["urgent"] if row["waiting"] else 0
+    is_odd = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
+    urgent_count = row["urgent"] if row["waiting"] else 0
     return (
         not row["waiting"],
         -row["waiting"],
-        -urgent,
+        -urgent_count,
         not is_odd,
         -row["incidents"],
         row["account"],
@@ -450,13 +463,13 @@ def _rank_of_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
 
 def _make_queue_row(row: Row) -> dict[str, Any]:
     """Return a queue with waiting incidents. `symptom` and `outcome` are its most pressing ones."""
-    worst = row["worst"]
+    worst_incident = row["worst"]
     return {
         "account": row["of_account"],
         "region": row["of_region"],
         "queue_arn": row["queue"],
-        "symptom": shorten(worst["symptom"], MAXIMUM_NAME_CHARACTERS),
-        "outcome": shorten(worst["outcome"], MAXIMUM_NAME_CHARACTERS),
+        "symptom": shorten(worst_incident["symptom"], MAXIMUM_NAME_CHARACTERS),
+        "outcome": shorten(worst_incident["outcome"], MAXIMUM_NAME_CHARACTERS),
         "incidents": row["waiting"],
         "failed_calls": min(int(row["failed_calls"]), MAXIMUM_COUNT),
         "urgent": row["urgent_waiting"] > 0,
@@ -472,7 +485,7 @@ def _read_alias(root: Storage, account: str, region: str) -> str:
         return ""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         alias = json.loads(root.read(path) or b"")["alias"]
-        if _ALIAS.fullmatch(alias):
+        if _ALIAS_PATTERN.fullmatch(alias):
             return str(alias)
     return ""
 
@@ -484,6 +497,6 @@ def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     Only a lone surrogate, which UTF-8 cannot encode, is escaped. Numbers that are not finite become
     null.
     """
-    finite = without_nan(document)
-    text = json.dumps(finite, indent=1, ensure_ascii=False, allow_nan=False)
+    finite_document = without_nan(document)
+    text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode(errors="backslashreplace")

@@ -29,7 +29,7 @@ from rich.console import Console
 
 from analytics.days import Days
 from analytics.incidents import group_into_bursts
-from analytics.session import session
+from analytics.session import start_session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
@@ -81,9 +81,9 @@ FEW_ROUNDS = 2
 # Spark job costs at least this.
 SPARK_ALONE_PROGRAM = """
 import sys
-from analytics.session import session
+from analytics.session import start_session
 fields = "Records array<struct<eventSource: string, errorCode: string>>"
-records = session().read.schema(fields).json(sys.argv[1], multiLine=True)
+records = start_session().read.schema(fields).json(sys.argv[1], multiLine=True)
 records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 """
 
@@ -115,7 +115,7 @@ def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
         if with_peers:
             readers.install_peers()
             peer_processes = stack.enter_context(readers.start_processes(peers=True))
-        spark = session()
+        spark = start_session()
         stack.callback(spark.stop)
         for plan in NightlyPlans(spark, limit_processes, peer_processes).list_plans():
             yield take_measure(
@@ -403,4 +403,4 @@ def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
 
 
 if __name__ == "__main__":
-    find_bursts(session(), int(sys.argv[1]))
+    find_bursts(start_session(), int(sys.argv[1]))

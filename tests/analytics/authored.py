@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from analytics.incidents import COLUMNS
+from analytics.incidents import COLUMN_TYPES_BY_TABLE
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -34,7 +34,7 @@ _KINDS: dict[str, Any] = {
 _FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
 SCHEMAS = {
     table: pa.schema([(name, _KINDS.get(kind, _FAULTS)) for name, kind in columns.items()])
-    for table, columns in COLUMNS.items()
+    for table, columns in COLUMN_TYPES_BY_TABLE.items()
 }
 
 

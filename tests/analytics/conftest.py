@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.session import session
+from analytics.session import start_session
 from tests.analytics.authored import Account
 
 HERE = Path(__file__).parent
@@ -36,7 +36,7 @@ def _no_socket_is_left_to_other_tests(request: pytest.FixtureRequest) -> Iterato
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Interpreted plans: compiling them takes longer than a handful of rows."""
-    started = session()
+    started = start_session()
     started.conf.set("spark.sql.codegen.wholeStage", value=False)
     started.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield started

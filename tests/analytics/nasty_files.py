@@ -136,4 +136,4 @@ def _with_name(written: bytes) -> bytes:
     return written[:3] + b"\x08" + written[4:10] + b"x.json\0" + written[10:]
 
 
-LARGEST = b'{"Records": []' + b" " * (trail_file.MAXIMUM_BYTES - 15) + b"}"
+LARGEST = b'{"Records": []' + b" " * (trail_file.MAXIMUM_LOG_FILE_BYTES - 15) + b"}"

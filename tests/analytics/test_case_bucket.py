@@ -23,14 +23,14 @@ from analytics.cases import (
     read_transition,
     shorten,
 )
-from analytics.days import Days, days_of, to_microseconds
+from analytics.days import Days, parse_week_days, to_microseconds
 from analytics.incidents import CaseIndex, QueueListing
-from analytics.nightly import findings_root, read_queue_listing, read_queue_listings
+from analytics.nightly import derive_findings_root, read_queue_listing, read_queue_listings
 from analytics.storage import AccountsStorage, FolderStorage, RootUnusable, StorageEntry
 from analytics.week_cases import (
     find_candidates_for_heal,
-    list_notified_cases,
-    list_open_cases,
+    make_notified_case_fields,
+    make_open_case_fields,
     sum_harm,
 )
 from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
@@ -80,9 +80,9 @@ def test_only_a_plain_yes_is_a_whole_list() -> None:
 
 
 def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_path: Path) -> None:
-    assert findings_root("s3://bucket/some/cases/") == "s3://bucket/some/findings"
-    assert findings_root("s3://bucket") is findings_root("s3://bucket/") is None
-    assert findings_root("cases") == "findings"
+    assert derive_findings_root("s3://bucket/some/cases/") == "s3://bucket/some/findings"
+    assert derive_findings_root("s3://bucket") is derive_findings_root("s3://bucket/") is None
+    assert derive_findings_root("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
         scan(tmp_path, at(f"{day} 12:00"), day)
     noon = Days(NOON.date(), NOON.date())
@@ -104,7 +104,10 @@ def read(account: Account) -> CaseFiles:
 
 
 def numbers(found: CaseFiles) -> dict[str, list[int]]:
-    return {each.newest.case_id: [case.n for case in each.transitions] for each in found.timelines}
+    return {
+        each.newest_transition.case_id: [case.n for case in each.transitions]
+        for each in found.timelines
+    }
 
 
 def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
@@ -162,7 +165,7 @@ def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: A
 
 # What became of each.
 
-DAYS = days_of(WEEK)
+DAYS = parse_week_days(WEEK)
 WENT = yaml.safe_load(Path(__file__).with_name("outcomes.yaml").read_text())
 SAME_WORD = WENT["same_word"].split()
 
@@ -219,7 +222,7 @@ def test_a_case_has_ended_when_new_failures_open_another(states: str, ended_by: 
 
 def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
     older = life(("escalated", "11-10 09:00"), first_n=4)
-    assert older.opening is None
+    assert older.opening_transition is None
     assert older.opened_at == at("11-08 08:00")
 
 
@@ -235,7 +238,7 @@ def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> N
 
 @pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
 def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, expected: bool) -> None:
-    case = life(("escalated", "11-10 09:00")).newest
+    case = life(("escalated", "11-10 09:00")).newest_transition
     evidence = {**case.evidence, "failed_calls": failed_calls}
     assert CaseTimeline((replace(case, evidence=evidence),)).is_opened_without_calls is expected
 
@@ -286,7 +289,7 @@ def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
 
 def test_what_is_no_step_is_passed_over() -> None:
     odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
-    case = replace(life(("applied", "11-10 09:00")).newest, steps=odd)
+    case = replace(life(("applied", "11-10 09:00")).newest_transition, steps=odd)
     assert read_steps(case) == []
 
 
@@ -294,17 +297,20 @@ def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
     found = group_by_case(each for each in map(read_transition, contents) if each)
-    said: list[object] = [list_notified_cases(DAYS, found), list_open_cases(found, {})]
+    said: list[object] = [make_notified_case_fields(DAYS, found), make_open_case_fields(found, {})]
     said.append(find_candidates_for_heal(DAYS, found))
-    json.dumps([*said, sum_harm({each.newest.case_id for each in found}, found)])
+    json.dumps([*said, sum_harm({each.newest_transition.case_id for each in found}, found)])
     known, noon = CaseIndex.build(found, []), to_microseconds(NOON)
     for each in found:
-        burst: dict[str, Any] = {"queue_arn": each.newest.queue_arn, "symptom": each.newest.symptom}
+        burst: dict[str, Any] = {
+            "queue_arn": each.newest_transition.queue_arn,
+            "symptom": each.newest_transition.symptom,
+        }
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
         burst |= {"account": "", "region": "", "ignored": None, "is_own_look": False}
         assert known.add_outcome(burst)["outcome"]
         assert each.outcome
-        read_steps(each.newest)
+        read_steps(each.newest_transition)
 
 
 @given(st.sampled_from(sorted(closed())), JSON, st.sampled_from(State))

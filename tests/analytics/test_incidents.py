@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from analytics.cases import CaseTimeline, Transition
 from analytics.days import to_microseconds
 from analytics.incidents import (
-    COLUMNS,
+    COLUMN_TYPES_BY_TABLE,
     Burst,
     CaseIndex,
     QueueListing,
@@ -22,7 +22,7 @@ from analytics.incidents import (
     list_scan_incidents,
     select_failed_calls,
 )
-from analytics.trail import SPARK_READING
+from analytics.trail import READING_SCHEMA
 from mendq.model.account_and_region import AccountAndRegion
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 from tests.analytics.week_authored import arn, life
@@ -128,7 +128,7 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
         for n, each in enumerate(calls)
     ]
     read = {"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": rows}
-    return spark.createDataFrame([read], SPARK_READING)
+    return spark.createDataFrame([read], READING_SCHEMA)
 
 
 def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
@@ -262,7 +262,7 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
     ) == ("scan", 0, [], [], None)
     assert (row["outcome"], row["case_id"], row["seconds_to_heal"]) == ("escalated", "alone", 600)
     assert (row["notified"], row["urgent"]) == (True, True)
-    assert set(row) == set(COLUMNS["incidents"])
+    assert set(row) == set(COLUMN_TYPES_BY_TABLE["incidents"])
     (again,), (other,) = (list_scan_incidents([each], ()) for each in (alone, scanned("other")))
     assert again["incident_id"] == row["incident_id"] != other["incident_id"]
     for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):

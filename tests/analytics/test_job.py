@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from analytics import job
-from analytics.days import Days, days_of, list_weeks_before
-from analytics.job import BadArguments, parse
+from analytics.days import Days, list_weeks_before, parse_week_days
+from analytics.job import BadArguments, parse_arguments
 from analytics.storage import FolderStorage
 from analytics.trail import find_first_publish_day
 from mendq.model.account_and_region import AccountAndRegion
@@ -51,7 +51,7 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 ) -> None:
     given = arguments.replace("ROOTS", " ".join(ROOTS)).split()
     with pytest.raises(BadArguments, match=names):
-        parse(given)
+        parse_arguments(given)
     assert job.main(given) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -59,18 +59,18 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 
 
 def test_what_is_given_is_taken() -> None:
-    parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
+    parsed = parse_arguments(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
     assert parsed.place is None
-    alone = parse(["weekly", "--week", "2026-W46", "--out", "o"])
+    alone = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
     roots = Roots("t", "c", "o", "123456789012", "us-east-1", "Asia/Tokyo")
-    parsed = parse(make_week_job(at, roots).arguments)
+    parsed = parse_arguments(make_week_job(at, roots).arguments)
     assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
     assert parsed.scheduled_at == at
-    assert parse(make_nightly_job(at, roots).arguments).place == AccountAndRegion(
+    assert parse_arguments(make_nightly_job(at, roots).arguments).place == AccountAndRegion(
         "123456789012", "us-east-1"
     )
 
@@ -97,11 +97,11 @@ WEEKS = (
 @pytest.mark.parametrize("week", WEEKS)
 def test_no_such_week(week: str) -> None:
     with pytest.raises(ValueError):
-        days_of(week)
+        parse_week_days(week)
 
 
 def test_weeks_begin_on_monday_and_cross_years() -> None:
-    assert days_of("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
+    assert parse_week_days("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
     assert list_weeks_before("2027-W02")[-4:] == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
 
 

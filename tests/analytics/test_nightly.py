@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 from analytics import job
 from analytics.days import Days
-from analytics.job import parse
+from analytics.job import parse_arguments
 from analytics.nightly import NightlyRun, NightlyRunResult
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
-from analytics.trail import DRIVER_BYTES, Reader
+from analytics.trail import MAXIMUM_DRIVER_BYTES, Reader
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyRead
 from tests.analytics.authored import (
@@ -67,8 +67,10 @@ def run(
         days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
     # Without a wheel Spark's Python reads, with them the driver does.
-    here = 0 if reader == FALLBACK_READER else DRIVER_BYTES
-    return job.run(parse([*days, *roots]), spark, Reader(reader, driver_bytes=here))
+    here = 0 if reader == FALLBACK_READER else MAXIMUM_DRIVER_BYTES
+    return job.run_command(
+        parse_arguments([*days, *roots]), spark, Reader(reader, driver_bytes=here)
+    )
 
 
 def nightly_of(
@@ -82,7 +84,9 @@ def nightly_of(
 
 
 def weekly(spark: SparkSession, account: Account) -> int:
-    return job.run(parse(["weekly", "--week", "2026-W46", f"--out={account.out}"]), spark)
+    return job.run_command(
+        parse_arguments(["weekly", "--week", "2026-W46", f"--out={account.out}"]), spark
+    )
 
 
 @pytest.fixture(scope="module")
@@ -289,8 +293,8 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
     assert said == []
 
 
-@pytest.mark.parametrize("bound", ["DRIVER_CALLS", "DRIVER_SECONDS"])
+@pytest.mark.parametrize("bound", ["MAXIMUM_DRIVER_CALLS", "MAXIMUM_DRIVER_SECONDS"])
 def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
     files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
-    assert Reader(NATIVE_READER).read_here(FolderStorage("/"), files) is None
+    assert Reader(NATIVE_READER).read_on_driver(FolderStorage("/"), files) is None

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import weekly
-from analytics.days import days_of
-from analytics.job import parse, run
+from analytics.days import parse_week_days
+from analytics.job import parse_arguments, run_command
 from analytics.storage import FolderStorage, StorageEntry
 from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
@@ -57,7 +57,7 @@ class Central:
     def told(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
         root = FolderStorage(str(self.folder))
         return summarize_organization(
-            days_of(WEEK), root, spark, list_members(root, WEEK), expected
+            parse_week_days(WEEK), root, spark, list_members(root, WEEK), expected
         )
 
 
@@ -71,11 +71,11 @@ class ListingRecorder(FolderStorage):
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
-        self.listed: list[str] = []
+        self.listed_files: list[str] = []
 
     def entries(self, folder: str) -> list[StorageEntry]:
         """Record the folder, then list it."""
-        self.listed.append(folder)
+        self.listed_files.append(folder)
         return super().entries(folder)
 
 
@@ -140,7 +140,7 @@ def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
             central.put(account, day, week=name_of_week(day))
     bucket = ListingRecorder(str(central.folder))
     assert {member.account for member in list_members(bucket, WEEK)} == {WHOLE, LATE}
-    assert len(bucket.listed) == 1 + 3 * 2
+    assert len(bucket.listed_files) == 1 + 3 * 2
 
 
 def test_a_file_that_cannot_be_read_costs_itself_alone(
@@ -240,7 +240,7 @@ def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) 
     seen = WeekInput({}, quality)
     found = list_members_of_one_trail(WEEK, seen.quality)
     root = FolderStorage(str(account.out))
-    told = by_account(summarize_organization(days_of(WEEK), root, spark, found, ()))
+    told = by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
     states = {name: (each["state"], each["incidents"]) for name, each in told.items()}
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 
@@ -252,7 +252,9 @@ def test_the_weekly_job_sums_the_organization_up(
     central.call(WHOLE, "orders-prod")
     arguments = ["weekly", "--week", WEEK, "--out", str(account.out)]
     where = ["--organization", str(central.folder), "--expected", f"{LISTED},{WHOLE}"]
-    assert run(parse([*arguments, *where]), spark) == 4  # the hub's own days are missing here
+    assert (
+        run_command(parse_arguments([*arguments, *where]), spark) == 4
+    )  # the hub's own days are missing here
     content = (account.out / f"summary/week={WEEK}/summary.json").read_bytes()
     told = read(content).organization
     assert told is not None
@@ -287,6 +289,9 @@ def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_anothe
     (account.folder / f"cases-{gone}").write_text("no folder")
     roots = ["--trail", str(account.trail), "--out", str(account.out)]
     cases = ["--cases", f"{account.folder}/cases-{{account}}/cases"]
-    assert run(parse(["nightly", "--date", "2026-11-10", *roots, *cases]), spark) == 0
+    assert (
+        run_command(parse_arguments(["nightly", "--date", "2026-11-10", *roots, *cases]), spark)
+        == 0
+    )
     rows = {row["account"]: row["outcome"] for row in account.rows("incidents", "11-10")}
     assert rows == dict.fromkeys((ACCOUNT, LIAR, gone), "refused")

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analytics.cases import CaseTimeline
-from analytics.days import days_of
+from analytics.days import parse_week_days
 from analytics.recommendations import (
     RecommendedTask,
     list_standing_values,
     make_to_do,
-    merge_alike,
+    merge_alike_recommendations,
     recommend_for_callers,
     recommend_for_cases,
     recommend_for_findings,
@@ -44,7 +44,7 @@ LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text
 
 
 def of(*lives: CaseTimeline) -> list[RecommendedTask]:
-    return recommend_for_cases(days_of(WEEK), lives)
+    return recommend_for_cases(parse_week_days(WEEK), lives)
 
 
 BY_STATE = {
@@ -74,7 +74,7 @@ def test_a_recommendation_says_what_the_case_says() -> None:
     )
     change = ("VisibilityTimeout", "30", "45")
     asked = RecommendedTask("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
-    assert of(case) == [replace(asked, case_id=case.newest.case_id, reason="it holds")]
+    assert of(case) == [replace(asked, case_id=case.newest_transition.case_id, reason="it holds")]
 
 
 def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
@@ -90,7 +90,7 @@ def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
     ]
     waits = life(("proposed", "11-10 09:00"), queue="asked")
     lives = [*values, waits]
-    found = list_standing_values(recommend_for_cases(days_of(WEEK), lives), lives)
+    found = list_standing_values(recommend_for_cases(parse_week_days(WEEK), lives), lives)
     names = [each["queue_arn"].rpartition(":")[2] for each in found["standing"]]
     assert names == ["q1", "q3", "q2", "q0", "q4"]
     assert found["standing"][0]["set_at"] == "2026-09-20T09:00:00Z"
@@ -107,7 +107,7 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("evidence", "owner"), OWNERS)
 def test_the_owner_is_the_stack_of_the_queue(evidence: dict[str, Any], owner: str) -> None:
-    case = life(("observed", "11-10 09:00")).newest
+    case = life(("observed", "11-10 09:00")).newest_transition
     known = replace(case, evidence={**case.evidence, **evidence})
     assert [each.owner for each in of(CaseTimeline((known,)))] == [owner]
 
@@ -223,20 +223,22 @@ def test_incidents_of_the_queue_and_the_symptom_count_unless_they_were_counted()
 
 
 def test_more_than_three_queues_alike_are_said_as_one() -> None:
-    assert len(merge_alike([asked(each) for each in "abc"])) == 3
+    assert len(merge_alike_recommendations([asked(each) for each in "abc"])) == 3
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [asked(each, case_id=each) for each in "abcd"]
     (found,) = make_to_do(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
-    (differing,) = merge_alike([asked(each, before=each) for each in "abcd"])
+    (differing,) = merge_alike_recommendations([asked(each, before=each) for each in "abcd"])
     assert (differing.before, differing.after) == ("", "45")
 
 
 @pytest.mark.parametrize("name", ["after", "attribute", "symptom", "kind", "why", "owner"])
 def test_what_is_not_the_same_change_is_not_folded(name: str) -> None:
-    assert len(merge_alike([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
+    assert (
+        len(merge_alike_recommendations([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
+    )
 
 
 ASKED = st.lists(
@@ -255,7 +257,7 @@ ASKED = st.lists(
 def test_the_ten_that_would_have_prevented_most_in_any_order(
     every: list[RecommendedTask], random: Any
 ) -> None:
-    one = merge_alike(every)
+    one = merge_alike_recommendations(every)
     assert sum(each.queues for each in one) == len(every), "nothing is lost"
     incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in every))
     document = make_to_do(every, incidents)

@@ -64,7 +64,7 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
 
 def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
     root.put("t/grown", GOOD * 2)
-    [row] = Reader(FALLBACK_READER).read_here(root, [("t/grown", len(GOOD))]) or []
+    [row] = Reader(FALLBACK_READER).read_on_driver(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
 

@@ -16,7 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics import trail
 from analytics.trail import Reader, load_binary_files
-from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, file_reader, make_call_row, read_file
+from analytics.trail_file import (
+    MAXIMUM_CONTAINERS,
+    Reading,
+    make_call_row,
+    make_file_reader,
+    read_file,
+)
 from mendq.model.failed_call import RefusedBy
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 from tests.analytics.authored import QUEUE_ARN, WORKER, burst, content, record
@@ -81,7 +87,7 @@ def test_real_records_of_other_services_are_no_faults() -> None:
 
 def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
     """A file shows nothing of the one before."""
-    native = file_reader()
+    native = make_file_reader()
     for name, written in {**readable(), "torn": GOOD[:-9], "good": GOOD}.items():
         found = native(written)
         assert found.reason is None or name == "torn"
@@ -94,7 +100,7 @@ def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
 @settings(deadline=None)
 @example(b"", 0, False)
 def test_any_bytes_give_the_same_reading(noise: bytes, cut: int, is_inside: bool) -> None:
-    native = file_reader()
+    native = make_file_reader()
     text = zlib.decompress(GOOD, 31)
     torn = zipped(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
     for written in (noise, torn, zipped(noise)):
@@ -108,7 +114,7 @@ def test_values_are_counted_alike(more: int) -> None:
     odd = f'{{"eventSource":"{"[" * (1 + more)}"}}'
     text = f'{{"Records":[{record * ((MAXIMUM_CONTAINERS - 3) // 2)}{odd}]}}'
     assert text.count("[") + text.count("{") - MAXIMUM_CONTAINERS == more
-    native, written = file_reader()(zipped(text)), read_file(zipped(text))
+    native, written = make_file_reader()(zipped(text)), read_file(zipped(text))
     assert (native.reason, native.records) == (written.reason, written.records)
     assert (native.reason is None) is not bool(more)
 

@@ -167,7 +167,11 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
 def test_a_case_says_why_of_the_listed_incidents() -> None:
     seen_well = ("verified", "11-10 10:00", "r" * 2_000)
     case = life(("applied", "11-10 09:00", "first"), seen_well, ("watching", "11-10 10:00", "on"))
-    rows = [incident(1, case_id=case.newest.case_id), incident(2, case_id="older"), incident(3)]
+    rows = [
+        incident(1, case_id=case.newest_transition.case_id),
+        incident(2, case_id="older"),
+        incident(3),
+    ]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
     documents = [week_of({MONDAY: rows}, cases=found) for found in (cases(case), None)]
     told, unasked = ([each["reason"] for each in made["cases"]] for made in documents)

@@ -7,7 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, CaseTimeline
+from analytics.cases import (
+    APPLIED_OUTCOME,
+    APPROVED_OUTCOME,
+    HEALED_OUTCOME,
+    NOT_SEEN_OUTCOME,
+    CaseTimeline,
+)
 from analytics.week import WeekInput, make_summary
 from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import to_json_bytes
@@ -32,7 +38,7 @@ from tests.analytics.week_authored import (
 DEAREST = "\x01"
 INCIDENTS, CASES, FILES = 12_000, 500, 3_000
 LONG_NAME = "n" * 75
-OUTCOMES = [HEALED, APPROVED, APPLIED, NOT_SEEN, *map(str, State)]
+OUTCOMES = [HEALED_OUTCOME, APPROVED_OUTCOME, APPLIED_OUTCOME, NOT_SEEN_OUTCOME, *map(str, State)]
 
 
 def name(number: int, length: int) -> str:
@@ -53,7 +59,7 @@ def _incident(number: int) -> Row:
         account=f"{number:012}",
         region=name(number, 32),
         principals=principals if number < 100 else [],
-        outcome=HEALED if number % 2 else OUTCOMES[number // 2 % len(OUTCOMES)],
+        outcome=HEALED_OUTCOME if number % 2 else OUTCOMES[number // 2 % len(OUTCOMES)],
         case_id=name(number, 5_000) if number < 100 else "c",
         failed_calls=INCIDENTS - number,
         seconds_to_heal=number * 1_234_567.890123,

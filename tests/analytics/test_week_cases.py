@@ -10,24 +10,24 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from analytics.cases import CaseTimeline
-from analytics.days import days_of
+from analytics.days import parse_week_days
 from analytics.week_cases import (
     compare_fixed_and_untouched,
     count_urgent_notifications,
     find_candidates_for_heal,
-    list_open_cases,
+    make_open_case_fields,
     make_pictures,
     sum_harm,
 )
 from tests.analytics.authored import at
 from tests.analytics.week_authored import DAYS, WEEK, arn, incident, life
 
-WEEK_DAYS = days_of(WEEK)
+WEEK_DAYS = parse_week_days(WEEK)
 HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
 
 
 def ids(*lives: CaseTimeline) -> list[str]:
-    return [each["case_id"] for each in list_open_cases(lives, {})["open_now"]]
+    return [each["case_id"] for each in make_open_case_fields(lives, {})["open_now"]]
 
 
 def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
@@ -47,21 +47,21 @@ def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
     step = {"sentence": "Raise it.", "command": "aws", "runbook": 7, "more": "x"}
     states = ("proposed", "11-08 08:30"), ("escalated", "11-09 09:00"), ("escalated", "11-10 09:00")
     life_of = life(*states, code="over_ceiling", next_step=step)
-    (listed,) = list_open_cases([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
+    (listed,) = make_open_case_fields([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
     assert (listed["opened_at"], listed["since"]) == (
         "2026-11-08T08:30:00Z",
         "2026-11-09T09:00:00Z",
     )
     assert listed["next_step"] == {"sentence": "Raise it.", "command": "aws", "runbook": ""}
     assert {**listed, **HOW_IT_STANDS, "code": "over_ceiling", "urgent": False} == listed
-    (unknown,) = list_open_cases([life(*states, next_step=["x"], code=3)], {})["open_now"]
+    (unknown,) = make_open_case_fields([life(*states, next_step=["x"], code=3)], {})["open_now"]
     assert (unknown["backlog"], unknown["oldest_age_seconds"], unknown["code"]) == (None, None, "")
     assert set(unknown["next_step"].values()) == {""}
 
 
 def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
-    (listed,) = list_open_cases([life(*states)], {})["open_now"]
+    (listed,) = make_open_case_fields([life(*states)], {})["open_now"]
     assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
         ("first_failure", "2026-11-08T08:00:00Z", ""),
         ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
@@ -69,7 +69,7 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
         ("escalated", "2026-11-09T09:00:00Z", ""),
     ]
     assert listed["visibility"] == []
-    knows = life(*states).newest
+    knows = life(*states).newest_transition
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
     named = make_pictures(CaseTimeline((odd,)))["visibility"]
@@ -79,7 +79,7 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
 
 def test_as_many_as_wait_are_listed_or_counted() -> None:
     many = [life(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
-    found = list_open_cases(many, {})
+    found = make_open_case_fields(many, {})
     assert (len(found["open_now"]), found["open_now_left_out"]) == (50, 3)
 
 
@@ -119,7 +119,7 @@ def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
         *(knows(f"odd {n}", {"handled_twice": each}) for n, each in enumerate(odd)),
         *(knows(f"odd {n}", each) for n, each in enumerate(odd, len(odd))),
     ]
-    cases = {each.newest.case_id for each in known} - {"other week's"}
+    cases = {each.newest_transition.case_id for each in known} - {"other week's"}
     assert sum_harm({*cases, None, "unknown"}, known) == {
         "delayed": 7, "handled_twice": None, "dead": 0, "lost": None,
     }  # fmt: skip

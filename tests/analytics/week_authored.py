@@ -9,7 +9,7 @@ from typing import Any
 
 from analytics.cases import CaseFiles, CaseTimeline, Transition, read_transition
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import ByDay
+from analytics.week_parts import RowsByDay
 from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
@@ -33,12 +33,14 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
     return {"file": name, **sample("file"), **fields}
 
 
-def seen(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> WeekInput:
+def seen(incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any) -> WeekInput:
     """Days with incidents, and without files unless those are given."""
     return WeekInput(incidents, quality or dict.fromkeys(incidents, ()), **fields)
 
 
-def week_of(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> dict[str, Any]:
+def week_of(
+    incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any
+) -> dict[str, Any]:
     """The document of a week in which that was seen."""
     return make_summary(WEEK, seen(incidents, quality, **fields), MADE_AT)
 

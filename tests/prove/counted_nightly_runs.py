@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from analytics.days import Days
 from analytics.nightly import NightlyRun
-from analytics.session import session
+from analytics.session import start_session
 from analytics.storage import open_root
 from analytics.tables import Tables
 from analytics.trail import Reader
@@ -37,7 +37,7 @@ _SHOWN = 5
 
 
 def prove(proving: Proving) -> None:
-    spark = session()
+    spark = start_session()
     # Interpreted plans: compiling them takes longer than three days of calls.
     spark.conf.set("spark.sql.codegen.wholeStage", value=False)
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
