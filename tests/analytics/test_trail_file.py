@@ -138,7 +138,7 @@ def test_without_a_wheel_the_standard_library_reads_in_its_place(
     monkeypatch.setitem(sys.modules, "analytics.trail_file", alone)
     found.loader.exec_module(alone)
     assert wheel in alone.WHY_NOT_NATIVE
-    assert alone.file_reader()(memoryview(GOOD)).records == 3
+    assert alone.make_file_reader()(memoryview(GOOD)).records == 3
 
 
 # As Spark reads them.

@@ -57,8 +57,8 @@ def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
 def _argument_names(call: ast.Call) -> Iterator[str]:
     """Yield the names of a call's arguments. mypy checks that `**` unpacks every shared one."""
     shared = {
-        "_case_arguments": environment.CaseArguments.__required_keys__,
-        "_owner_arguments": environment.OwnerArguments.__required_keys__,
+        "_make_case_arguments": environment.CaseArguments.__required_keys__,
+        "_make_owner_arguments": environment.OwnerArguments.__required_keys__,
     }
     for keyword in call.keywords:
         if keyword.arg is not None:

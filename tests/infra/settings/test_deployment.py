@@ -59,7 +59,7 @@ def test_merging_goes_deep_and_replaces_lists() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "cannot be read_deployment_settings"),
+        (None, "cannot be read"),
         ("", "is not JSON"),
         ('{"mode": }', "is not JSON"),
         ('["heal"]', "is not an object"),
