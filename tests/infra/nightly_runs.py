@@ -76,6 +76,7 @@ def delivering() -> Recorded:
     reached = send_report(recorded.clients, settings, marked, report, again)
     assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}
-    with patch.object(DeliveryClaims, "_write", lambda *_, **__: None):  # there is a mark already
+    # There is a mark already.
+    with patch.object(DeliveryClaims, "_write_claim", lambda *_, **__: None):
         assert marked.claim_channel("verdict") is None
     return recorded

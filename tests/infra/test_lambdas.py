@@ -34,7 +34,7 @@ def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
     hooked = "templateHook" in SETTINGS[settings]
     for row in [each for each in LAMBDA_ROWS if hooked or each.handler.name != TEMPLATE_HOOK]:
         variables = _function(row.handler.construct_id, settings)["Environment"]["Variables"]
-        reader = import_module(f"functions.{row.handler.name}").handler.settings
+        reader = import_module(f"functions.{row.handler.name}").handler.settings_class
         assert variables == reader.from_environment(variables).to_environment()
         assert variable_of("most_days_ahead") not in variables
 
