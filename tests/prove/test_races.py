@@ -43,7 +43,13 @@ _ANY = {
 }
 PLANTED = (
     ("a new queue is taken for the old one", apply, "changed_meanwhile", None, "it planned on"),
-    ("a freeze just before the claim is not seen", transactions, "_not_frozen", _ANY, "frozen"),
+    (
+        "a freeze just before the claim is not seen",
+        transactions,
+        "_make_freeze_check_part",
+        _ANY,
+        "frozen",
+    ),
     (
         "a write that landed is taken for none",
         LeftClaim,
@@ -52,7 +58,13 @@ PLANTED = (
         "nobody was told",
     ),
     ("a refused write leaves its claim", CaseStore, "release", None, "a claim is left"),
-    ("whose value stands is not asked", guardrails, "_overridden_step", None, "person's value"),
+    (
+        "whose value stands is not asked",
+        guardrails,
+        "_refuse_overridden_step",
+        None,
+        "person's value",
+    ),
     ("the mode is not asked", gather, "find_mode", Mode.HEAL, "is overruled"),
 )
 
