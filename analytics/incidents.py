@@ -277,7 +277,7 @@ def _make_incident_id_column() -> Column:
     return sf.substring(sf.sha2(sf.to_json(identity), 256), 1, 32)
 
 
-class QueueListing(NamedTuple):
+class ScanListing(NamedTuple):
     """The managed queues that one scan listed."""
 
     at: int  # when the scan ran, in microseconds since 1970
@@ -342,7 +342,7 @@ def select_bursts_of_scan_cases(
 def join_cases(
     bursts: Sequence[Mapping[str, Any]],
     timelines: Sequence[CaseTimeline],
-    listings: Iterable[QueueListing],
+    listings: Iterable[ScanListing],
     place: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table `incidents`.
@@ -439,7 +439,7 @@ class CaseIndex:
     def build(
         cls,
         timelines: Iterable[CaseTimeline],
-        listings: Iterable[QueueListing],
+        listings: Iterable[ScanListing],
         place: AccountAndRegion | None = None,
     ) -> CaseIndex:
         """Build the index. The order of `timelines` and `listings` does not matter.

@@ -72,7 +72,7 @@ from analytics.cases import CaseFiles, is_count, is_on_days, load_case_files
 from analytics.days import ONE_DAY, Days, microseconds_to_day, to_microseconds
 from analytics.incidents import (
     MAXIMUM_GAP_SECONDS,
-    QueueListing,
+    ScanListing,
     collect_bursts,
     collect_first_evidence,
     group_into_bursts,
@@ -425,13 +425,13 @@ def derive_findings_root(case_root: str) -> str | None:
     return f"{parent}{slash}{FINDINGS_FOLDER}"
 
 
-def read_queue_listings(scan_storage: Storage, days: Days) -> list[QueueListing]:
+def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
     """Return the managed queues that each scan from a day before `days` to 8 days after listed.
 
     Broken scans are left out (rule 8).
     """
     folders_around = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
-    listings: list[QueueListing] = []
+    listings: list[ScanListing] = []
     for folder in scan_storage.folders(""):
         if folder not in folders_around:
             continue
@@ -443,7 +443,7 @@ def read_queue_listings(scan_storage: Storage, days: Days) -> list[QueueListing]
     return listings
 
 
-def read_queue_listing(content: bytes) -> QueueListing | None:
+def read_queue_listing(content: bytes) -> ScanListing | None:
     """Return the managed queues in a scan's file, or None if the file is broken. Never raises."""
     if len(content) > _MAXIMUM_SCAN_FILE_BYTES:
         return None
@@ -456,7 +456,7 @@ def read_queue_listing(content: bytes) -> QueueListing | None:
             return None
         " ".join(queue_arns).encode()  # raises if a name is not a text
         scanned_at = scanned_at.replace(tzinfo=UTC) if scanned_at.tzinfo is None else scanned_at
-        return QueueListing(
+        return ScanListing(
             to_microseconds(scanned_at), tuple(queue_arns), document["managed_whole"] is True
         )
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):

@@ -54,7 +54,8 @@ _SUCCESSFUL_STATES = frozenset(
 ) - {State.INEFFECTIVE}
 # Outcomes of incidents in which Mendq changed nothing.
 _UNTOUCHED_OUTCOMES = frozenset({"observed", "proposed", "expired", "refused", "declined"})
-# Out of hours is before the hour MORNING_HOUR, from the hour EVENING_HOUR on, and at the weekend.
+# A notification is out of hours if it is sent before MORNING_HOUR, from EVENING_HOUR on, or at the
+# weekend.
 MORNING_HOUR = 7
 EVENING_HOUR = 22
 SATURDAY_WEEKDAY = 5

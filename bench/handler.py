@@ -223,7 +223,7 @@ def _make_cold_variants(bench: Bench) -> list[Variant]:
 
 
 def _make_warm_variants(bench: Bench, deliver: DeliverMessages) -> list[Variant]:
-    """Return the variants that invoke a running heal, by what it decides about the queue."""
+    """Return the variants that invoke a running heal: one for each decision about the queue."""
     measure_queue = partial(bench.measure_queue, deliver=deliver)
 
     def deliver_to_open_case() -> Cost:

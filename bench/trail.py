@@ -203,7 +203,7 @@ def _make_template(  # noqa: PLR0913 - so much decides a record's shape
     queue_number: int,
     role: str,
 ) -> str:
-    """Return a record as JSON in which `%(name)s` stands for each part that varies.
+    """Return a record as JSON with a placeholder `%(name)s` for each part that varies.
 
     Args:
         account_and_region: Account and region.

@@ -114,7 +114,7 @@ class PagerDuty(Construct):
         request_body: Mapping[str, Any],
         retry_for: Duration,
     ) -> None:
-        """Add a rule that sends `request_body` to PagerDuty for each event of Mendq's that matches.
+        """Add a rule that sends `request_body` to PagerDuty for each matching event of Mendq.
 
         Args:
             name: Trigger or Resolve; also the id of the rule's construct.

@@ -1,4 +1,4 @@
-"""The whole emulator as one ASGI application: MiniStack, and what it lacks.
+"""The whole emulator as one ASGI application: MiniStack and the features that it lacks.
 
 Import this only after a call of `emulator_environment.enter_environment`: MiniStack reads its
 settings when it is imported.

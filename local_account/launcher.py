@@ -238,7 +238,7 @@ class Launcher:
             print_progress(f"floor lowered: {line}")
 
     def _prepare_stack(self) -> StackArtifact:
-        """Return the stack to deploy. If there is none, synthesize it with the settings."""
+        """Return the stack to deploy: the given one, or else one synthesized with the settings."""
         if self.stack_artifact:
             return self.stack_artifact
         self._settings = read_settings(self.raw_settings)

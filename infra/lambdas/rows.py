@@ -88,7 +88,7 @@ def _list_owner_grants(
 
 
 class LambdaRow(Struct, frozen=True):
-    """One Lambda of the stack.
+    """A Lambda of the stack.
 
     Attributes:
         handler: the code that it runs.

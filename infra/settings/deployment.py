@@ -198,7 +198,7 @@ class TopicSettings:
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Which topics send notifications in the JSON form of Amazon Q Developer in chat applications
+    """Topics that send notifications in the JSON form of Amazon Q Developer in chat applications
     (Slack, Microsoft Teams).
 
     SNS sends the same JSON to all https endpoints of such a topic, also to those of other tools.

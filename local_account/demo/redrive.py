@@ -138,7 +138,7 @@ def locate_orders(
     dead_ids: Iterable[str],
     charge_count_by_order: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
-    """Count where the orders are in the end, and find what is not as the story claims.
+    """Count the orders by their place at the end, and describe each fault.
 
     Args:
         handled_ids: Orders that a consumer handled.

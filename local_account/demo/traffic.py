@@ -79,7 +79,7 @@ def make_bodies(message_count: int) -> list[str]:
 
 
 class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """One kind of calls, which `workers` threads make.
+    """Calls of the same kind, made by `workers` threads.
 
     Attributes:
         workers: Number of threads.

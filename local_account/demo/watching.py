@@ -24,7 +24,7 @@ _UNCONFIGURED_PREFIXES = ("Approximate", "CreatedTimestamp", "LastModifiedTimest
 
 @dataclass
 class Observation:
-    """What the story has observed of one queue so far.
+    """Observations of one queue since the story began.
 
     Attributes:
         initial_configuration: Its configuration at the beginning.

@@ -216,7 +216,7 @@ class Clients(Struct, frozen=True, dict=True):
 
 
 def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> None:
-    """Put one of Mendq's events on the account's default event bus.
+    """Put an event of Mendq on the account's default event bus.
 
     Raise ClientError or BotoCoreError if that fails.
     """

@@ -24,7 +24,7 @@ from analytics.cases import (
     shorten,
 )
 from analytics.days import Days, parse_week_days, to_microseconds
-from analytics.incidents import CaseIndex, QueueListing
+from analytics.incidents import CaseIndex, ScanListing
 from analytics.nightly import derive_findings_root, read_queue_listing, read_queue_listings
 from analytics.storage import AccountsStorage, FolderStorage, RootUnusable, StorageEntry
 from analytics.week_cases import (
@@ -56,7 +56,7 @@ def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:
 
 def test_a_scans_list_is_read_back() -> None:
     written = json.dumps(document(NOON, "b", "a", whole=False)).encode()
-    assert read_queue_listing(written) == QueueListing(
+    assert read_queue_listing(written) == ScanListing(
         to_microseconds(NOON), ("a", "b"), is_complete=False
     )
 

@@ -17,7 +17,7 @@ from analytics.incidents import (
     COLUMN_TYPES_BY_TABLE,
     Burst,
     CaseIndex,
-    QueueListing,
+    ScanListing,
     group_into_bursts,
     list_scan_incidents,
     select_failed_calls,
@@ -200,7 +200,7 @@ def case(
 def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) -> None:
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
-        QueueListing(
+        ScanListing(
             micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True)
         )
         for each in SCENE["scans"]
@@ -217,7 +217,7 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
 
 
 def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
-    scans = [QueueListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
+    scans = [ScanListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
     row = incident("15 03:10", "15 03:50")
     whys = [CaseIndex.build((), scans, home).add_outcome(row)["why"] for home in (HOME, None)]
     assert whys == ["not_managed", "unknown"]

@@ -113,7 +113,7 @@ def count_calls(
     cannot be read.
     """
     queue_metrics = [
-        QueueMetric(queue_arn, metric) for queue_arn in queue_arns for metric in CALLS_BY_METRIC
+        CallMetric(queue_arn, metric) for queue_arn in queue_arns for metric in CALLS_BY_METRIC
     ]
     week_sums_by_queue: dict[str, dict[str, int]] = {
         queue_metric.queue_arn: {} for queue_metric in queue_metrics
@@ -128,16 +128,16 @@ def count_calls(
     }
 
 
-class QueueMetric(NamedTuple):
-    """A metric of one queue."""
+class CallMetric(NamedTuple):
+    """A metric that counts calls to one queue."""
 
     queue_arn: str
     metric: str
 
 
 def _read_week_sums(
-    clients: Clients, queue_metrics: Sequence[QueueMetric], now: datetime
-) -> Iterator[tuple[QueueMetric, int]]:
+    clients: Clients, queue_metrics: Sequence[CallMetric], now: datetime
+) -> Iterator[tuple[CallMetric, int]]:
     """Yield the sum of the last week of each metric that has data."""
     queue_metric_by_query_id = {
         f"m{number}": queue_metric for number, queue_metric in enumerate(queue_metrics)
