@@ -32,7 +32,7 @@ from mendq.cli.look.case_view import (
     summarize_case,
 )
 from mendq.cli.output import Output
-from mendq.cli.redrive.hold import progress_lines, read_progress
+from mendq.cli.redrive.hold import list_progress_lines, read_progress
 from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
 from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import new_access
@@ -248,7 +248,7 @@ def print_details(out: Output, details: ShownCase) -> None:
     print_plan(out, details)
     if details.progress is not None:
         out.say_heading("Redrive")
-        out.say_labelled(progress_lines(details.progress))
+        out.say_labelled(list_progress_lines(details.progress))
     if details.attributes_before is not None:
         out.say_heading("Facts from before")
         lines = []
@@ -275,7 +275,7 @@ def print_details(out: Output, details: ShownCase) -> None:
 
 
 def _print_undo(out: Output, details: ShownCase) -> None:
-    """Print the case's values that a rollback does not restore, and the commands that undo values.
+    """Print the values that a rollback would keep, and the commands that undo the others.
 
     A line before each command that a person must run says that it does not check who has set the
     value since.

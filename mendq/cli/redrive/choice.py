@@ -22,27 +22,29 @@ from mendq.redrive.message_filter import (
 )
 from mendq.redrive.mover import MOST_MESSAGES_PER_SEND
 
-_WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md.")
-_RATE = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
-_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "where": (Annotated[str | None, _WHERE], None),
+_WHERE_OPTION = typer.Option(
+    "--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md."
+)
+_RATE_OPTION = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
+_OPTION_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
+    "where": (Annotated[str | None, _WHERE_OPTION], None),
     "every": (Annotated[bool, typer.Option("--all", help="All messages of this queue.")], False),
     "limit": (Annotated[int | None, typer.Option(help="At most so many.", min=1)], None),
-    "rate": (Annotated[str | None, _RATE], None),
+    "rate": (Annotated[str | None, _RATE_OPTION], None),
     "dry_run": (Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")], False),
     "yes": (Yes, False),
 }
-_A_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
+_RATE_PATTERN = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
 class Choice(Struct, frozen=True):
     """The options that an operator gave."""
 
-    messages: MessageFilter
+    message_filter: MessageFilter
     # None if no limit was given.
     limit: int | None = None
     # Messages a second; None if no rate was given.
-    per_second: float | None = None
+    messages_per_second: float | None = None
     dry_run: bool = False
     yes: bool = False
     # True if the first message of each FIFO group stays, also if it matches the filter.
@@ -50,18 +52,19 @@ class Choice(Struct, frozen=True):
     # The command that was given, without these options.
     command: str = ""
 
-    def apply_limit(self, chosen: int) -> int:
-        """Return how many of `chosen` messages may go: not more than the limit, if there is one."""
-        return chosen if self.limit is None else min(chosen, self.limit)
+    def apply_limit(self, chosen_count: int) -> int:
+        """Return how many of the chosen messages may go: at most the limit, if there is one."""
+        return chosen_count if self.limit is None else min(chosen_count, self.limit)
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Number of messages to send in one batch.
 
         At a low rate it is small, so that the messages are sent evenly over time.
         """
-        rate = MOST_MESSAGES_PER_SEND if self.per_second is None else int(self.per_second)
-        return max(1, min(MOST_MESSAGES_PER_SEND, rate))
+        if self.messages_per_second is None:
+            return MOST_MESSAGES_PER_SEND
+        return max(1, min(MOST_MESSAGES_PER_SEND, int(self.messages_per_second)))
 
 
 def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
@@ -73,22 +76,24 @@ def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
     parameters = inspect.signature(command, eval_str=True).parameters
 
     @wraps(command)
-    def run(call: Any, **given: Any) -> Exit:
-        options = {name: given.pop(name) for name in _OPTIONS}
-        dry_run = options["dry_run"]
-        yes = options["yes"]
+    def run_with_choice(call: Any, **arguments: Any) -> Exit:
+        option_values = {name: arguments.pop(name) for name in _OPTION_BY_PARAMETER}
+        dry_run = option_values["dry_run"]
+        yes = option_values["yes"]
         choice = Choice(
-            messages=_parse_filter(options["where"], every=options["every"]),
-            limit=options["limit"],
-            per_second=_parse_rate(options["rate"]),
+            message_filter=_parse_filter(option_values["where"], every=option_values["every"]),
+            limit=option_values["limit"],
+            messages_per_second=_parse_rate(option_values["rate"]),
             dry_run=dry_run,
             yes=yes,
         )
         require_yes_or_terminal(yes=yes or dry_run)
-        return command(call, choice=choice, **given)
+        return command(call, choice=choice, **arguments)
 
-    own = [parameter for parameter in parameters.values() if parameter.name != "choice"]
-    return set_parameters(run, own, _OPTIONS)
+    other_parameters = [
+        parameter for parameter in parameters.values() if parameter.name != "choice"
+    ]
+    return set_parameters(run_with_choice, other_parameters, _OPTION_BY_PARAMETER)
 
 
 def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
@@ -111,7 +116,7 @@ def _parse_rate(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    match = _A_RATE.fullmatch(text.strip())
+    match = _RATE_PATTERN.fullmatch(text.strip())
     rate = float(match.group(1)) if match else 0.0
     if not rate:
         raise CommandError(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from mendq.aws.dlqs import list_source_arns
 from mendq.cli.commands import DLQ_SOURCES_ACTIONS, RECEIVE_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
+from mendq.cli.output import LabelledLine, Output, Yes, confirm, format_minute, shorten_list
 from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_no_redrive_policy
 from mendq.cli.redrive.work import look_at_messages
@@ -28,15 +28,19 @@ from mendq.notifications.text import format_count, plain
 from mendq.redrive.message_groups import MessageGroup, describe_outline, group_messages
 from mendq.redrive.messages import Message
 
-_MOST_EXPIRING = 3
-Named = Annotated[str, queue_argument("The DLQ or its source:")]
-Size = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
-Bodies = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
+_MOST_EXPIRING_MESSAGES = 3
+DlqArgument = Annotated[str, queue_argument("The DLQ or its source:")]
+SampleSizeOption = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
+BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
 
 @command(0, CommandKind.MESSAGES, RECEIVE_ACTIONS | DLQ_SOURCES_ACTIONS)
 def dlq(
-    call: Invocation, queue: Named, sample: Size = 100, bodies: Bodies = False, yes: Yes = False
+    call: Invocation,
+    queue: DlqArgument,
+    sample: SampleSizeOption = 100,
+    bodies: BodiesOption = False,
+    yes: Yes = False,
 ) -> None:
     """See what is in a DLQ: groups, each with its command.
 
@@ -57,15 +61,15 @@ def dlq(
         source_arns = list_source_arns(account.clients, dlq.queue_arn)
         source = find_queue(account, source_arns[0]) if len(source_arns) == 1 else None
     if not source_arns and not is_quarantine(dlq.name):
-        line = f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
-        confirm(line, yes=yes)
+        question = f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
+        confirm(question, yes=yes)
     messages: list[Message] = []
     now = datetime.now(UTC)
     look_at_messages(call, Route(dlq, dlq), messages.append, sample)
     messages.sort(key=lambda message: message.sent_at)
     document = _Sample(dlq, source_arns, source, messages, now).document(bodies=bodies)
     call.out.print_json(document)
-    _show(call.out, document)
+    _print_sample(call.out, document)
 
 
 class _Sample(Struct, frozen=True):
@@ -84,13 +88,13 @@ class _Sample(Struct, frozen=True):
         Its field `messages` is SQS's approximate number of messages in the DLQ.
         """
         sent_times = [message.sent_at for message in self.messages]
-        first_receives = [
+        receive_times = [
             message.first_received_at for message in self.messages if message.first_received_at
         ]
         retention = timedelta(seconds=self.dlq.retention_seconds)
-        expire_first = {}
-        for message in self.messages[:_MOST_EXPIRING]:
-            expire_first[message.message_id] = format_time(message.sent_at + retention)
+        expiry_by_message_id = {}
+        for message in self.messages[:_MOST_EXPIRING_MESSAGES]:
+            expiry_by_message_id[message.message_id] = format_time(message.sent_at + retention)
         groups = group_messages(self.messages, self.now, should_group_by_text=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
@@ -99,31 +103,31 @@ class _Sample(Struct, frozen=True):
             "sampled": len(sent_times),
             "oldest_sent_at": format_time(sent_times[0]) if sent_times else None,
             "newest_sent_at": format_time(sent_times[-1]) if sent_times else None,
-            "first_received_at": format_time(min(first_receives)) if first_receives else None,
-            "expire_first": expire_first,
+            "first_received_at": format_time(min(receive_times)) if receive_times else None,
+            "expire_first": expiry_by_message_id,
             "hints": list(self._list_hints()),
-            "groups": [self._group_document(group, bodies=bodies) for group in groups],
+            "groups": [self._make_group_document(group, bodies=bodies) for group in groups],
         }
 
-    def _group_document(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
+    def _make_group_document(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
         """Return a group with its number of messages, its command, and an example."""
-        first = group.messages[0]
-        body = plain(first.body, 400) if bodies else describe_outline(first.body)
+        first_message = group.messages[0]
+        body = plain(first_message.body, 400) if bodies else describe_outline(first_message.body)
         document = asdict(group)
         document["messages"] = len(group.messages)
-        document["command"] = self._command_for(group)
-        document["example"] = (first.message_id, body)
+        document["command"] = self._make_command(group)
+        document["example"] = (first_message.message_id, body)
         return document
 
-    def _command_for(self, group: MessageGroup) -> str:
+    def _make_command(self, group: MessageGroup) -> str:
         """Return the command that sends back the group's messages, by the source that most have.
 
         If that source does not name the DLQ any more, the command has `--to OTHER`. Messages in a
         quarantine are returned by `mendq quarantine return`. Empty if no filter selects the group,
         or if the source is not known and the queue is no quarantine.
         """
-        sources = Counter(message.source_arn for message in group.messages)
-        ((source_arn, _),) = sources.most_common(1)
+        source_counts = Counter(message.source_arn for message in group.messages)
+        ((source_arn, _),) = source_counts.most_common(1)
         if not source_arn and self.source:
             source_arn = self.source.queue_arn
         if is_quarantine(self.dlq.name):
@@ -149,53 +153,65 @@ class _Sample(Struct, frozen=True):
         max_receives = self.source.max_receive_count
         visibility_seconds = self.source.visibility_seconds
         shortest_life = timedelta(seconds=max_receives * visibility_seconds)
-        early = 0
-        late = 0
+        early_count = 0
+        late_count = 0
         for message in self.messages:
             # SQS keeps the receive count when it moves a message to the DLQ. Messages with fewer
             # receives were sent here by hand.
             if message.receive_count <= max_receives:
                 continue
             if (message.first_received_at or message.sent_at) > self.now - shortest_life:
-                early += 1
+                early_count += 1
             else:
-                late += 1
-        times = f"{max_receives} x {visibility_seconds} s"
-        if early:
-            died = f"{format_count(early, 'message')} died sooner than {times} after a receive"
-            yield f"{died}, maxReceiveCount visibility timeouts: they were given back early"
-        if late:
-            died = f"{format_count(late, 'message')} may have died for want of time or of errors"
-            yield f"{died}: more than {times} have passed; see `mendq scan --dry-run`"
+                late_count += 1
+        shortest_life_text = f"{max_receives} x {visibility_seconds} s"
+        if early_count:
+            early_text = format_count(early_count, "message")
+            hint = f"{early_text} died sooner than {shortest_life_text} after a receive"
+            yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
+        if late_count:
+            hint = (
+                f"{format_count(late_count, 'message')} may have died for want of time or of errors"
+            )
+            yield f"{hint}: more than {shortest_life_text} have passed; see `mendq scan --dry-run`"
 
 
-def _show(out: Output, document: dict[str, Any]) -> None:
-    """Print the sample: totals, times, hints, and the groups with their commands."""
+def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
+    """Print what `_Sample.document` returned: totals, times, hints, and the groups of messages."""
     dlq_name = parts_of(document["queue_arn"]).name
-    source_names = [parts_of(arn).name for arn in document["source_arns"]]
-    sources = shorten_list(source_names) or "no queue names it as its DLQ"
-    out.say(f"{dlq_name} <- {sources}", "bold")
-    total = f"about {format_count(document['messages'], 'message')}"
-    out.say(f"{total}, {document['sampled']:,} looked at: given back at once, a receive more each")
-    times = {}
-    for name, at in document.items():
-        if name.endswith("_at"):
-            times[name.removesuffix("_at").replace("_", " ")] = at
-    for message_id, at in document["expire_first"].items():
-        times[f"{message_id} expires"] = at
-    lines = []
-    for label, at in times.items():
-        if at:
-            lines.append((label, "dim", format_minute(datetime.fromisoformat(at))))
-    out.say_labelled(lines)
+    source_names = [parts_of(source_arn).name for source_arn in document["source_arns"]]
+    sources_text = shorten_list(source_names) or "no queue names it as its DLQ"
+    out.say(f"{dlq_name} <- {sources_text}", "bold")
+    total_text = f"about {format_count(document['messages'], 'message')}"
+    sampled_text = f"{document['sampled']:,} looked at"
+    out.say(f"{total_text}, {sampled_text}: given back at once, a receive more each")
+    out.say_labelled(_list_time_lines(document))
     for hint in document["hints"]:
         out.say_indented(hint, "yellow")
     for kind, groups in groupby(document["groups"], itemgetter("by")):
         out.say_heading(f"By {kind}")
         for group in groups:
-            out.say_labelled([(f"{group['messages']:>6,}", "bold", group["what"])])
-            if kind in ("body", "error"):
-                example = [text for text in group["example"] if text != group["what"]]
-                out.say_indented("  ".join(example), "dim", indent=10)
-            if group["command"]:
-                out.say_command(group["command"])
+            _print_group(out, group)
+
+
+def _list_time_lines(document: Mapping[str, Any]) -> Iterator[LabelledLine]:
+    """Yield a labelled line for each time of the sample that is known."""
+    time_by_label = {}
+    for name, time_text in document.items():
+        if name.endswith("_at"):
+            time_by_label[name.removesuffix("_at").replace("_", " ")] = time_text
+    for message_id, time_text in document["expire_first"].items():
+        time_by_label[f"{message_id} expires"] = time_text
+    for label, time_text in time_by_label.items():
+        if time_text:
+            yield label, "dim", format_minute(datetime.fromisoformat(time_text))
+
+
+def _print_group(out: Output, group: Mapping[str, Any]) -> None:
+    """Print a group of messages: their number, an example, and the command that sends them back."""
+    out.say_labelled([(f"{group['messages']:>6,}", "bold", group["what"])])
+    if group["by"] in ("body", "error"):
+        example_texts = [text for text in group["example"] if text != group["what"]]
+        out.say_indented("  ".join(example_texts), "dim", indent=10)
+    if group["command"]:
+        out.say_command(group["command"])

@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.cli.redrive.work import Act, DlqWork, MayGo
+from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
 from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
 from mendq.notifications.text import format_count
@@ -19,86 +19,98 @@ from mendq.redrive.messages import Message, MoveResult, UnmovedMessage, read_qua
 from mendq.redrive.mover import MessageMover
 
 
-class Drop(DlqWork, frozen=True):
+class DropWork(DlqWork, frozen=True):
     """The work of `mendq quarantine drop`: delete messages after they are stored in a file."""
 
-    file: Path
+    file_path: Path
 
     result_key = "dropped"
     past_text = "dropped"
     progress_text = "dropping"
 
-    def question(self, chosen: int) -> str:
+    def make_question(self, chosen_count: int) -> str:
         """Return the question to confirm."""
-        messages = format_count(self.choice.apply_limit(chosen), "message")
-        return f"Write {messages} to {self.file}, and delete them from {self.route.messages.name}?"
+        message_text = format_count(self.choice.apply_limit(chosen_count), "message")
+        queue_name = self.route.messages_queue.name
+        return f"Write {message_text} to {self.file_path}, and delete them from {queue_name}?"
 
     @contextmanager
-    def start(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
-        """Make the file, and yield the function that stores and deletes messages.
+    def start(
+        self,
+        stop: Event,  # noqa: ARG002 - nothing goes wrong between two batches
+        faults: list[str],  # noqa: ARG002
+    ) -> Iterator[MessageAction]:
+        """Create the file for the block, and yield the action that stores and deletes messages.
 
         Raises CommandError if the file exists or cannot be made.
         """
-        handle = _create_file(self.file)
-
-        def drop(
-            mover: MessageMover, messages: Sequence[Message], may_go: MayGo
-        ) -> Iterator[MoveResult]:
-            if may_go(len(messages)):
-                _store_messages(messages, handle, self.file)
-                yield _delete_messages(messages, mover)
-
+        file_descriptor = _create_file(self.file_path)
         try:
-            yield drop
+            yield _StoreAndDelete(self.file_path, file_descriptor)
         finally:
             # All that was written is on the disk already, so a failing close loses nothing.
             with suppress(OSError):
-                os.close(handle)
+                os.close(file_descriptor)
 
-    def extra_document(self) -> dict[str, Any]:
+    def make_extra_document(self) -> dict[str, Any]:
         """Return the file's path, for `--json`."""
-        return {"file": str(self.file.absolute())}
+        return {"file": str(self.file_path.absolute())}
+
+
+class _StoreAndDelete(MessageAction, frozen=True):
+    """Store each batch of messages in the open file, and only then delete it from the queue."""
+
+    file_path: Path
+    file_descriptor: int
+
+    def process(
+        self, mover: MessageMover, messages: Sequence[Message], wait_for_turn: WaitForTurn
+    ) -> Iterator[MoveResult]:
+        """Store and delete the messages as one batch. Raises CommandError if storing fails."""
+        if wait_for_turn(len(messages)):
+            _store_messages(messages, self.file_descriptor, self.file_path)
+            yield _delete_messages(messages, mover)
 
 
 def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
     """Delete the messages. The result lists those that SQS did not delete."""
     deleted_ids = mover.delete(messages)
     reason = "SQS did not take the delete: it is in the file, and in the queue still"
-    failed = tuple(
+    failures = tuple(
         UnmovedMessage(message.message_id, "not_deleted", reason)
         for message in messages
         if message.message_id not in deleted_ids
     )
-    return MoveResult(moved_count=len(deleted_ids), unmoved_messages=failed)
+    return MoveResult(moved_count=len(deleted_ids), unmoved_messages=failures)
 
 
-def _store_messages(messages: Iterable[Message], handle: int, path: Path) -> None:
+def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Path) -> None:
     """Append the messages to the file, one JSON document on each line, and flush it to the disk.
 
     Raises CommandError if that fails; then none of these messages is in the file. It writes without
     a buffer, so that a failure shows here and not when the file is closed.
     """
-    lines = [to_json(document_of(message, with_body=True)) + "\n" for message in messages]
+    lines = [to_json(make_message_document(message, with_body=True)) + "\n" for message in messages]
     content = "".join(lines).encode()
-    size_before = os.fstat(handle).st_size
+    size_before = os.fstat(file_descriptor).st_size
     try:
         # A write may take only a part of the content.
         while content:
-            content = content[os.write(handle, content) :]
-        os.fsync(handle)
+            content = content[os.write(file_descriptor, content) :]
+        os.fsync(file_descriptor)
     except OSError as error:
         with suppress(OSError):
-            os.ftruncate(handle, size_before)
-        raise CommandError(f"{path} cannot be written: {_error_text(error)}") from error
+            os.ftruncate(file_descriptor, size_before)
+        raise CommandError(f"{path} cannot be written: {_describe_os_error(error)}") from error
 
 
-def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
+def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any]:
     """Return a message as a JSON document: all that is needed to send it again, and more.
 
     The rest is for people: why the message is in quarantine, and attributes that SQS itself added,
     such as the receive count.
     """
-    quarantined = read_quarantine_mark(message)
+    quarantine_mark = read_quarantine_mark(message)
     attributes = {name: value.to_request() for name, value in message.attributes.items()}
     for attribute in attributes.values():
         if "BinaryValue" in attribute:
@@ -108,10 +120,10 @@ def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
         "sent_at": format_time(message.sent_at),
         "receives": message.receive_count,
         "redrive_count": message.redrive_count,
-        "source_arn": quarantined.source if quarantined else message.source_arn,
-        "why": quarantined.why if quarantined else None,
-        "quarantined_at": quarantined.at if quarantined else None,
-        "case_id": quarantined.case if quarantined else None,
+        "source_arn": quarantine_mark.source if quarantine_mark else message.source_arn,
+        "why": quarantine_mark.why if quarantine_mark else None,
+        "quarantined_at": quarantine_mark.at if quarantine_mark else None,
+        "case_id": quarantine_mark.case if quarantine_mark else None,
         "group_id": message.group_id or None,
         "deduplication_id": message.deduplication_id or None,
         "trace_header": message.trace_header or None,
@@ -129,30 +141,30 @@ def _create_file(path: Path) -> int:
     Raises CommandError if there is such a file, or if it cannot be made.
     """
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             _flush_folder(path.parent)
         except OSError:
-            os.close(handle)
+            os.close(file_descriptor)
             path.unlink()
             raise
     except OSError as error:
-        why = _error_text(error)
+        reason = _describe_os_error(error)
         if isinstance(error, FileExistsError):
-            why = "there is one, and it is not written over"
-        line = f"{path} cannot be made: {why}; --file names another place"
-        raise CommandError(line, Exit.USAGE) from error
-    return handle
+            reason = "there is one, and it is not written over"
+        problem = f"{path} cannot be made: {reason}; --file names another place"
+        raise CommandError(problem, Exit.USAGE) from error
+    return file_descriptor
 
 
 def _flush_folder(folder: Path) -> None:
     """Flush the folder to the disk. Without this, a crash could lose a new file's name."""
-    handle = os.open(folder, os.O_RDONLY)
+    folder_descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(folder_descriptor)
     finally:
-        os.close(handle)
+        os.close(folder_descriptor)
 
 
-def _error_text(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     return error.strerror or str(error)

@@ -9,13 +9,14 @@ The module also reads and describes the progress of Mendq's own redrives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from threading import Event, Thread
 from time import monotonic
 from uuid import uuid4
+
+from msgspec import Struct
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.account import Account
@@ -30,7 +31,7 @@ from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
 # Time between renewals. After two that fail, there is still time to finish the current batch.
-BEAT_SECONDS = CLAIM_SECONDS / 3
+RENEWAL_SECONDS = CLAIM_SECONDS / 3
 
 
 @contextmanager
@@ -41,75 +42,91 @@ def hold_dlq(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> 
     if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive is at
     work on the DLQ, and CaseStoreUnavailable or CaseStoreUnreadable.
     """
-    redrives = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
-    if redrives is None:
+    redrive_store = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
+    if redrive_store is None:
         yield
         return
-    owner = f"a person's {uuid4().hex}"
-    over = Event()
-
-    def lose(fault: object) -> None:
-        faults.append(f"stopped, and what was in hand is visible again: {fault}")
-        stop.set()
-
-    claim = partial(_claim, redrives, dlq_arn, owner)
+    claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop, faults)
     try:
-        claim()
-        renewing = Thread(target=_renew_claim, args=(claim, over, lose), name="hold", daemon=True)
-        renewing.start()
+        claim.take()
+        has_ended = Event()
+        renewal_thread = Thread(
+            target=claim.renew_until, args=(has_ended,), name="hold", daemon=True
+        )
+        renewal_thread.start()
         try:
             yield
         finally:
-            over.set()
-            renewing.join()
+            has_ended.set()
+            renewal_thread.join()
     finally:
+        claim.release()
+
+
+class _DlqClaim(Struct, frozen=True):
+    """A command's claim on a DLQ, which keeps Mendq's own redrives away from its messages."""
+
+    redrive_store: RedriveStore
+    dlq_arn: str
+    # Text that identifies the command in the case store.
+    owner: str
+    # Set if the claim is lost. The reason is then appended to `faults`.
+    stop: Event
+    faults: list[str]
+
+    def take(self) -> None:
+        """Claim the DLQ for CLAIM_SECONDS from now, or renew the claim.
+
+        Raises CommandError if another redrive is at work on the DLQ, CaseStoreUnavailable, or
+        CaseStoreUnreadable.
+        """
+        claimed = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
+        if claimed is None:
+            problem = f"another run is at work on the messages of {parts_of(self.dlq_arn).name}"
+            raise CommandError(
+                f"{problem}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
+            )
+        if claimed.unreadable_reason:
+            raise CaseStoreUnreadable(claimed.unreadable_reason)
+        require_no_redrive(claimed.progress)
+
+    def renew_until(self, has_ended: Event) -> None:
+        """Renew the claim every RENEWAL_SECONDS until `has_ended` is set or the claim is lost.
+
+        If the case store does not answer, try again as long as the claim still lasts.
+        """
+        answered_at = monotonic()
+        while not has_ended.wait(RENEWAL_SECONDS):
+            try:
+                self.take()
+                answered_at = monotonic()
+            except (CommandError, CaseStoreUnreadable) as error:
+                self._report_loss(error)
+                return
+            except CaseStoreUnavailable as error:
+                if monotonic() - answered_at > CLAIM_SECONDS - RENEWAL_SECONDS:
+                    self._report_loss(error)
+                    return
+
+    def _report_loss(self, error: Exception) -> None:
+        """Set `stop`, and append to `faults` why the claim was lost."""
+        self.faults.append(f"stopped, and what was in hand is visible again: {error}")
+        self.stop.set()
+
+    def release(self) -> None:
+        """End the claim. If the case store does not answer, it ends after CLAIM_SECONDS."""
         with suppress(CaseStoreUnavailable):
-            redrives.release(dlq_arn, owner)
-
-
-def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
-    """Claim the DLQ for CLAIM_SECONDS from now.
-
-    Raises CommandError if another redrive is at work on it.
-    """
-    claimed = redrives.claim(dlq_arn, owner, datetime.now(UTC))
-    if claimed is None:
-        line = f"another run is at work on the messages of {parts_of(dlq_arn).name}"
-        raise CommandError(
-            f"{line}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
-        )
-    if claimed.unreadable_reason:
-        raise CaseStoreUnreadable(claimed.unreadable_reason)
-    require_no_redrive(claimed.progress)
-
-
-def _renew_claim(claim: Callable[[], None], over: Event, lose: Callable[[object], None]) -> None:
-    """Renew the claim every BEAT_SECONDS until `over` is set.
-
-    If the case store does not answer, try again as long as the claim still lasts. If the claim is
-    lost, call `lose` with the error and return.
-    """
-    answered_at = monotonic()
-    while not over.wait(BEAT_SECONDS):
-        try:
-            claim()
-            answered_at = monotonic()
-        except (CommandError, CaseStoreUnreadable) as error:
-            return lose(error)
-        except CaseStoreUnavailable as error:
-            if monotonic() - answered_at > CLAIM_SECONDS - BEAT_SECONDS:
-                return lose(error)
-    return None
+            self.redrive_store.release(self.dlq_arn, self.owner)
 
 
 def require_no_redrive(progress: RedriveProgress | None) -> None:
     """Raise CommandError if Mendq itself is sending back the DLQ's messages."""
     if progress is not None and not progress.is_over:
-        name = parts_of(progress.dlq_arn).name
+        dlq_name = parts_of(progress.dlq_arn).name
         case_id = progress.case_id
-        line = f"Mendq is sending back the messages of {name} itself ({progress.stage})"
-        until = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
-        raise CommandError(f"{line}: {until}", error_code="redrive_running")
+        problem = f"Mendq is sending back the messages of {dlq_name} itself ({progress.stage})"
+        remedy = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
+        raise CommandError(f"{problem}: {remedy}", error_code="redrive_running")
 
 
 def read_progress(account: Account, case: Case) -> RedriveProgress | None:
@@ -120,28 +137,38 @@ def read_progress(account: Account, case: Case) -> RedriveProgress | None:
     """
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None
-    redrives = account.open_store(RedriveStore)
-    newest = redrives.read_newest_progress(case.queue_arn)
-    return newest if newest is not None and newest.case_id == case.case_id else None
+    redrive_store = account.open_store(RedriveStore)
+    newest_progress = redrive_store.read_newest_progress(case.queue_arn)
+    return (
+        newest_progress
+        if newest_progress is not None and newest_progress.case_id == case.case_id
+        else None
+    )
 
 
-def progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
+def list_progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     """Yield the lines that describe a redrive: label, style and text of each.
 
     A stage is counted once one of its messages was sent back.
     """
-    current = progress.current
+    current_stage = progress.current
     stage = progress.stage
-    dlq = parts_of(progress.dlq_arn).name
-    yield "way", "dim", f"{dlq} -> {parts_of(progress.source_arn).name}"
-    since = f"{format_minute(current.began_at)}, begun {format_minute(progress.began_at)}"
-    yield "stage", "cyan", f"{stage} since {since}"
-    if stage is Stage.SOAK and current.soak_ends_at is not None:
-        yield "soak", "dim", f"until {format_minute(current.soak_ends_at)}"
-    stage_count = current.number + 1 if current.moved else current.number
-    stages = format_count(stage_count, "stage")
-    sent = f"{format_count(progress.moved, 'message')} sent back in {stages}"
-    yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"
+    dlq_name = parts_of(progress.dlq_arn).name
+    yield "way", "dim", f"{dlq_name} -> {parts_of(progress.source_arn).name}"
+    stage_times = (
+        f"{format_minute(current_stage.began_at)}, begun {format_minute(progress.began_at)}"
+    )
+    yield "stage", "cyan", f"{stage} since {stage_times}"
+    if stage is Stage.SOAK and current_stage.soak_ends_at is not None:
+        yield "soak", "dim", f"until {format_minute(current_stage.soak_ends_at)}"
+    stage_count = current_stage.number + 1 if current_stage.moved else current_stage.number
+    stages_text = format_count(stage_count, "stage")
+    sent_text = f"{format_count(progress.moved, 'message')} sent back in {stages_text}"
+    yield (
+        "sent",
+        "dim",
+        f"{sent_text}, {current_stage.moved:,} of at most {current_stage.size:,} in this",
+    )
     yield "came back", "dim", f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
     if progress.rate_per_second:
         yield "rate", "dim", f"{progress.rate_per_second:,.2f} a second"

@@ -20,8 +20,8 @@ from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_
 from mendq.redrive.message_filter import FilterResult, MessageFilter, spell_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
 
-MOST_SAMPLES = 3
-_WIDEST = 60
+MOST_EXAMPLE_IDS = 3
+_MOST_CHARACTERS = 60
 
 
 class Tally(Struct):
@@ -31,58 +31,59 @@ class Tally(Struct):
     """
 
     route: Route
-    chosen_by: MessageFilter
+    message_filter: MessageFilter
     # Ages are measured up to this time.
     now: datetime
     # True if the first message of each FIFO group is never chosen. Then `groups_in_dlq` has all
-    # groups that were seen, and `matching_groups` those with a message that matches the filter.
+    # groups that were seen, and `matching_group_ids` those with a message that matches the filter.
     leave_first: bool = False
     groups_in_dlq: dict[str, GroupInDlq] = field(default_factory=dict)
-    matching_groups: set[str] = field(default_factory=set)
+    matching_group_ids: set[str] = field(default_factory=set)
     # Ids of all messages, and of the chosen ones in the order in which they were seen.
-    seen: set[str] = field(default_factory=set)
-    chosen: dict[str, None] = field(default_factory=dict)
-    # Messages to which the filter was applied.
-    judged: int = 0
-    # Messages that stay whatever the filter says, because they came from another queue. The key is
-    # that queue's ARN, or an empty string if SQS does not say from which queue.
-    others: Counter[str] = field(default_factory=Counter)
+    seen_ids: set[str] = field(default_factory=set)
+    chosen_ids: dict[str, None] = field(default_factory=dict)
+    # Number of messages to which the filter was applied.
+    filtered_count: int = 0
+    # Number of messages that stay even if the filter matches, because they came from another queue.
+    # The key is that queue's ARN, or an empty string if SQS does not say from which queue.
+    count_by_other_source: Counter[str] = field(default_factory=Counter)
     # When the oldest message was sent, of all and of the chosen ones.
     oldest_at: datetime | None = None
     oldest_chosen_at: datetime | None = None
-    # Chosen messages whose source is not known, and chosen messages that were sent back before.
-    unsigned: int = 0
-    sent_back_before: int = 0
+    # Number of chosen messages whose source is not known, and of those that were sent back before.
+    unknown_source_count: int = 0
+    sent_back_before_count: int = 0
     # Ids of the message groups of the chosen messages.
-    groups: set[str] = field(default_factory=set)
+    chosen_group_ids: set[str] = field(default_factory=set)
     # For each name in the filter, how often the chosen messages have each value.
-    values: dict[str, Counter[str]] = field(default_factory=dict)
+    value_counts_by_name: dict[str, Counter[str]] = field(default_factory=dict)
     # For each name in the filter, how many messages lack it.
-    missing: Counter[str] = field(default_factory=Counter)
-    errors: Counter[str] = field(default_factory=Counter)
+    missing_count_by_name: Counter[str] = field(default_factory=Counter)
+    # How often the filter could not be evaluated, by the error.
+    error_counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
         """Count a message, and choose it if it may go and matches the filter.
 
         Call this only once for each message.
         """
-        self.seen.add(message.message_id)
+        self.seen_ids.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
-        source_arn = self.route.died_in(message)
+        source_arn = self.route.find_source_arn(message)
         is_first = self.leave_first and self._is_first_of_its_group(message, source_arn)
         if self._must_stay(source_arn):
-            self.others[source_arn or ""] += 1
+            self.count_by_other_source[source_arn or ""] += 1
             return
-        judgement = self.chosen_by.match_message(message, self.now)
-        self.judged += 1
+        judgement = self.message_filter.match_message(message, self.now)
+        self.filtered_count += 1
         for name, found_value in judgement.values.items():
             if found_value is None:
-                self.missing[name] += 1
+                self.missing_count_by_name[name] += 1
         if judgement.error:
-            self.errors[judgement.error] += 1
+            self.error_counts[judgement.error] += 1
         if not judgement.matches:
             return
-        self.matching_groups.add(message.group_id)
+        self.matching_group_ids.add(message.group_id)
         if not is_first:
             self._add_chosen(message, judgement)
 
@@ -97,12 +98,12 @@ class Tally(Struct):
         return is_first
 
     @property
-    def staying_first(self) -> dict[str, str]:
+    def first_id_by_group(self) -> dict[str, str]:
         """Ids of the first messages that stay in the DLQ, by message group.
 
         Only groups with a message that matches the filter are included.
         """
-        group_ids = sorted(self.matching_groups & self.groups_in_dlq.keys())
+        group_ids = sorted(self.matching_group_ids & self.groups_in_dlq.keys())
         return {group_id: self.groups_in_dlq[group_id].first_message_id for group_id in group_ids}
 
     @property
@@ -110,7 +111,9 @@ class Tally(Struct):
         """The groups whose first message may not be the one that failed."""
         if not self.leave_first:
             return []
-        return find_unclear_groups(self.groups_in_dlq, self.matching_groups, self.groups)
+        return find_unclear_groups(
+            self.groups_in_dlq, self.matching_group_ids, self.chosen_group_ids
+        )
 
     def _must_stay(self, source_arn: str | None) -> bool:
         """Return True if the message stays whatever the filter says.
@@ -119,111 +122,130 @@ class Tally(Struct):
         Such a message goes only if the DLQ has no other source.
         """
         if source_arn is None:
-            return bool(self.route.others)
+            return bool(self.route.other_source_arns)
         return not self.route.is_deletion and source_arn != self.route.source.queue_arn
 
     def _add_chosen(self, message: Message, judgement: FilterResult) -> None:
         """Count a chosen message and the values that the filter has read from it."""
-        self.chosen[message.message_id] = None
+        self.chosen_ids[message.message_id] = None
         self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
-        if self.route.died_in(message) is None:
-            self.unsigned += 1
+        if self.route.find_source_arn(message) is None:
+            self.unknown_source_count += 1
         if message.redrive_count > 0:
-            self.sent_back_before += 1
-        self.groups.add(message.group_id)
+            self.sent_back_before_count += 1
+        self.chosen_group_ids.add(message.group_id)
         if self.route.is_replacement:
             self._count_value("died in", format_value(message.failed_queue_arn.rpartition(":")[2]))
         for name, found_value in judgement.values.items():
             # A body may hold secrets, so its values are not shown.
             if name.startswith(("group_id", "attributes.")) and found_value is not None:
-                self._count_value(name, format_value(str(found_value), _WIDEST) or '""')
+                self._count_value(name, format_value(str(found_value), _MOST_CHARACTERS) or '""')
 
     def _count_value(self, name: str, text: str) -> None:
-        self.values.setdefault(name, Counter())[text] += 1
+        self.value_counts_by_name.setdefault(name, Counter())[text] += 1
 
 
-_MOST_ROWS = 10
-_MOST_UNCLEAR = 3
+_MOST_LISTED = 10
+_MOST_UNCLEAR_GROUPS = 3
 _MOST_ERRORS = 3
 
 
 def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
     """Print how many messages were seen and chosen, and what to know before saying yes."""
-    route = tally.route
-    chosen = len(tally.chosen)
-    seen = len(tally.seen)
-    destination = "deleted" if route.is_deletion else route.source.name
-    out.say(f"{route.messages.name} -> {destination}", "bold")
-    first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
-    out.say(
-        f"{format_count(seen, 'message')} seen, {format_count(chosen, 'matches', 'match')}{first}"
-    )
-    hidden = route.count_hidden(seen)
-    if hidden:
-        # Hidden messages may match as well, and cannot be looked at now.
-        seconds = format_count(route.messages.visibility_seconds, "second")
-        words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
-        out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
-    if tally.oldest_at is not None:
-        left = time_left_of_message(tally.oldest_at, route.messages.retention_seconds, tally.now)
-        words = f"expires {left}" if left.at_most else "may expire any moment"
-        out.say(f"the oldest {words}", "yellow" if left.is_urgent else "dim")
-    if chosen:
-        _print_values(out, tally)
+    _print_counts(out, tally, limit)
+    if tally.chosen_ids:
+        _print_value_counts(out, tally)
         out.say("for example", "dim")
-        for message_id in islice(tally.chosen, MOST_SAMPLES):
+        for message_id in islice(tally.chosen_ids, MOST_EXAMPLE_IDS):
             out.say_unwrapped(message_id, indent=2)
-    notes = (*_describe_staying(tally), *_describe_going(tally))
+    notes = (*_describe_staying(tally), *_describe_chosen(tally))
     out.say_labelled(("-", "dim", note) for note in notes)
-    takes_all = tally.chosen_by.tree is None and not tally.leave_first
-    is_from_dlq = route.messages.queue_arn == route.dlq_arn
-    if chosen and takes_all and not route.is_deletion and is_from_dlq:
-        out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
-        region = parts_of(route.dlq_arn).region
-        command = "aws sqs start-message-move-task"
-        command += f" --region {region} --source-arn {route.dlq_arn}"
-        if route.is_replacement:
-            command += f" --destination-arn {route.source.queue_arn}"
-        out.say_command(command)
+    _print_sqs_redrive(out, tally)
 
 
-def _print_values(out: Output, tally: Tally) -> None:
+def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
+    """Print the queues, the numbers of messages, and when the oldest message expires."""
+    route = tally.route
+    chosen_count = len(tally.chosen_ids)
+    seen_count = len(tally.seen_ids)
+    destination = "deleted" if route.is_deletion else route.source.name
+    out.say(f"{route.messages_queue.name} -> {destination}", "bold")
+    seen_text = format_count(seen_count, "message")
+    chosen_text = format_count(chosen_count, "matches", "match")
+    limit_text = "" if limit is None or limit >= chosen_count else f", the first {limit:,} go"
+    out.say(f"{seen_text} seen, {chosen_text}{limit_text}")
+    hidden_count = route.count_hidden(seen_count)
+    if hidden_count:
+        # Hidden messages may match as well, and cannot be looked at now.
+        seconds = format_count(route.messages_queue.visibility_seconds, "second")
+        words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
+        out.say(f"{hidden_count:,} {words}, {seconds} after they were received as a rule", "yellow")
+    if tally.oldest_at is not None:
+        retention_seconds = route.messages_queue.retention_seconds
+        time_left = time_left_of_message(tally.oldest_at, retention_seconds, tally.now)
+        expiry_text = f"expires {time_left}" if time_left.at_most else "may expire any moment"
+        out.say(f"the oldest {expiry_text}", "yellow" if time_left.is_urgent else "dim")
+
+
+def _print_sqs_redrive(out: Output, tally: Tally) -> None:
+    """Print the AWS command that moves all messages, if that is what the operator chose.
+
+    Nothing is printed for a deletion, for a part of the messages, or for a quarantine.
+    """
+    route = tally.route
+    takes_all = tally.message_filter.tree is None and not tally.leave_first
+    is_from_dlq = route.messages_queue.queue_arn == route.dlq_arn
+    if not tally.chosen_ids or not takes_all or route.is_deletion or not is_from_dlq:
+        return
+    out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
+    region = parts_of(route.dlq_arn).region
+    sqs_command = "aws sqs start-message-move-task"
+    sqs_command += f" --region {region} --source-arn {route.dlq_arn}"
+    if route.is_replacement:
+        sqs_command += f" --destination-arn {route.source.queue_arn}"
+    out.say_command(sqs_command)
+
+
+def _print_value_counts(out: Output, tally: Tally) -> None:
     """Print how many chosen messages have each of the values that the filter reads."""
-    rows = make_table("MESSAGES", "WHICH")
-    for name, values in tally.values.items():
-        for text, number in values.most_common(_MOST_ROWS):
-            rows.add_row(Text(f"{number:>8,}"), Text(plain(f"{name} {text}", 160)))
-        others = len(values) - _MOST_ROWS
-        if others > 0:
-            rows.add_row("", f"{name}: {others:,} other values")
-    if rows.rows:
-        out.show(rows)
+    table = make_table("MESSAGES", "WHICH")
+    for name, count_by_text in tally.value_counts_by_name.items():
+        for text, count in count_by_text.most_common(_MOST_LISTED):
+            table.add_row(Text(f"{count:>8,}"), Text(plain(f"{name} {text}", 160)))
+        other_value_count = len(count_by_text) - _MOST_LISTED
+        if other_value_count > 0:
+            table.add_row("", f"{name}: {other_value_count:,} other values")
+    if table.rows:
+        out.show(table)
 
 
 def _describe_staying(tally: Tally) -> Iterable[str]:
     """Yield sentences about the messages that stay in the queue, and why."""
-    name = tally.route.messages.name
-    judged = format_count(tally.judged, "message")
-    for group_id, first_id in islice(tally.staying_first.items(), _MOST_ROWS):
-        yield f"the first message of group {format_value(group_id, _WIDEST)} stays here: {first_id}"
-    more = len(tally.staying_first) - _MOST_ROWS
-    if more > 0:
-        yield f"and the first message of {format_count(more, 'more group')}"
-    for field_name, missing in tally.missing.items():
-        yield f"{field_name} is missing in {missing:,} of {judged}"
-    for error, failed in tally.errors.most_common(_MOST_ERRORS):
-        yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
-    for source_arn, count in tally.others.most_common(_MOST_ROWS):
-        messages = format_count(count, "message")
-        stay = f"{_they(count, 'stays', 'stay')} here"
+    queue_name = tally.route.messages_queue.name
+    judged_text = format_count(tally.filtered_count, "message")
+    for group_id, first_id in islice(tally.first_id_by_group.items(), _MOST_LISTED):
+        group_text = format_value(group_id, _MOST_CHARACTERS)
+        yield f"the first message of group {group_text} stays here: {first_id}"
+    more_group_count = len(tally.first_id_by_group) - _MOST_LISTED
+    if more_group_count > 0:
+        yield f"and the first message of {format_count(more_group_count, 'more group')}"
+    for field_name, missing_count in tally.missing_count_by_name.items():
+        yield f"{field_name} is missing in {missing_count:,} of {judged_text}"
+    for error, failed_count in tally.error_counts.most_common(_MOST_ERRORS):
+        failed_text = f"{failed_count:,} of {judged_text}"
+        yield f"the filter could not be evaluated for {failed_text}: {plain(error, 200)}"
+    for source_arn, count in tally.count_by_other_source.most_common(_MOST_LISTED):
+        message_text = format_count(count, "message")
+        stay = f"{_join_pronoun(count, 'stays', 'stay')} here"
         if source_arn:
-            queue = plain(source_arn.rpartition(":")[2], _WIDEST)
-            why = "is there" if tally.route.is_replacement else f"shares {name}"
-            yield f"{messages} died in {queue}, which {why}: {stay}"
+            source_name = plain(source_arn.rpartition(":")[2], _MOST_CHARACTERS)
+            reason = "is there" if tally.route.is_replacement else f"shares {queue_name}"
+            yield f"{message_text} died in {source_name}, which {reason}: {stay}"
         else:
             yield (
-                f"somebody sent {messages} to {name} by hand: SQS does not say for which source, "
-                f"so {stay}. Whoever knows receives them and sends them there"
+                f"somebody sent {message_text} to {queue_name} by hand: "
+                f"SQS does not say for which source, so {stay}. "
+                "Whoever knows receives them and sends them there"
             )
 
 
@@ -232,57 +254,61 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
 
     Every printed command begins with `command`.
     """
-    redrive = f"{command} --region {parts_of(tally.route.messages.queue_arn).region}"
-    for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR):
-        out.say(f"group {format_value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
-        own_group = f"group_id == {spell_literal(unclear.group_id)}"
+    redrive_command = f"{command} --region {parts_of(tally.route.messages_queue.queue_arn).region}"
+    for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR_GROUPS):
+        out.say(
+            f"group {format_value(unclear.group_id, _MOST_CHARACTERS)}: {unclear.reason}", "yellow"
+        )
+        group_filter = f"group_id == {spell_literal(unclear.group_id)}"
         if unclear.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")
-            out.say_command(f"{redrive} --where {quote(own_group)} --leave-first")
+            out.say_command(f"{redrive_command} --where {quote(group_filter)} --leave-first")
         out.say_indented(
             "else put the id of the message that failed, from the consumer's log, for ID:"
         )
-        all_but_one = f"{own_group} && message_id != 'ID'"
-        out.say_command(f"{redrive} --where {quote(all_but_one)}")
-    more = len(tally.unclear_groups) - _MOST_UNCLEAR
-    if more > 0:
-        out.say(f"and {format_count(more, 'more group')}", "yellow")
+        filter_without_failed = f"{group_filter} && message_id != 'ID'"
+        out.say_command(f"{redrive_command} --where {quote(filter_without_failed)}")
+    more_group_count = len(tally.unclear_groups) - _MOST_UNCLEAR_GROUPS
+    if more_group_count > 0:
+        out.say(f"and {format_count(more_group_count, 'more group')}", "yellow")
 
 
-def _they(messages: int, one: str, many: str) -> str:
+def _join_pronoun(message_count: int, singular_verb: str, plural_verb: str) -> str:
     """Return the pronoun and the verb for a number of messages: `it stays`, `they stay`."""
-    return f"it {one}" if messages == 1 else f"they {many}"
+    return f"it {singular_verb}" if message_count == 1 else f"they {plural_verb}"
 
 
-def _describe_going(tally: Tally) -> Iterable[str]:
+def _describe_chosen(tally: Tally) -> Iterable[str]:
     """Yield sentences about the chosen messages that an operator should know before saying yes."""
-    if not tally.chosen:
+    if not tally.chosen_ids:
         return
     route = tally.route
     source = route.source
-    messages = format_count(len(tally.chosen), "message")
-    groups = format_count(len(tally.groups), "group")
+    message_text = format_count(len(tally.chosen_ids), "message")
+    group_text = format_count(len(tally.chosen_group_ids), "group")
     if route.is_deletion:
         yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
-        if route.messages.is_fifo:
-            yield f"they are {messages} of {groups}, and more may stand behind a group's first ten"
+        if route.messages_queue.is_fifo:
+            numbers = f"{message_text} of {group_text}"
+            yield f"they are {numbers}, and more may stand behind a group's first ten"
         return
-    if tally.unsigned:
-        they_go = _they(tally.unsigned, "goes", "go")
+    if tally.unknown_source_count:
+        they_go = _join_pronoun(tally.unknown_source_count, "goes", "go")
         yield (
-            f"somebody sent {tally.unsigned:,} of them to {route.messages.name} by hand: its only "
-            f"source is {source.name}, so {they_go} there as well"
+            f"somebody sent {tally.unknown_source_count:,} of them to "
+            f"{route.messages_queue.name} by hand: its only source is {source.name}, "
+            f"so {they_go} there as well"
         )
-    if tally.sent_back_before:
+    if tally.sent_back_before_count:
         yield (
-            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_MARK_NAME}) and "
-            "died again: see first whether their cause is fixed"
+            f"{tally.sent_back_before_count:,} of them were sent back before "
+            f"({REDRIVE_MARK_NAME}) and died again: see first whether their cause is fixed"
         )
     if not source.dlq_arn:
         yield f"{source.name} has no DLQ: what fails there comes again until it expires"
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (
-            f"their order mixes with newer messages: {messages} of {groups} go behind the "
+            f"their order mixes with newer messages: {message_text} of {group_text} go behind the "
             f"{source.visible:,} that wait in {source.name} and whatever is sent meanwhile"
         )

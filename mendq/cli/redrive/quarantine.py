@@ -34,8 +34,8 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_age, make_table
 from mendq.cli.queues import find_queue, managed_queues, queue_argument
 from mendq.cli.redrive.choice import Choice, with_choice_options
-from mendq.cli.redrive.dlq import Bodies
-from mendq.cli.redrive.drop import Drop, document_of
+from mendq.cli.redrive.dlq import BodiesOption
+from mendq.cli.redrive.drop import DropWork, make_message_document
 from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import Route, find_quarantine, route_out_of
 from mendq.cli.redrive.work import look_at_messages
@@ -46,15 +46,17 @@ from mendq.model.queue import parts_of
 from mendq.notifications.text import format_duration, format_value, plain
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
-_READS_BACK = timedelta(minutes=15)
-_MOST_BODY = 4_096
-_MOST_VALUE = 60
-_SHOWN_APART = ("message_id", "attributes", "body")
-Named = Annotated[str, queue_argument("The source or its quarantine:")]
-File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
+_METRIC_LOOKBACK = timedelta(minutes=15)
+_MOST_BODY_CHARACTERS = 4_096
+_MOST_VALUE_CHARACTERS = 60
+_SEPARATE_FIELDS = ("message_id", "attributes", "body")
+QuarantineArgument = Annotated[str, queue_argument("The source or its quarantine:")]
+FileOption = Annotated[
+    Path | None, typer.Option(help="Where they are written first; a new file here.")
+]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
-_LISTING = MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
+_LISTING_ACTIONS = MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
 
 
 class Quarantine(Struct, frozen=True):
@@ -68,8 +70,8 @@ class Quarantine(Struct, frozen=True):
     oldest_at: datetime | None
 
     @property
-    def messages(self) -> int:
-        """Approximate number of messages in it."""
+    def message_count(self) -> int:
+        """Approximate number of messages in the quarantine."""
         return self.queue.visible + self.queue.in_flight
 
     @property
@@ -82,14 +84,14 @@ class Quarantine(Struct, frozen=True):
         return {
             "queue_arn": self.queue.queue_arn,
             "source_arn": self.source_arn,
-            "messages": self.messages,
+            "messages": self.message_count,
             "in_flight": self.queue.in_flight,
             "oldest_at": self.oldest_at and format_time(self.oldest_at),
             "expires_by": self.expires_by and format_time(self.expires_by),
         }
 
 
-@command(2, CommandKind.LOOKING, _LISTING, quarantine)
+@command(2, CommandKind.LOOKING, _LISTING_ACTIONS, quarantine)
 def list_(call: Invocation) -> None:
     """The quarantines beside the managed queues, what expires first at the top.
 
@@ -99,22 +101,24 @@ def list_(call: Invocation) -> None:
     """
     now = datetime.now(UTC)
     with call.out.show_waiting("looking for quarantines"):
-        quarantines = sort_by_urgency(_list_quarantines(call.account, now), _expiry_time)
+        quarantines = sort_by_urgency(_list_quarantines(call.account, now), _find_expiry_seconds)
     call.out.print_json([quarantine.document() for quarantine in quarantines])
     if not quarantines:
         call.out.say("no managed queue has a quarantine")
         return
-    rows = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
+    table = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
     for quarantine in quarantines:
-        oldest = "-"
+        oldest_text = "-"
         if quarantine.oldest_at:
-            oldest = f"over {format_age(quarantine.oldest_at, now)}"
-        expires = _describe_expiry(quarantine, now)
-        rows.add_row(f"{quarantine.messages:,}", oldest, expires, Text(quarantine.queue.name))
-    call.out.show(rows)
+            oldest_text = f"over {format_age(quarantine.oldest_at, now)}"
+        expiry_text = _describe_expiry(quarantine, now)
+        table.add_row(
+            f"{quarantine.message_count:,}", oldest_text, expiry_text, Text(quarantine.queue.name)
+        )
+    call.out.show(table)
 
 
-def _expiry_time(quarantine: Quarantine) -> float | None:
+def _find_expiry_seconds(quarantine: Quarantine) -> float | None:
     """Return when the first message expires, in seconds since 1970. None if that is not known."""
     expires_by = quarantine.expires_by
     return None if expires_by is None else expires_by.timestamp()
@@ -123,10 +127,12 @@ def _expiry_time(quarantine: Quarantine) -> float | None:
 def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
     """Return when the first message expires, in yellow if there is little time."""
     if quarantine.expires_by is None:
-        return Text("not known" if quarantine.messages else "-")
-    left = quarantine.expires_by - now
-    words = f"within {format_duration(left)}" if left > timedelta() else "any moment"
-    return Text(words, "yellow" if left < UNHURRIED else "")
+        return Text("not known" if quarantine.message_count else "-")
+    time_left = quarantine.expires_by - now
+    expiry_text = (
+        f"within {format_duration(time_left)}" if time_left > timedelta() else "any moment"
+    )
+    return Text(expiry_text, "yellow" if time_left < UNHURRIED else "")
 
 
 def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
@@ -135,12 +141,12 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
     Raises FactsUnavailable if AWS does not answer.
     """
     with translate_aws_errors("the queues of the account"):
-        existing = {*list_queue_names(account.clients)}
+        existing_names = {*list_queue_names(account.clients)}
     for source in managed_queues(account):
-        arn = arn_of_quarantine(source.queue_arn)
-        if parts_of(arn).name not in existing:
+        quarantine_arn = arn_of_quarantine(source.queue_arn)
+        if parts_of(quarantine_arn).name not in existing_names:
             continue
-        queue = find_queue(account, arn)
+        queue = find_queue(account, quarantine_arn)
         if queue:
             yield Quarantine(queue, source.queue_arn, _read_oldest_at(account, queue, now))
 
@@ -150,20 +156,22 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     metric = build_query(
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
-    series = read_series(account.clients, [metric], now - _READS_BACK, now, subject=queue.name)
-    ages = series.get("age", ())
+    points_by_key = read_series(
+        account.clients, [metric], now - _METRIC_LOOKBACK, now, subject=queue.name
+    )
+    ages = points_by_key.get("age", ())
     if not ages or not queue.visible:
         return None
-    at, age_seconds = ages[-1]
-    return at.astimezone(UTC) - timedelta(seconds=age_seconds)
+    measured_at, age_seconds = ages[-1]
+    return measured_at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
 @command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | RECEIVE_ACTIONS, quarantine)
 def peek(
     call: Invocation,
-    queue: Named,
+    queue: QuarantineArgument,
     limit: Annotated[int, typer.Option(help="Show at most so many.", min=1, max=1_000)] = 10,
-    bodies: Bodies = False,
+    bodies: BodiesOption = False,
 ) -> None:
     """Why messages are there, since when, and their attributes.
 
@@ -173,46 +181,47 @@ def peek(
       mendq quarantine peek orders --limit 3
       mendq quarantine peek orders --bodies
     """
-    found = find_quarantine(call.account, queue)
-    route = Route(found, found)
+    quarantine_facts = find_quarantine(call.account, queue)
+    route = Route(quarantine_facts, quarantine_facts)
     messages: list[Message] = []
     look_at_messages(call, route, messages.append, limit)
-    documents = [document_of(message, with_body=bodies) for message in messages]
+    documents = [make_message_document(message, with_body=bodies) for message in messages]
     call.out.print_json(documents)
     for message, document in zip(messages, documents, strict=True):
-        _show(call.out, message, document)
-    shown = len(messages)
-    line = f"{shown:,} of about {max(shown, found.visible):,} messages in {found.name}"
-    hidden = route.count_hidden(shown)
-    if hidden:
-        line += f", and {hidden:,} more hidden in somebody else's hand"
-    call.out.say(line, "dim")
+        _print_message(call.out, message, document)
+    shown_count = len(messages)
+    total_count = max(shown_count, quarantine_facts.visible)
+    summary = f"{shown_count:,} of about {total_count:,} messages in {quarantine_facts.name}"
+    hidden_count = route.count_hidden(shown_count)
+    if hidden_count:
+        summary += f", and {hidden_count:,} more hidden in somebody else's hand"
+    call.out.say(summary, "dim")
 
 
-def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
+def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     """Print one message: why it is here, its fields and attributes, and its body if asked for."""
     out.say(message.message_id, "bold")
     if document["why"] is None:
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
-    fields = []
+    labelled_fields = []
     for name, field_value in document.items():
-        if field_value and name not in _SHOWN_APART:
-            fields.append((name.replace("_", " "), "dim", str(field_value)))
-    out.say_labelled(fields)
+        if field_value and name not in _SEPARATE_FIELDS:
+            labelled_fields.append((name.replace("_", " "), "dim", str(field_value)))
+    out.say_labelled(labelled_fields)
     for name, attribute in message.attributes.items():
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
-            text = format_value(str(attribute.value), _MOST_VALUE)
-            out.say_indented(f"{plain(name, _MOST_VALUE)} = {text}", "dim")
+            value_text = format_value(str(attribute.value), _MOST_VALUE_CHARACTERS)
+            out.say_indented(f"{plain(name, _MOST_VALUE_CHARACTERS)} = {value_text}", "dim")
     body = document.get("body")
     if body:
-        out.say_unwrapped(plain(body, _MOST_BODY), "", indent=2)
+        out.say_unwrapped(plain(body, _MOST_BODY_CHARACTERS), "", indent=2)
 
 
 @command(
     2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | {CLAIM_ACTION}, quarantine
 )
 @with_choice_options
-def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
+def return_(call: Invocation, queue: QuarantineArgument, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in.
 
     Examples:
@@ -224,7 +233,9 @@ def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
 
 @command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_ACTIONS, quarantine)
 @with_choice_options
-def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
+def drop(
+    call: Invocation, queue: QuarantineArgument, choice: Choice, file: FileOption = None
+) -> Exit:
     """Delete messages, once a file holds them.
 
     Examples:
@@ -232,6 +243,7 @@ def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> E
       mendq quarantine drop orders --all --file dropped.jsonl
     """
     now = datetime.now(UTC)
-    found = find_quarantine(call.account, queue)
-    path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
-    return Drop(call, Route(found, found), choice, now, path).carry_out()
+    quarantine_facts = find_quarantine(call.account, queue)
+    file_path = file or Path(f"{quarantine_facts.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
+    route = Route(quarantine_facts, quarantine_facts)
+    return DropWork(call, route, choice, now, file_path).carry_out()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,18 +32,22 @@ from mendq.cli.redrive.choice import Choice, with_choice_options
 from mendq.cli.redrive.hold import hold_dlq
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
-from mendq.cli.redrive.work import Act, DlqWork
+from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
 from mendq.notifications.text import format_count, format_duration
-from mendq.redrive.messages import RedriveMarker
-from mendq.redrive.mover import Destination
+from mendq.redrive.messages import Message, MoveResult, RedriveMarker
+from mendq.redrive.mover import Destination, MessageMover
 
 QueueName = Annotated[str, queue_argument("The source; with --to, the DLQ:")]
-_TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
-_FROM = typer.Option("--from", metavar="SOURCE", help="With --to: those that died there alone.")
-_LEAVE_FIRST = typer.Option("--leave-first", help="Leave the first message of each FIFO group.")
-To = Annotated[str | None, _TO]
-From = Annotated[str | None, _FROM]
-LeaveFirst = Annotated[bool, _LEAVE_FIRST]
+_TO_OPTION = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
+_FROM_OPTION = typer.Option(
+    "--from", metavar="SOURCE", help="With --to: those that died there alone."
+)
+_LEAVE_FIRST_OPTION = typer.Option(
+    "--leave-first", help="Leave the first message of each FIFO group."
+)
+ToOption = Annotated[str | None, _TO_OPTION]
+FromOption = Annotated[str | None, _FROM_OPTION]
+LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
 
 
 @command(
@@ -54,9 +58,9 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: QueueName,
     choice: Choice,
-    to: To = None,
-    died_in: From = None,
-    leave_first: LeaveFirst = False,
+    to: ToOption = None,
+    died_in: FromOption = None,
+    leave_first: LeaveFirstOption = False,
 ) -> Exit:
     """Send DLQ messages back to their source.
 
@@ -67,20 +71,20 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq redrive steps.fifo --all --leave-first --dry-run
       mendq redrive orders-dlq --to orders-new --all --rate 10/s
     """
-    words = ["mendq", "redrive", queue]
+    command_words = ["mendq", "redrive", queue]
     if to:
-        words.extend(["--to", to])
+        command_words.extend(["--to", to])
     if died_in:
-        words.extend(["--from", died_in])
-    choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(words))
+        command_words.extend(["--from", died_in])
+    choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(command_words))
     if to is not None:
         return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
     if died_in is not None:
         raise CommandError(
             "--from says whose messages go --to another queue: give both", Exit.USAGE
         )
-    arn = resolve_queue_arn(call.account, queue)
-    return send_back(call, choice, partial(route_from, call.account, arn))
+    source_arn = resolve_queue_arn(call.account, queue)
+    return send_back(call, choice, partial(route_from, call.account, source_arn))
 
 
 def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route]) -> Exit:
@@ -91,15 +95,15 @@ def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route])
     """
     with call.out.show_waiting("looking at the queues and their messages"):
         route = find_route()
-    if choice.leave_first and not route.messages.is_fifo:
-        line = (
+    if choice.leave_first and not route.messages_queue.is_fifo:
+        problem = (
             f"--leave-first is for FIFO queues: the messages of {route.source.name} have no order"
         )
-        raise CommandError(f"{line}; leave some with --where", Exit.USAGE)
-    return SendBack(call, route, choice, datetime.now(UTC), find_route).carry_out()
+        raise CommandError(f"{problem}; leave some with --where", Exit.USAGE)
+    return SendBackWork(call, route, choice, datetime.now(UTC), find_route).carry_out()
 
 
-class SendBack(DlqWork, frozen=True):
+class SendBackWork(DlqWork, frozen=True):
     """The work of `mendq redrive` and `quarantine return`: send messages back, with Mendq's mark.
 
     Mendq's own redrives of the DLQ wait meanwhile.
@@ -112,39 +116,42 @@ class SendBack(DlqWork, frozen=True):
     past_text = "sent back"
     progress_text = "sending back"
 
-    def require_allowed(self, before: Tally) -> None:
+    def require_allowed(self, preview_tally: Tally) -> None:
         """Raise CommandError if messages would expire before they go at the given rate."""
-        oldest_at = before.oldest_chosen_at
-        rate = self.choice.per_second
+        oldest_at = preview_tally.oldest_chosen_at
+        rate = self.choice.messages_per_second
         if rate is None or oldest_at is None:
             return
-        count = self.choice.apply_limit(len(before.chosen))
-        lasts = timedelta(seconds=count / rate)
-        left = time_left_of_message(oldest_at, self.route.messages.retention_seconds, self.now)
-        if lasts > left.at_most:
-            messages = format_count(count, "message")
-            line = f"{messages} at {rate:g} a second take {format_duration(lasts)}"
-            why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
-            raise CommandError(why, error_code="redrive_too_slow")
+        message_count = self.choice.apply_limit(len(preview_tally.chosen_ids))
+        duration = timedelta(seconds=message_count / rate)
+        retention_seconds = self.route.messages_queue.retention_seconds
+        time_left = time_left_of_message(oldest_at, retention_seconds, self.now)
+        if duration > time_left.at_most:
+            message_text = format_count(message_count, "message")
+            problem = f"{message_text} at {rate:g} a second take {format_duration(duration)}"
+            problem += f", and the oldest expires {time_left}: raise --rate or choose fewer"
+            raise CommandError(problem, error_code="redrive_too_slow")
 
-    def question(self, chosen: int) -> str:
+    def make_question(self, chosen_count: int) -> str:
         """Return the question to confirm."""
-        rate = self.choice.per_second
+        rate = self.choice.messages_per_second
         limit = self.choice.limit
-        waiting = self.route.messages
-        speed = "as fast as it goes" if rate is None else f"{rate:g} a second"
-        messages = format_count(self.choice.apply_limit(chosen), "message")
+        messages_queue = self.route.messages_queue
+        speed_text = "as fast as it goes" if rate is None else f"{rate:g} a second"
+        message_text = format_count(self.choice.apply_limit(chosen_count), "message")
         if self.choice.leave_first:
-            back = f"Send {messages} back to {self.route.source.name} in their order, {speed}"
-            return f"{back}, and leave the first message of each group in {waiting.name}?"
-        if waiting.is_fifo and (limit is None or chosen < limit):
-            most = limit or max(chosen, waiting.visible)
-            messages += f", and what matches behind them (some {most:,} in all at most),"
-        return f"Send {messages} back to {self.route.source.name}, {speed}?"
+            destination = f"{self.route.source.name} in their order"
+            request = f"Send {message_text} back to {destination}, {speed_text}"
+            return f"{request}, and leave the first message of each group in {messages_queue.name}?"
+        if messages_queue.is_fifo and (limit is None or chosen_count < limit):
+            most_messages = limit or max(chosen_count, messages_queue.visible)
+            message_text += ", and what matches behind them "
+            message_text += f"(some {most_messages:,} in all at most),"
+        return f"Send {message_text} back to {self.route.source.name}, {speed_text}?"
 
     @contextmanager
-    def start(self, stop: Event, faults: list[str]) -> Iterator[Act]:
-        """Claim the DLQ while the block lasts, and yield the function that sends messages.
+    def start(self, stop: Event, faults: list[str]) -> Iterator[MessageAction]:
+        """Claim the DLQ while the block lasts, and yield the action that sends messages.
 
         If the claim is lost, `stop` is set and the reason is appended to `faults`. The queues are
         read again, because the operator may have waited long before the answer. Raises CommandError
@@ -153,12 +160,26 @@ class SendBack(DlqWork, frozen=True):
         account = self.call.account
         source = self.route.source
         run_id = uuid.uuid4().hex
-        url = queue_url(account.clients, source.queue_arn)
+        source_url = queue_url(account.clients, source.queue_arn)
         # The key of the mark is random and not stored, because Mendq does not follow up messages
         # that a person sends back.
         mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
-        destination = Destination(source.queue_arn, url, run_id, mark, source.maximum_message_bytes)
+        destination = Destination(
+            source.queue_arn, source_url, run_id, mark, source.maximum_message_bytes
+        )
         with hold_dlq(account, self.route.dlq_arn, stop, faults):
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
-            yield lambda mover, messages, may_go: mover.move_messages(messages, destination, may_go)
+            yield _Send(destination)
+
+
+class _Send(MessageAction, frozen=True):
+    """Send messages to the destination, and only then delete them from their queue."""
+
+    destination: Destination
+
+    def process(
+        self, mover: MessageMover, messages: Sequence[Message], wait_for_turn: WaitForTurn
+    ) -> Iterator[MoveResult]:
+        """Send the messages in batches. Yield the result of each batch."""
+        return mover.move_messages(messages, self.destination, wait_for_turn)

@@ -5,14 +5,12 @@ The functions also check that the messages may be sent there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from operator import attrgetter
 from threading import Event
 
 from botocore.exceptions import ClientError
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mendq.aws.dlqs import NO_TASKS_CODES, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
@@ -48,67 +46,132 @@ from mendq.redrive.reads import is_move_task_running
 from mendq.redrive.store import RedriveStore
 
 
+class SourceFinder(Struct, frozen=True):
+    """Finds the queue in which a message died, by what SQS says about the message."""
+
+    def find_source_arn(self, message: Message) -> str | None:
+        """Return the ARN of the queue in which the message died. None if it is not known."""
+        return message.source_arn
+
+
+class QuarantineSourceFinder(SourceFinder, frozen=True):
+    """Finds the queue in which a quarantined message died, by the mark that Mendq put on it."""
+
+    def find_source_arn(self, message: Message) -> str | None:
+        """Return the ARN of the queue that the quarantine mark names. None without a mark."""
+        mark = read_quarantine_mark(message)
+        return None if mark is None else mark.source
+
+
+class ReplacingSourceFinder(SourceFinder, frozen=True):
+    """Names the replacement queue (--to) as the source of all messages that may go there."""
+
+    account: Account
+    # ARNs of the queue with the messages, and of the queue that takes them.
+    messages_queue_arn: str
+    replacement_arn: str
+    # ARN of the source whose messages may go (--from). None means: the messages of all sources that
+    # were deleted.
+    only_source_arn: str | None
+    # Finds the queue in which a message really died.
+    real_source_finder: SourceFinder
+    # Answers of `_may_go`, because each may take a call to AWS.
+    may_go_by_source_arn: dict[str, bool] = field(default_factory=dict)
+
+    def find_source_arn(self, message: Message) -> str:
+        """Return the replacement's ARN if the message may go, otherwise that of its source.
+
+        Empty if the message may not go and its source is not known.
+        """
+        source_arn = self.real_source_finder.find_source_arn(message) or ""
+        if source_arn not in self.may_go_by_source_arn:
+            self.may_go_by_source_arn[source_arn] = self._may_go(source_arn)
+        return self.replacement_arn if self.may_go_by_source_arn[source_arn] else source_arn
+
+    def _may_go(self, source_arn: str) -> bool:
+        """Return True if messages that died in that queue may go.
+
+        A message stays if its mark names a queue that cannot have been its source.
+        """
+        is_no_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
+        if self.only_source_arn or is_no_source:
+            return source_arn == self.only_source_arn
+        return find_queue(self.account, source_arn) is None
+
+
 class Route(Struct, frozen=True):
     """The queue with the messages, and the queue (`source`) that they are sent to.
 
     Both are the same queue if the messages are deleted or only looked at.
     """
 
-    messages: Facts
+    messages_queue: Facts
     source: Facts
-    # ARNs of further queues whose DLQ `messages` is.
-    others: tuple[str, ...] = ()
+    # ARNs of further queues whose DLQ `messages_queue` is.
+    other_source_arns: tuple[str, ...] = ()
     # ARN of the source's DLQ, empty if it has none. It is claimed during the work, because a
     # redrive of Mendq's would count returning messages as its own.
     dlq_arn: str = ""
-    # Returns the ARN of the queue in which a message died, None if it is not known.
-    died_in: Callable[[Message], str | None] = attrgetter("source_arn")
+    source_finder: SourceFinder = SourceFinder()
     # True if `source` replaces the queue in which the messages died (--to).
     is_replacement: bool = False
 
     @property
     def is_deletion(self) -> bool:
         """True if messages are not sent: they are deleted or only looked at."""
-        return self.messages.queue_arn == self.source.queue_arn
+        return self.messages_queue.queue_arn == self.source.queue_arn
 
-    def count_hidden(self, seen: int) -> int:
-        """Return how many messages other consumers hold, if `seen` messages were received here.
+    def find_source_arn(self, message: Message) -> str | None:
+        """Return the ARN of the queue in which the message died. None if it is not known.
+
+        With --to this is the ARN of `source` for each message that may go there.
+        """
+        return self.source_finder.find_source_arn(message)
+
+    def count_hidden(self, seen_count: int) -> int:
+        """Return how many messages other consumers hold, if `seen_count` were received here.
 
         SQS's numbers are older than the receives: messages seen beyond the visible ones were in
         flight when SQS counted.
         """
-        return max(0, self.messages.in_flight - max(0, seen - self.messages.visible))
+        seen_in_flight = max(0, seen_count - self.messages_queue.visible)
+        return max(0, self.messages_queue.in_flight - seen_in_flight)
 
     def make_mover(self, account: Account, stop: Event) -> MessageMover:
         """Return a mover for the messages. It opens no more FIFO groups once `stop` is set.
 
         Without this, an interrupt would wait for minutes if there are thousands of groups.
         """
-        url = queue_url(account.clients, self.messages.queue_arn)
+        url = queue_url(account.clients, self.messages_queue.queue_arn)
         return MessageMover(account.clients.sqs, url, may_open_groups=lambda: not stop.is_set())
 
-    def require_same(self, now: Route) -> None:
+    def require_same(self, current_route: Route) -> None:
         """Raise CommandError if the queues have changed since the operator agreed."""
-        if self._queue_arns != now._queue_arns:
-            line = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
+        if self._queue_arns != current_route._queue_arns:
+            problem = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
             raise CommandError(
-                f"{line}: nothing was moved; look again", error_code="queues_changed"
+                f"{problem}: nothing was moved; look again", error_code="queues_changed"
             )
 
     @property
     def _queue_arns(self) -> tuple[object, ...]:
-        return (self.messages.queue_arn, self.source.queue_arn, self.others, self.dlq_arn)
+        return (
+            self.messages_queue.queue_arn,
+            self.source.queue_arn,
+            self.other_source_arns,
+            self.dlq_arn,
+        )
 
 
 def require_redrivable(account: Account, arn: str) -> Facts:
     """Return the queue. Raises CommandError if there is none, or if its tag forbids redrives."""
     queue = find_queue(account, arn)
     if queue is None:
-        line = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
-        raise CommandError(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
+        problem = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
+        raise CommandError(f"there is no queue {arn}; {problem}", Exit.NOT_FOUND)
     if is_redrive_off(tags_of(account.clients, arn) or {}):
-        line = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
-        raise CommandError(line, error_code="redrive_off")
+        problem = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
+        raise CommandError(problem, error_code="redrive_off")
     return queue
 
 
@@ -118,12 +181,12 @@ def route_from(account: Account, source_arn: str) -> Route:
     Raises CommandError if it has no DLQ, or if this command may not send its messages back.
     """
     source = require_redrivable(account, source_arn)
-    messages = require_redrivable(account, _find_dlq_arn(account, source))
-    require_no_redrive_policy(messages)
-    dlq_arn = messages.queue_arn
+    messages_queue = require_redrivable(account, _find_dlq_arn(account, source))
+    require_no_redrive_policy(messages_queue)
+    dlq_arn = messages_queue.queue_arn
     require_idle(account, dlq_arn)
-    others = set(list_source_arns(account.clients, dlq_arn)) - {source_arn}
-    return Route(messages, source, tuple(sorted(others)), dlq_arn)
+    other_source_arns = set(list_source_arns(account.clients, dlq_arn)) - {source_arn}
+    return Route(messages_queue, source, tuple(sorted(other_source_arns)), dlq_arn)
 
 
 def _find_dlq_arn(account: Account, source: Facts) -> str:
@@ -132,17 +195,18 @@ def _find_dlq_arn(account: Account, source: Facts) -> str:
         return source.dlq_arn
     source_arns = list_source_arns(account.clients, source.queue_arn)
     if source_arns:
-        line = f"it is one itself, so name its source, {parts_of(source_arns[0]).name}"
-        raise CommandError(f"{source.name} has no DLQ: {line}", Exit.USAGE)
-    line = f"{source.name} has no DLQ: name the queue that the messages died in"
-    raise CommandError(line, Exit.NOT_FOUND)
+        problem = f"it is one itself, so name its source, {parts_of(source_arns[0]).name}"
+        raise CommandError(f"{source.name} has no DLQ: {problem}", Exit.USAGE)
+    problem = f"{source.name} has no DLQ: name the queue that the messages died in"
+    raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def route_to(account: Account, named: str, other: str, died_in: str | None) -> Route:
+def route_to(account: Account, dlq_or_source: str, other: str, died_in: str | None) -> Route:
     """Return the route from a DLQ to another queue than the messages' source (--to).
 
     Args:
-        named: the DLQ or its source, as the operator gave it.
+        account: the account and region of the queues.
+        dlq_or_source: the DLQ or its source, as the operator gave it.
         other: the queue to send to.
         died_in: the source whose messages are sent (--from). None means: the messages whose source
             was deleted.
@@ -150,136 +214,133 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     Raises CommandError if the messages' own source exists and is not named, or if the other queue
     cannot take the messages or has no consumers.
     """
-    queue = require_redrivable(account, resolve_queue_arn(account, named))
-    instead = require_redrivable(account, resolve_queue_arn(account, other))
+    queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
+    replacement = require_redrivable(account, resolve_queue_arn(account, other))
     redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
     if redrive_policy and died_in is None:
-        line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
-        raise CommandError(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
-    messages = queue
+        problem = f"{queue.name} is there: without --to its messages go back to it"
+        remedy = f"with --from {queue.name} they go to {replacement.name} all the same"
+        raise CommandError(f"{problem}, and {remedy}", Exit.USAGE)
+    messages_queue = queue
     if redrive_policy:
-        messages = require_redrivable(account, redrive_policy.dlq_arn)
-    require_no_redrive_policy(messages)
-    unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
-    if is_quarantine(instead.name) or list_source_arns(account.clients, instead.queue_arn):
-        unfit = "it is a DLQ or a quarantine, which nobody consumes"
-    if unfit:
-        raise CommandError(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
-    for arn in {messages.queue_arn, instead.dlq_arn or messages.queue_arn}:
-        require_idle(account, arn)
+        messages_queue = require_redrivable(account, redrive_policy.dlq_arn)
+    require_no_redrive_policy(messages_queue)
+    _require_can_take(account, replacement, messages_queue)
+    for dlq_arn in {messages_queue.queue_arn, replacement.dlq_arn or messages_queue.queue_arn}:
+        require_idle(account, dlq_arn)
     # An empty --from names no queue. It must not mean the messages of every source.
-    only = None if died_in is None else resolve_queue_arn(account, died_in)
-    find_source = (
-        _find_quarantined_source if is_quarantine(messages.name) else attrgetter("source_arn")
+    only_source_arn = None if died_in is None else resolve_queue_arn(account, died_in)
+    in_quarantine = is_quarantine(messages_queue.name)
+    source_finder = ReplacingSourceFinder(
+        account,
+        messages_queue.queue_arn,
+        replacement.queue_arn,
+        only_source_arn,
+        real_source_finder=QuarantineSourceFinder() if in_quarantine else SourceFinder(),
     )
-
-    @cache
-    def may_go(arn: str) -> bool:
-        """Return True if messages that died in that queue may go.
-
-        A message stays if its mark names a queue that cannot have been its source.
-        """
-        if only or why_unfit_as_dlq(messages.queue_arn, arn):
-            return arn == only
-        return find_queue(account, arn) is None
-
-    def find_source_or_instead(message: Message) -> str:
-        """Return the queue in which the message died, or the other queue if the message may go."""
-        arn = find_source(message) or ""
-        return instead.queue_arn if may_go(arn) else arn
-
-    others = set(list_source_arns(account.clients, messages.queue_arn)) - {instead.queue_arn}
+    source_arns = set(list_source_arns(account.clients, messages_queue.queue_arn))
     return Route(
-        messages,
-        instead,
-        tuple(sorted(others)),
-        messages.queue_arn,
-        find_source_or_instead,
+        messages_queue,
+        replacement,
+        tuple(sorted(source_arns - {replacement.queue_arn})),
+        messages_queue.queue_arn,
+        source_finder,
         is_replacement=True,
     )
 
 
-def find_quarantine(account: Account, named: str) -> Facts:
+def _require_can_take(account: Account, replacement: Facts, messages_queue: Facts) -> None:
+    """Raise CommandError if the queue cannot take the messages, or if nobody consumes from it."""
+    why_unfit = why_unfit_as_dlq(replacement.queue_arn, messages_queue.queue_arn)
+    if is_quarantine(replacement.name) or list_source_arns(account.clients, replacement.queue_arn):
+        why_unfit = "it is a DLQ or a quarantine, which nobody consumes"
+    if why_unfit:
+        problem = f"messages of {messages_queue.name} cannot go to {replacement.name}"
+        raise CommandError(f"{problem}: {why_unfit}")
+
+
+def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
     """Return the quarantine of a queue, or the queue itself if it is a quarantine.
 
     Raises CommandError if there is none, or if looking at its messages would move them to a DLQ.
     """
-    named_arn = resolve_queue_arn(account, named)
-    arn = named_arn
-    if not is_quarantine(parts_of(named_arn).name):
-        arn = arn_of_quarantine(named_arn)
-    quarantine = find_queue(account, arn)
+    given_arn = resolve_queue_arn(account, source_or_quarantine)
+    quarantine_arn = given_arn
+    if not is_quarantine(parts_of(given_arn).name):
+        quarantine_arn = arn_of_quarantine(given_arn)
+    quarantine = find_queue(account, quarantine_arn)
     if quarantine:
         require_no_redrive_policy(quarantine)
         return quarantine
-    line = f"there is no queue {parts_of(arn).name}: it is made when a message comes back; "
-    line += "`mendq quarantine list` shows the quarantines that there are"
-    raise CommandError(line, Exit.NOT_FOUND)
+    problem = (
+        f"there is no queue {parts_of(quarantine_arn).name}: it is made when a message comes back; "
+    )
+    problem += "`mendq quarantine list` shows the quarantines that there are"
+    raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def route_out_of(account: Account, named: str) -> Route:
+def route_out_of(account: Account, source_or_quarantine: str) -> Route:
     """Return the route from a quarantine back to its source.
 
     Raises CommandError if one of the two queues is missing or its tag forbids redrives. Also raises
     it while Mendq sends back the source's DLQ messages: if a message fails again, nobody could say
     if it came from the DLQ or from the quarantine.
     """
-    messages = find_quarantine(account, named)
-    arn = resolve_queue_arn(account, named)
-    source_arn = _source_arn_of(arn) if arn == messages.queue_arn else arn
+    quarantine = find_quarantine(account, source_or_quarantine)
+    given_arn = resolve_queue_arn(account, source_or_quarantine)
+    source_arn = _derive_source_arn(given_arn) if given_arn == quarantine.queue_arn else given_arn
     source = require_redrivable(account, source_arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
         require_idle(account, dlq_arn)
-    messages = require_redrivable(account, messages.queue_arn)
-    return Route(messages, source, dlq_arn=dlq_arn, died_in=_find_quarantined_source)
+    quarantine = require_redrivable(account, quarantine.queue_arn)
+    return Route(quarantine, source, dlq_arn=dlq_arn, source_finder=QuarantineSourceFinder())
 
 
-def _find_quarantined_source(message: Message) -> str | None:
-    """Return the ARN of the queue that the message's quarantine mark names. None without a mark."""
-    reason = read_quarantine_mark(message)
-    return None if reason is None else reason.source
-
-
-def _source_arn_of(quarantine_arn: str) -> str:
+def _derive_source_arn(quarantine_arn: str) -> str:
     """Return the ARN of the queue from whose name the quarantine's name was made.
 
     Raises CommandError if the name was cut, so that it does not tell the source's whole name.
     """
-    arn = parts_of(quarantine_arn)
-    ending = FIFO if arn.name.endswith(FIFO) else ""
-    base = arn.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
-    source_arn = arn_of_name(f"{base}{ending}", arn.region, arn.account)
+    quarantine = parts_of(quarantine_arn)
+    suffix = FIFO if quarantine.name.endswith(FIFO) else ""
+    base_name = quarantine.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
+    source_arn = arn_of_name(f"{base_name}{suffix}", quarantine.region, quarantine.account)
     if source_arn is None or arn_of_quarantine(source_arn) != quarantine_arn:
-        raise CommandError(f"{arn.name} does not tell its source: name the source", Exit.USAGE)
+        raise CommandError(
+            f"{quarantine.name} does not tell its source: name the source", Exit.USAGE
+        )
     return source_arn
 
 
-def require_no_redrive_policy(messages: Facts) -> None:
+def require_no_redrive_policy(queue: Facts) -> None:
     """Raise CommandError if the queue has a DLQ of its own.
 
     Looking at a message is receiving it, and SQS moves a message that is received too often to the
     queue's DLQ.
     """
-    redrive_policy = parse_redrive_policy(messages.attributes.get("RedrivePolicy", ""))
+    redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
     if redrive_policy:
-        times = f"where SQS moves what is looked at {redrive_policy.max_receive_count} times"
-        line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
-        raise CommandError(line, error_code="dlq_of_dlq")
+        consequence = f"where SQS moves what is looked at {redrive_policy.max_receive_count} times"
+        problem = (
+            f"{queue.name} has a DLQ of its own, {consequence}: take its RedrivePolicy off first"
+        )
+        raise CommandError(problem, error_code="dlq_of_dlq")
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
     """Raise CommandError if a redrive of Mendq's or a message movement task moves the messages."""
-    redrives = account.open_store_if_deployed(RedriveStore)
-    if redrives:
-        require_no_redrive(redrives.read_newest_progress(dlq_arn))
+    redrive_store = account.open_store_if_deployed(RedriveStore)
+    if redrive_store:
+        require_no_redrive(redrive_store.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
     if is_move_task_running(account.clients, dlq_arn, NO_TASKS_CODES):
-        listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
-        line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
-        end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
+        list_command = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
+        problem = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
+        cancel_command = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
         raise CommandError(
-            f"{line}: {end}, which `{listing}` tells", error_code="move_task_running"
+            f"{problem}: {cancel_command}, which `{list_command}` tells",
+            error_code="move_task_running",
         )
 
 
@@ -289,13 +350,15 @@ def find_remedy(code: str, message: str, route: Route) -> str:
     `code` is the canonical error code.
     """
     if code.startswith("Kms") or "kms:" in message:
-        return describe_needed_grants("whoever redrives", route.messages, route.source) or (
+        return describe_needed_grants("whoever redrives", route.messages_queue, route.source) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
         )
     if code == "AccessDenied":
-        sending = RedriveMessages.iam_action
-        reading = ", ".join(sorted((SEND_BACK_ACTIONS | DLQ_ACTIONS) - {sending}))
-        return f"it takes {reading} on {route.messages.name}, and {sending} on {route.source.name}"
+        send_action = RedriveMessages.iam_action
+        receive_actions = ", ".join(sorted((SEND_BACK_ACTIONS | DLQ_ACTIONS) - {send_action}))
+        source_name = route.source.name
+        queue_name = route.messages_queue.name
+        return f"it takes {receive_actions} on {queue_name}, and {send_action} on {source_name}"
     return ""
 
 

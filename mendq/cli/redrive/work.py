@@ -9,14 +9,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from sys import maxsize
 from threading import Event
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mendq.aws.clients import Pace
 from mendq.cli.decide.freeze import warn_if_frozen
@@ -36,23 +36,35 @@ from mendq.redrive.mover import (
     MessageMover,
 )
 
-ENDING = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
-_MOST_FAILURES = 5
-_MOST_NAMED = 3
+INTERRUPT_NOTICE = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
+_MOST_PRINTED_FAILURES = 5
+_MOST_GROUP_IDS = 3
 
 
-# Shows how many messages are done.
-Tell = Callable[[int], None]
-# Waits until that many messages may go. Returns False if the work was interrupted.
-MayGo = Callable[[int], bool]
-# Moves or deletes messages in batches. Yields the result of each batch.
-Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
+# Function that shows how many messages are done.
+ShowDone = Callable[[int], None]
+# Function that waits until the given number of messages may go. It returns False if the work was
+# interrupted.
+WaitForTurn = Callable[[int], bool]
+
+
+class MessageAction(Struct, frozen=True):
+    """What a command does with the messages that were received: send them, or delete them."""
+
+    @abstractmethod
+    def process(
+        self, mover: MessageMover, messages: Sequence[Message], wait_for_turn: WaitForTurn
+    ) -> Iterator[MoveResult]:
+        """Move or delete the messages. Yield the result of each batch.
+
+        `wait_for_turn` is called before each batch. If it returns False, no more are processed.
+        """
 
 
 @contextmanager
 def use_mover(
-    call: Invocation, route: Route, mover: MessageMover, words: str, total: int
-) -> Iterator[Tell]:
+    call: Invocation, route: Route, mover: MessageMover, progress_text: str, expected_count: int
+) -> Iterator[ShowDone]:
     """Use `mover` in the block to receive and move messages, and show the progress.
 
     At the end of the block, the messages that the mover still holds become visible again.
@@ -60,36 +72,46 @@ def use_mover(
     Raises CommandError if AWS refuses a call. Also raises it if the operator interrupts a second
     time, with the number of messages that stay hidden.
     """
-    with explain_refusals(route), call.out.show_progress(words, total) as tell:
+    with (
+        explain_refusals(route),
+        call.out.show_progress(progress_text, expected_count) as show_done,
+    ):
         try:
             with mover:
-                yield tell
-        except KeyboardInterrupt as twice:
-            left = format_count(mover.held_message_count, "message stays", "messages stay")
-            line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
-            raise CommandError(line, error_code="interrupted") from twice
+                yield show_done
+        except KeyboardInterrupt as second_interrupt:
+            hidden_text = format_count(mover.held_message_count, "message stays", "messages stay")
+            problem = (
+                f"interrupted twice: {hidden_text} hidden for up to {VISIBILITY_SECONDS} seconds"
+            )
+            raise CommandError(problem, error_code="interrupted") from second_interrupt
 
 
 def look_at_messages(
-    call: Invocation, route: Route, note: Callable[[Message], object], most: int = maxsize
+    call: Invocation,
+    route: Route,
+    handle_message: Callable[[Message], object],
+    most_messages: int = maxsize,
 ) -> None:
-    """Receive at most `most` messages, call `note` with each, and release them.
+    """Receive at most `most_messages`, call `handle_message` with each, and release them.
 
     Raises CommandError if interrupted.
     """
-    with stop_on_signal(ENDING) as stop:
+    with stop_on_signal(INTERRUPT_NOTICE) as stop:
         mover = route.make_mover(call.account, stop)
-        seen = 0
-        total = min(most, route.messages.visible)
-        with use_mover(call, route, mover, "looking at messages", total) as tell:
+        seen_count = 0
+        expected_count = min(most_messages, route.messages_queue.visible)
+        with use_mover(call, route, mover, "looking at messages", expected_count) as show_done:
             while not stop.is_set():
-                messages = mover.receive_new_messages(min(MOST_MESSAGES_PER_RECEIVE, most - seen))
+                messages = mover.receive_new_messages(
+                    min(MOST_MESSAGES_PER_RECEIVE, most_messages - seen_count)
+                )
                 if not messages:
                     break
                 for message in messages:
-                    note(message)
-                seen += len(messages)
-                tell(seen)
+                    handle_message(message)
+                seen_count += len(messages)
+                show_done(seen_count)
         if stop.is_set():
             raise CommandError("interrupted: nothing was moved, every message is visible again")
 
@@ -97,17 +119,17 @@ def look_at_messages(
 class WorkResult(Struct, frozen=True):
     """The result of a redrive or a deletion, also if it ended early."""
 
-    done: MoveResult
-    # Messages that the filter chose.
-    matched: int
-    # All messages of the queue.
-    there: int
-    # Messages that could not be read, because another consumer held them.
-    hidden: int = 0
-    # Why it ended early; empty if it did not.
+    move_result: MoveResult
+    # Number of messages that the filter chose.
+    matched_count: int
+    # Number of all messages of the queue.
+    total_count: int
+    # Number of messages that could not be read, because another consumer held them.
+    hidden_count: int = 0
+    # Why the work ended early; empty if it did not.
     fault: str = ""
     # Ids of the messages that stay because they are the first of their groups.
-    staying_first: tuple[str, ...] = ()
+    first_message_ids: tuple[str, ...] = ()
 
     @property
     def moved_count(self) -> int:
@@ -115,17 +137,36 @@ class WorkResult(Struct, frozen=True):
 
         Messages that were sent and could not be deleted from the queue are included.
         """
-        return self.done.moved_count + self.done.copied_count
+        return self.move_result.moved_count + self.move_result.copied_count
 
     @property
     def left_count(self) -> int:
-        """Messages that are still in the queue and were not tried."""
-        return self.there - self.moved_count - len(self.done.unmoved_messages)
+        """Number of messages that are still in the queue and were not tried."""
+        return self.total_count - self.moved_count - len(self.move_result.unmoved_messages)
 
     @property
-    def exit(self) -> Exit:
+    def exit_code(self) -> Exit:
         """Exit code of the command."""
-        return Exit.FAILED if self.fault or self.done.unmoved_messages else Exit.DONE
+        return Exit.FAILED if self.fault or self.move_result.unmoved_messages else Exit.DONE
+
+
+class _SecondPass(Struct):
+    """State of the second pass, in which messages are received again and moved or deleted."""
+
+    # The messages of the first pass, before the operator agreed.
+    preview_tally: Tally
+    # The messages of the second pass.
+    tally: Tally
+    # Ids of the messages that may be processed. It may be `tally.chosen_ids`, which grows.
+    wanted_ids: Mapping[str, None]
+    # At most this many messages are processed.
+    most_messages: int
+    move_result: MoveResult = field(default_factory=MoveResult)
+
+    @property
+    def remaining_count(self) -> int:
+        """How many more messages may be processed."""
+        return self.most_messages - self.move_result.attempt_count
 
 
 class DlqWork(Struct, frozen=True):
@@ -138,26 +179,26 @@ class DlqWork(Struct, frozen=True):
 
     # Key of the number of processed messages in the JSON result.
     result_key: ClassVar[str]
-    # What was done to the messages, and what is being done, in words.
+    # Words for the finished work, such as `sent back`, and for the work in progress.
     past_text: ClassVar[str]
     progress_text: ClassVar[str]
 
     @abstractmethod
-    def question(self, chosen: int) -> str:
+    def make_question(self, chosen_count: int) -> str:
         """Return the question to confirm, about that many chosen messages."""
 
     @abstractmethod
-    def start(self, stop: Event, faults: list[str]) -> AbstractContextManager[Act]:
-        """Return a context that prepares the work and gives the function that does it.
+    def start(self, stop: Event, faults: list[str]) -> AbstractContextManager[MessageAction]:
+        """Return a context manager that prepares the work and yields the action that does it.
 
         If something goes wrong during the work, the reason is appended to `faults` and `stop` is
         set.
         """
 
-    def require_allowed(self, before: Tally) -> None:
+    def require_allowed(self, preview_tally: Tally) -> None:
         """Raise CommandError if the messages that were seen forbid the work."""
 
-    def extra_document(self) -> dict[str, Any]:
+    def make_extra_document(self) -> dict[str, Any]:
         """Return what `--json` prints besides the numbers."""
         return {}
 
@@ -168,235 +209,270 @@ class DlqWork(Struct, frozen=True):
         FIFO queue hid behind them. A message that was sent back and failed again has a new id, so
         it is not sent twice.
         """
-        before = self._new_tally()
+        preview_tally = self._make_tally()
         out = self.call.out
-        look_at_messages(self.call, self.route, before.add)
-        print_preview(out, before, self.choice.limit)
+        look_at_messages(self.call, self.route, preview_tally.add)
+        print_preview(out, preview_tally, self.choice.limit)
         warn_if_frozen(self.call)
-        self._require_clear_groups(before)
-        matched = len(before.chosen)
-        if self.choice.dry_run or not matched:
-            result = self._make_result(MoveResult(), matched, before)
-            out.print_json(self._result_document(result))
-            if not matched:
-                none = "no message that can be seen matches"
-                if before.staying_first:
-                    none = "no message stands behind the first of its group"
-                out.say(f"{none}: there is nothing to do", "yellow")
-            line = f"nothing was {self.result_key}"
-            out.say(f"{line}; each message that was looked at counts a receive more", "dim")
+        self._require_clear_groups(preview_tally)
+        matched_count = len(preview_tally.chosen_ids)
+        if self.choice.dry_run or not matched_count:
+            result = self._make_result(MoveResult(), matched_count, preview_tally)
+            out.print_json(self._make_result_document(result))
+            if not matched_count:
+                reason = "no message that can be seen matches"
+                if preview_tally.first_id_by_group:
+                    reason = "no message stands behind the first of its group"
+                out.say(f"{reason}: there is nothing to do", "yellow")
+            summary = f"nothing was {self.result_key}"
+            out.say(f"{summary}; each message that was looked at counts a receive more", "dim")
             return Exit.DONE
-        self.require_allowed(before)
-        confirm(self.question(matched), yes=self.choice.yes)
+        self.require_allowed(preview_tally)
+        confirm(self.make_question(matched_count), yes=self.choice.yes)
         faults: list[str] = []
-        with stop_on_signal(ENDING) as stop, self.start(stop, faults) as act:
-            result = self._process(before, act, stop, faults)
-        return self._report(result)
+        with stop_on_signal(INTERRUPT_NOTICE) as stop, self.start(stop, faults) as action:
+            result = self._process_messages(preview_tally, action, stop, faults)
+        return self._print_result(result)
 
-    def _require_clear_groups(self, before: Tally) -> None:
+    def _require_clear_groups(self, preview_tally: Tally) -> None:
         """Raise CommandError if the first message of a group may not be the one that failed."""
-        unclear = before.unclear_groups
-        if not unclear:
+        unclear_groups = preview_tally.unclear_groups
+        if not unclear_groups:
             return
-        print_unclear_groups(self.call.out, before, self.choice.command)
-        which = ", ".join(plain(group.group_id, 60) for group in unclear[:_MOST_NAMED])
-        groups = format_count(len(unclear), "group")
-        line = f"for {groups} ({which}) it is not clear which message failed"
-        why = unclear[0].reason
-        look = "find the failed message in the consumer's log and leave it with --where"
-        raise CommandError(f"{line}: {why}. Nothing was moved; {look}", error_code="first_unclear")
+        print_unclear_groups(self.call.out, preview_tally, self.choice.command)
+        group_ids = ", ".join(
+            plain(group.group_id, 60) for group in unclear_groups[:_MOST_GROUP_IDS]
+        )
+        group_text = format_count(len(unclear_groups), "group")
+        problem = f"for {group_text} ({group_ids}) it is not clear which message failed"
+        reason = unclear_groups[0].reason
+        remedy = "find the failed message in the consumer's log and leave it with --where"
+        raise CommandError(
+            f"{problem}: {reason}. Nothing was moved; {remedy}", error_code="first_unclear"
+        )
 
-    def _new_tally(self) -> Tally:
-        return Tally(self.route, self.choice.messages, self.now, self.choice.leave_first)
+    def _make_tally(self) -> Tally:
+        return Tally(self.route, self.choice.message_filter, self.now, self.choice.leave_first)
 
-    def _process(self, before: Tally, act: Act, stop: Event, faults: list[str]) -> WorkResult:
+    def _process_messages(
+        self, preview_tally: Tally, action: MessageAction, stop: Event, faults: list[str]
+    ) -> WorkResult:
         """Receive the messages again and move or delete them. Return the result, also if stopped.
 
-        `before` is the tally of the preview. A fault ends the work and is part of the result.
+        A fault ends the work. It is appended to `faults`, and the first one is part of the result.
         """
-        tally = self._new_tally()
-        done = MoveResult()
-        is_fifo = self.route.messages.is_fifo
-        choice = self.choice
         # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
         # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
         # group may begin with another failed message.
-        takes_hidden = is_fifo and not choice.leave_first
-        wanted = tally.chosen if takes_hidden else before.chosen
-        most = self._most_to_move(len(before.chosen), takes_hidden=takes_hidden)
-        pace = Pace(choice.per_second, stop.wait)
-        total = choice.apply_limit(len(before.chosen))
+        takes_hidden = self.route.messages_queue.is_fifo and not self.choice.leave_first
+        tally = self._make_tally()
+        second_pass = _SecondPass(
+            preview_tally,
+            tally,
+            wanted_ids=tally.chosen_ids if takes_hidden else preview_tally.chosen_ids,
+            most_messages=self._find_most_messages(
+                len(preview_tally.chosen_ids), takes_hidden=takes_hidden
+            ),
+        )
         try:
-            mover = self.route.make_mover(self.call.account, stop)
-            with use_mover(self.call, self.route, mover, self.progress_text, total) as tell:
-                while not stop.is_set() and done.attempt_count < most:
-                    messages, other_ids = self._take_messages(
-                        mover, tally, wanted, most - done.attempt_count, stop
-                    )
-                    if not messages and not other_ids:
-                        break
-                    if choice.leave_first:
-                        messages = self._behind_the_same_first(messages, before, tally)
-                    if not is_fifo:
-                        # In a FIFO queue they are released at the end, because SQS returns no
-                        # message behind a released one of the same group.
-                        mover.release(other_ids)
-                    for batch in self._split_into_batches(messages):
-                        for result in act(mover, batch, pace.wait):
-                            done += result
-                            tell(done.attempt_count)
-                            self._require_there(result, done)
-        except CommandError as stopped:
-            faults.append(str(stopped))
+            self._receive_and_process(second_pass, action, stop)
+        except CommandError as error:
+            faults.append(str(error))
         except KeyboardInterrupt:
             stop.set()
         if stop.is_set():
             faults.append("interrupted: what was in hand is visible again")
-        faults += self._changed_groups(before, tally)
-        matched = len(before.chosen.keys() | wanted.keys())
-        tally.seen |= before.seen
+        faults += self._describe_changed_groups(preview_tally, tally)
+        matched_count = len(preview_tally.chosen_ids.keys() | second_pass.wanted_ids.keys())
+        tally.seen_ids |= preview_tally.seen_ids
         fault = faults[0] if faults else ""
-        return self._make_result(done, matched, tally, fault)
+        return self._make_result(second_pass.move_result, matched_count, tally, fault)
 
-    def _split_into_batches(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    def _receive_and_process(
+        self, second_pass: _SecondPass, action: MessageAction, stop: Event
+    ) -> None:
+        """Receive messages and process them, until there are no more or `stop` is set.
+
+        `second_pass.move_result` has the result so far, also if an error ends the work.
+        """
+        is_fifo = self.route.messages_queue.is_fifo
+        pace = Pace(self.choice.messages_per_second, stop.wait)
+        expected_count = self.choice.apply_limit(len(second_pass.preview_tally.chosen_ids))
+        mover = self.route.make_mover(self.call.account, stop)
+        with use_mover(
+            self.call, self.route, mover, self.progress_text, expected_count
+        ) as show_done:
+            while not stop.is_set() and second_pass.remaining_count > 0:
+                messages, other_ids = self._take_messages(mover, second_pass, stop)
+                if not messages and not other_ids:
+                    return
+                if self.choice.leave_first:
+                    messages = self._select_unchanged_groups(messages, second_pass)
+                if not is_fifo:
+                    # In a FIFO queue they are released at the end, because SQS returns no
+                    # message behind a released one of the same group.
+                    mover.release(other_ids)
+                for batch in self._list_batches(messages):
+                    for batch_result in action.process(mover, batch, pace.wait):
+                        second_pass.move_result += batch_result
+                        show_done(second_pass.move_result.attempt_count)
+                        self._require_source_exists(batch_result, second_pass.move_result)
+
+    def _list_batches(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         """Yield the messages in batches, so that the rate can be limited between batches.
 
         The messages of a FIFO queue are one batch: the mover keeps the order of each group.
         """
-        size = len(messages) if self.route.messages.is_fifo else self.choice.batch
-        for start in range(0, len(messages), max(1, size)):
-            yield messages[start : start + size]
+        batch_size = len(messages) if self.route.messages_queue.is_fifo else self.choice.batch_size
+        for first_index in range(0, len(messages), max(1, batch_size)):
+            yield messages[first_index : first_index + batch_size]
 
-    def _most_to_move(self, chosen: int, *, takes_hidden: bool) -> int:
+    def _find_most_messages(self, chosen_count: int, *, takes_hidden: bool) -> int:
         """Return how many messages may be moved. A limit of 0 moves none."""
         if self.choice.limit is not None:
             return self.choice.limit
-        return maxsize if takes_hidden else chosen
+        return maxsize if takes_hidden else chosen_count
 
-    def _behind_the_same_first(
-        self, messages: Sequence[Message], before: Tally, now: Tally
+    def _select_unchanged_groups(
+        self, messages: Sequence[Message], second_pass: _SecondPass
     ) -> list[Message]:
         """Return the messages whose group still begins with the message that the preview showed."""
-        first_ids = before.staying_first
-        return [
-            message
-            for message in messages
-            if now.groups_in_dlq[message.group_id].first_message_id == first_ids[message.group_id]
-        ]
+        previewed_ids = second_pass.preview_tally.first_id_by_group
+        groups_in_dlq = second_pass.tally.groups_in_dlq
+        unchanged = []
+        for message in messages:
+            group_id = message.group_id
+            if groups_in_dlq[group_id].first_message_id == previewed_ids[group_id]:
+                unchanged.append(message)
+        return unchanged
 
-    def _changed_groups(self, before: Tally, now: Tally) -> list[str]:
+    def _describe_changed_groups(self, preview_tally: Tally, current_tally: Tally) -> list[str]:
         """Return a line for the operator if a group's first message is not the previewed one."""
         if not self.choice.leave_first:
             return []
-        first_ids = before.staying_first
-        changed = [
+        previewed_ids = preview_tally.first_id_by_group
+        groups_in_dlq = current_tally.groups_in_dlq
+        changed_group_ids = [
             group_id
-            for group_id in sorted(before.groups & now.groups_in_dlq.keys())
-            if now.groups_in_dlq[group_id].first_message_id != first_ids[group_id]
+            for group_id in sorted(preview_tally.chosen_group_ids & groups_in_dlq.keys())
+            if groups_in_dlq[group_id].first_message_id != previewed_ids[group_id]
         ]
-        if not changed:
+        if not changed_group_ids:
             return []
-        which = ", ".join(plain(group_id, 60) for group_id in changed[:_MOST_NAMED])
-        groups = format_count(len(changed), "group")
-        line = f"the first message of {groups} ({which}) is another one now"
-        return [f"{line}: nothing of it was moved; look again"]
+        group_ids = ", ".join(
+            plain(group_id, 60) for group_id in changed_group_ids[:_MOST_GROUP_IDS]
+        )
+        group_text = format_count(len(changed_group_ids), "group")
+        fault = f"the first message of {group_text} ({group_ids}) is another one now"
+        return [f"{fault}: nothing of it was moved; look again"]
 
-    def _require_there(self, result: MoveResult, done: MoveResult) -> None:
-        """Raise CommandError if a message of `result` found that the source was deleted.
+    def _require_source_exists(self, batch_result: MoveResult, total_result: MoveResult) -> None:
+        """Raise CommandError if the source was deleted, as the errors of the last batch show.
 
         Messages that were sent before may be lost: a queue takes messages for 60 seconds after it
         was deleted.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
         """
-        source = self.route.source.name
-        messages = self.route.messages.name
-        if any(failure.code == "NonExistentQueue" for failure in result.unmoved_messages):
-            sent_count = done.moved_count + done.copied_count
-            lost = f"Of {sent_count:,} sent there, what nobody had taken went with it"
-            others = f"`mendq redrive {messages} --to OTHER --all` sends all others elsewhere"
-            raise CommandError(f"{source} is gone: stopped. {lost}; {others}")
+        source_name = self.route.source.name
+        queue_name = self.route.messages_queue.name
+        if any(failure.code == "NonExistentQueue" for failure in batch_result.unmoved_messages):
+            sent_count = total_result.moved_count + total_result.copied_count
+            loss = f"Of {sent_count:,} sent there, what nobody had taken went with it"
+            remedy = f"`mendq redrive {queue_name} --to OTHER --all` sends all others elsewhere"
+            raise CommandError(f"{source_name} is gone: stopped. {loss}; {remedy}")
 
     def _take_messages(
-        self, mover: MessageMover, tally: Tally, wanted: Collection[str], left: int, stop: Event
+        self, mover: MessageMover, second_pass: _SecondPass, stop: Event
     ) -> tuple[list[Message], list[str]]:
-        """Return at most `left` wanted messages, and the ids of the other messages received.
+        """Receive messages. Return the wanted ones, and the ids of the others.
 
-        It takes as many as the mover can hold, so that the others are released once and not again
-        and again. In a FIFO queue it takes only a few: SQS returns more of a group only when these
-        are gone.
+        At most `remaining_count` messages are wanted. As many are received as the mover can hold,
+        so that the others are released once and not again and again. In a FIFO queue only a few are
+        received: SQS returns more of a group only when these are deleted.
         """
         messages: list[Message] = []
         other_ids: list[str] = []
-        most = 1 if self.route.messages.is_fifo else MOST_HELD_MESSAGES
-        while not stop.is_set() and len(messages) < left and len(messages) + len(other_ids) < most:
-            received = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
-            if not received:
+        most_wanted = second_pass.remaining_count
+        most_held = 1 if self.route.messages_queue.is_fifo else MOST_HELD_MESSAGES
+        while not stop.is_set() and len(messages) < most_wanted:
+            if len(messages) + len(other_ids) >= most_held:
                 break
-            for message in received:
-                tally.add(message)
-                if message.message_id in wanted and len(messages) < left:
+            received_messages = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
+            if not received_messages:
+                break
+            for message in received_messages:
+                second_pass.tally.add(message)
+                is_wanted = message.message_id in second_pass.wanted_ids
+                if is_wanted and len(messages) < most_wanted:
                     messages.append(message)
                 else:
                     other_ids.append(message.message_id)
         return messages, other_ids
 
     def _make_result(
-        self, done: MoveResult, matched: int, tally: Tally, fault: str = ""
+        self, move_result: MoveResult, matched_count: int, tally: Tally, fault: str = ""
     ) -> WorkResult:
         """Return the result, with the number of all messages of the queue.
 
         That number also counts messages that other consumers hold and, in a FIFO queue, messages
         behind the ones that were seen.
         """
-        messages = self.route.messages
-        seen = len(tally.seen)
-        if messages.is_fifo:
-            seen = max(seen, messages.visible)
-        hidden = self.route.count_hidden(seen)
-        first_ids = tuple(tally.staying_first.values())
-        return WorkResult(done, matched, seen + hidden, hidden, fault, first_ids)
+        messages_queue = self.route.messages_queue
+        seen_count = len(tally.seen_ids)
+        if messages_queue.is_fifo:
+            seen_count = max(seen_count, messages_queue.visible)
+        hidden_count = self.route.count_hidden(seen_count)
+        first_message_ids = tuple(tally.first_id_by_group.values())
+        total_count = seen_count + hidden_count
+        return WorkResult(
+            move_result, matched_count, total_count, hidden_count, fault, first_message_ids
+        )
 
-    def _result_document(self, result: WorkResult) -> dict[str, Any]:
+    def _make_result_document(self, result: WorkResult) -> dict[str, Any]:
         """Return the numbers of the result, as `--json` prints them."""
         document: dict[str, Any] = {
-            "matched": result.matched,
+            "matched": result.matched_count,
             self.result_key: result.moved_count,
             "left": result.left_count,
-            "failed": len(result.done.unmoved_messages),
+            "failed": len(result.move_result.unmoved_messages),
         }
         if self.choice.leave_first:
-            document["staying_first"] = list(result.staying_first)
+            document["staying_first"] = list(result.first_message_ids)
         return document
 
-    def _report(self, result: WorkResult) -> Exit:
+    def _print_result(self, result: WorkResult) -> Exit:
         """Print the numbers, the failed messages and remedies for them. Return the exit code."""
         out = self.call.out
-        done = result.done
-        name = self.route.messages.name
-        out.print_json({**self._result_document(result), **self.extra_document()})
-        matching = max(0, min(result.left_count, result.matched - done.attempt_count))
-        line = f"{format_count(result.moved_count, 'message')} {self.past_text}"
-        line += f", {len(done.unmoved_messages):,} failed, {result.left_count:,} left in {name}"
-        if matching:
-            line += f", {matching:,} of them {'matches' if matching == 1 else 'match'}"
-        if result.hidden:
-            line += f", {result.hidden:,} of them hidden in somebody else's hand"
-        out.say(line, "green" if result.exit is Exit.DONE else "red")
-        if done.copied_count:
-            twice = f"are in {name} as well: delete them there, or they are handled twice"
-            out.say(f"{done.copied_count:,} of them {twice}", "yellow")
-        if done.unmarked_count:
-            out.say(
-                f"{done.unmarked_count:,} of them went without {REDRIVE_MARK_NAME}: no room for it",
-                "yellow",
+        move_result = result.move_result
+        queue_name = self.route.messages_queue.name
+        out.print_json({**self._make_result_document(result), **self.make_extra_document()})
+        matching_count = max(
+            0, min(result.left_count, result.matched_count - move_result.attempt_count)
+        )
+        summary = f"{format_count(result.moved_count, 'message')} {self.past_text}"
+        summary += f", {len(move_result.unmoved_messages):,} failed"
+        summary += f", {result.left_count:,} left in {queue_name}"
+        if matching_count:
+            summary += (
+                f", {matching_count:,} of them {'matches' if matching_count == 1 else 'match'}"
             )
-        for failure in done.unmoved_messages[:_MOST_FAILURES]:
-            text = f"{failure.message_id}: {failure.code}: {failure.reason}"
-            out.say_indented(plain(text, 400), "red")
-        if len(done.unmoved_messages) > _MOST_FAILURES:
-            out.say_indented(f"and {len(done.unmoved_messages) - _MOST_FAILURES:,} more", "red")
+        if result.hidden_count:
+            summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
+        out.say(summary, "green" if result.exit_code is Exit.DONE else "red")
+        if move_result.copied_count:
+            warning = f"are in {queue_name} as well: delete them there, or they are handled twice"
+            out.say(f"{move_result.copied_count:,} of them {warning}", "yellow")
+        if move_result.unmarked_count:
+            unmarked_text = f"{move_result.unmarked_count:,} of them"
+            out.say(f"{unmarked_text} went without {REDRIVE_MARK_NAME}: no room for it", "yellow")
+        for failure in move_result.unmoved_messages[:_MOST_PRINTED_FAILURES]:
+            failure_text = f"{failure.message_id}: {failure.code}: {failure.reason}"
+            out.say_indented(plain(failure_text, 400), "red")
+        unprinted_count = len(move_result.unmoved_messages) - _MOST_PRINTED_FAILURES
+        if unprinted_count > 0:
+            out.say_indented(f"and {unprinted_count:,} more", "red")
         remedies = []
-        for failure in done.unmoved_messages:
+        for failure in move_result.unmoved_messages:
             remedy = find_remedy(failure.code, failure.reason, self.route)
             if remedy and remedy not in remedies:
                 remedies.append(remedy)
@@ -404,4 +480,4 @@ class DlqWork(Struct, frozen=True):
             out.say_indented(remedy)
         if result.fault:
             out.say(result.fault, "red")
-        return result.exit
+        return result.exit_code

@@ -121,10 +121,11 @@ def format_attribute(attribute: Answer) -> LabelledLine:
 
 
 def _describe_values(attribute: Answer) -> str:
-    """Return the text about an attribute's value: `after -> before`, or its value now and why.
+    """Return the text about an attribute's value: `after -> before` if the rollback changes it.
 
-    The value stays if somebody else or a later case set it, or if it is the value from before. An
-    attribute that the queue does not show, such as a redrive, has a fixed sentence.
+    Otherwise return the value now and why it stays: somebody else or a later case set it, or it is
+    the value from before. An attribute that the queue does not show, such as a redrive, has a fixed
+    sentence.
     """
     name = attribute["attribute"]
     if not has_value_in_queue(name):

@@ -24,7 +24,7 @@ STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
 
 @pytest.fixture
 def quick(queues: Dlq, monkeypatch: pytest.MonkeyPatch) -> Dlq:
-    monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(hold, "RENEWAL_SECONDS", 0.01)
     return queues
 
 

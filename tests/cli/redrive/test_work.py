@@ -32,7 +32,7 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
         return False
 
     pace = Pace(rate, wait, clock=lambda: now)
-    assert Choice(EVERY_MESSAGE, per_second=rate).batch == batch
+    assert Choice(EVERY_MESSAGE, messages_per_second=rate).batch_size == batch
     for _ in range(50):
         assert pace.wait(batch)
         sent += [now] * batch
