@@ -68,10 +68,11 @@ class PastIncident(Struct, frozen=True, dict=True):
 
     @cached_property
     def first_evidence(self) -> Evidence:
+        """The first failed calls that are enough for heal to act. Empty if there are too few."""
         return Evidence.of(map(Sighting.from_text, self.evidence))
 
     @property
-    def at(self) -> datetime:
+    def decided_at(self) -> datetime:
         """Time at which heal would first have had enough calls, else that of the first failure."""
         sightings = self.first_evidence.sightings
         return sightings[-1].event_time if sightings else self.first_failure
@@ -104,7 +105,9 @@ class Backtest(Struct, frozen=True):
     def judge_incidents(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
         """Yield heal's decision on each incident, in the order of their time."""
         spreads = defaultdict[str, Spread](Spread)
-        for incident in sorted(incidents, key=lambda incident: (incident.at, incident.incident_id)):
+        for incident in sorted(
+            incidents, key=lambda incident: (incident.decided_at, incident.incident_id)
+        ):
             yield JudgedIncident(incident, self._answer_in_each_mode(incident, spreads))
 
     def _answer_in_each_mode(
@@ -121,10 +124,12 @@ class Backtest(Struct, frozen=True):
             facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
             symptom_key = mass_symptom_key(symptom.name, facts.tags)
             spread = spreads[symptom_key]
-            expired_notes = Spread.from_texts(spread.outdated_notes(incident.at))
-            new_notes = Spread.from_texts(spread.notes_to_add([incident.queue_arn], incident.at))
+            expired_notes = Spread.from_texts(spread.outdated_notes(incident.decided_at))
+            new_notes = Spread.from_texts(
+                spread.notes_to_add([incident.queue_arn], incident.decided_at)
+            )
             spreads[symptom_key] = Spread(spread.notes - expired_notes.notes | new_notes.notes)
-            queue_arns = spreads[symptom_key].queues(incident.at)
+            queue_arns = spreads[symptom_key].queues(incident.decided_at)
             return {
                 mode: self._decide_in_mode(incident, symptom, facts, mode, queue_arns)
                 for mode in Mode
@@ -156,7 +161,7 @@ class Backtest(Struct, frozen=True):
             facts=view.add_facts_of_calls(facts, evidence),
             mode=queue_mode,
             view=view,
-            now=incident.at,
+            now=incident.decided_at,
             owner="backtest",
             writer=Owner.HEAL,
             limits=Limits(),
@@ -240,7 +245,7 @@ def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) 
         if answer.severity or answer.is_of_many:
             subject = incident.symptom if answer.is_of_many else incident.incident_id
             severity = answer.severity or Severity.URGENT
-            notifications.add((severity, f"{incident.at:%Y-%m-%dT%H}", subject))
+            notifications.add((severity, f"{incident.decided_at:%Y-%m-%dT%H}", subject))
     count_by_hour = Counter(sorted(hour for _, hour, _ in notifications))
     worst_hour, worst_hour_count = max(
         count_by_hour.items(), key=lambda pair: pair[1], default=(None, 0)

@@ -58,7 +58,7 @@ def require_installed() -> None:
         raise CommandError(problem, Exit.USAGE)
 
 
-def run(
+def run_nightly_job(
     arguments: Iterable[str], folder: Path, aws_environment: Mapping[str, str]
 ) -> tuple[Exit, BacktestRun]:
     """Run the nightly job and return its exit code and its result.

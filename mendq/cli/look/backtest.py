@@ -22,7 +22,7 @@ from mendq.cli.backtest.judged import (
 from mendq.cli.backtest.nightly_run import (
     make_not_installed_error,
     require_installed,
-    run,
+    run_nightly_job,
     summarize_week_with_mendq,
 )
 from mendq.cli.commands import QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
@@ -94,7 +94,9 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     page_paths: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as job_folder:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
-            exit_code, nightly_result = run(job_arguments, Path(job_folder), job_environment)
+            exit_code, nightly_result = run_nightly_job(
+                job_arguments, Path(job_folder), job_environment
+            )
         incidents_text = format_count(len(nightly_result.incidents), "incident")
         with call.out.show_waiting(f"deciding about {incidents_text}"):
             decider = Backtest(configuration or read_current_configuration(call.account))

@@ -252,7 +252,8 @@ def alarms(
       mendq alarms orders
       mendq alarms orders --format terraform
     """
-    account, out = call.account, call.out
+    account = call.account
+    out = call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
         facts = _read_facts(account, resolve_queue_arn(account, queue))
         unwatched = [*find_unwatched_metrics(facts)]

@@ -133,23 +133,23 @@ class MetricBudget(Struct):
     """Number of metrics that a scan may ask CloudWatch for, because each of them is billed."""
 
     # None means no limit.
-    most: int | None = None
-    spent: int = 0
+    most_metrics: int | None = None
+    asked_metrics: int = 0
 
     def take(self, count: int) -> bool:
         """Use up this number of metrics. Return False, and use none, if fewer are left."""
-        if self.most is not None and self.spent + count > self.most:
+        if self.most_metrics is not None and self.asked_metrics + count > self.most_metrics:
             return False
-        self.spent += count
+        self.asked_metrics += count
         return True
 
 
-class WouldChange(AssertionError):
+class DryRunChangeError(AssertionError):
     """A dry run was about to make a changing request, which was not sent: a bug of Mendq."""
 
 
 def make_readonly_clients(session: Session) -> Clients:
-    """Return clients that raise WouldChange instead of sending a request that is not a read.
+    """Return clients that raise DryRunChangeError instead of sending a request that is not a read.
 
     All other clients that the session makes from now on do the same.
     """
@@ -159,7 +159,7 @@ def make_readonly_clients(session: Session) -> Clients:
 
 def _refuse_changes(model: OperationModel, **_: Any) -> None:
     if not model.name.startswith(_READ_PREFIXES):
-        raise WouldChange(f"{model.service_model.service_name} {model.name}")
+        raise DryRunChangeError(f"{model.service_model.service_name} {model.name}")
 
 
 class _ReadonlyCases(CaseStore, frozen=True):
@@ -245,8 +245,8 @@ class DryRun(Struct, frozen=True, dict=True):
     def run_scan(self) -> Iterator[ScanResult]:
         """Run the scan and yield its result so far after each part. The last result is complete."""
         allowance = Allowance(may_measure=self.budget.take)
-        parts = scan(self.queues, self.reader, allowance)
-        return accumulate(parts, merge_results, initial=ScanResult())
+        partial_results = scan(self.queues, self.reader, allowance)
+        return accumulate(partial_results, merge_results, initial=ScanResult())
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
         """Return what Mendq would do about each finding. The queues are read again for it."""
@@ -443,8 +443,8 @@ class DryRun(Struct, frozen=True, dict=True):
             "findings": [
                 {**finding.document(), **asdict(action_by_finding[finding])} for finding in findings
             ],
-            "metrics_asked": self.budget.spent,
-            "dollars": round(METRIC_READ.cost(self.budget.spent), 4),
+            "metrics_asked": self.budget.asked_metrics,
+            "dollars": round(METRIC_READ.cost(self.budget.asked_metrics), 4),
             "metrics_an_hour": metrics_per_hour,
             "dollars_per_month": estimate_monthly_dollars(metrics_per_hour),
         }

@@ -285,8 +285,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
             "queues": [queue.queue_arn for queue in self.queues],
             "not_seen": self.explain_unchecked(scan_result),
             "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
-            "metrics_asked": self.budget.spent,
-            "dollars": round(METRIC_READ.cost(self.budget.spent), 4),
+            "metrics_asked": self.budget.asked_metrics,
+            "dollars": round(METRIC_READ.cost(self.budget.asked_metrics), 4),
             "dollars_per_month": estimate_monthly_dollars(
                 self.count_metrics_per_hour(scan_result, action_by_finding)
             ),

@@ -169,7 +169,7 @@ def _refused(*arguments: str) -> str:
 def test_a_snapshot_that_is_none_is_told_before_the_trail_is_read(
     tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "run", None)
+    monkeypatch.setattr(command, "run_nightly_job", None)
     (tmp_path / "s.json").write_text(given)
     assert "--queues" in _refused("--queues", str(tmp_path / "s.json"))
 
@@ -186,7 +186,7 @@ def test_without_spark_it_says_how_to_install_it(
 def test_a_folder_for_the_pages_that_is_none_is_told_before_the_trail_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "run", None)
+    monkeypatch.setattr(command, "run_nightly_job", None)
     assert "is no folder that can be written to" in _refused("--out", str(tmp_path / "no"))
 
 
@@ -194,7 +194,7 @@ def test_a_java_that_is_none_is_told_before_the_trail_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    monkeypatch.setattr(command, "run", None)
+    monkeypatch.setattr(command, "run_nightly_job", None)
     assert f"there is no bin/java in JAVA_HOME, {tmp_path}: unset it" in _refused()
 
 
@@ -210,7 +210,7 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
         incidents = (_incident("orders"), _incident("left-alone"), _incident("gone"))
         return Exit.DONE, BacktestRun((), ("2026-11-10",), incidents)
 
-    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "run_nightly_job", run)
     before = everything(operator)
     days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10", "--out", str(tmp_path))
     urls: list[str] = []

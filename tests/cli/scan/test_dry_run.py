@@ -10,7 +10,7 @@ import pytest
 from mendq.cases.finding import Finding
 from mendq.cli.look.scan import print_findings
 from mendq.cli.output import Output
-from mendq.cli.scan.dry_run import ExpectedAction, WouldChange, make_readonly_clients
+from mendq.cli.scan.dry_run import DryRunChangeError, ExpectedAction, make_readonly_clients
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
@@ -80,7 +80,7 @@ def test_what_changes_something_is_never_sent(operator: Operator) -> None:
         "Invoke": lambda: clients.functions.invoke(FunctionName="heal"),
     }
     for name, send in sends.items():
-        with pytest.raises(WouldChange, match=name):
+        with pytest.raises(DryRunChangeError, match=name):
             send()
     assert operator.aws.visibility(queue) == 30
     assert operator.aws.case_store_items() == {}
