@@ -72,15 +72,20 @@ def report(
         }
     )
     if requested_week is None:
-        newest_week = max(reports.list_weeks(SUMMARY_KEY), default="")
-        if newest_week > shown_week:
-            call.out.say(f"\n{_PAGE_PENDING.format(newest_week)}", "yellow")
+        _print_pending_week(call.out, reports, shown_week)
     call.out.say(f"\nThe page: {page_path}{'' if was_written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NIGHTLY_JOB_OFF_REASON}", "yellow")
     # With --json no browser is started, because it may print to standard output.
     if in_browser and not call.as_json:
         _open_in_browser(call.out, page_path)
+
+
+def _print_pending_week(out: Output, reports: StoredReports, shown_week: str) -> None:
+    """Print a line if a later week than the shown one has a summary, but no page yet."""
+    newest_week = max(reports.list_weeks(SUMMARY_KEY), default="")
+    if newest_week > shown_week:
+        out.say(f"\n{_PAGE_PENDING.format(newest_week)}", "yellow")
 
 
 def _open_in_browser(out: Output, page_path: Path) -> None:
