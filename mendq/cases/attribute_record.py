@@ -78,7 +78,7 @@ class AttributeRecord(Struct, frozen=True):
             queue_created_at=self.queue_created_at,
         )
 
-    def after_going_back_to(self, value: str) -> AttributeRecord:
+    def remove_writes_after(self, value: str) -> AttributeRecord:
         """Return the record after a rollback to `value`, without the writes after that value.
 
         If no write had that value, no write is left and the value is a person's.

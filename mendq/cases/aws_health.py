@@ -105,7 +105,7 @@ class HealthEvents(Table, frozen=True):
         Raises:
             CaseMoved: Another run has stored an event at the same moment.
         """
-        stored_text = items.text_in(self.get(_EVENTS_KEY), "events", "[]")
+        stored_text = items.read_text(self.get(_EVENTS_KEY), "events", "[]")
         event_by_arn = {stored.event_arn: stored for stored in _read_events(stored_text)}
         stored_event = event_by_arn.get(event.event_arn)
         if not event.is_news(now) or (
@@ -128,7 +128,7 @@ class HealthEvents(Table, frozen=True):
 
     def open_at(self, now: datetime) -> list[HealthEvent]:
         """Return the events that have begun and are still open, the oldest update first."""
-        events = _read_events(items.text_in(self.get(_EVENTS_KEY), "events", "[]"))
+        events = _read_events(items.read_text(self.get(_EVENTS_KEY), "events", "[]"))
         return [
             event
             for event in events

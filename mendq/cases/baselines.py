@@ -32,7 +32,7 @@ class Baselines(Table, frozen=True):
         """
         item = self.get(_baselines_key(queue_arn))
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
-            baselines = items.json_in(item, "baselines", list[Baseline], "[]")
+            baselines = items.read_json(item, "baselines", list[Baseline], "[]")
             return tuple(
                 replace(baseline, at=baseline.at.astimezone(UTC)) for baseline in baselines
             )

@@ -225,7 +225,7 @@ def scan_order_key(queue_arn: str, hour: datetime) -> str:
     return sha256(f"{format_time(hour)} {queue_arn}".encode()).hexdigest()
 
 
-def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
+def count_allowed_metrics(metrics_per_day: int, now: datetime) -> int:
     """Return how many of the day's metrics may have been read by the end of this hour (UTC).
 
     Otherwise the first scan of the day could use all of them, and later scans would measure
@@ -234,7 +234,7 @@ def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
     return metrics_per_day * (now.hour + 1) // 24
 
 
-def find_waiting(
+def find_waiting_findings(
     findings: Sequence[Finding], earlier_symptoms_by_symptom: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
     """Return the findings that must wait, each with the symptom that is handled before it.

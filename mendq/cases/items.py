@@ -136,32 +136,32 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str:
-    """Return a value as JSON text for one attribute. `json_in` reads it back."""
+    """Return a value as JSON text for one attribute. `read_json` reads it back."""
     plain_value = msgspec.to_builtins(value, builtin_types=(datetime,))
     return json.dumps(plain_value, default=format_time, sort_keys=True)
 
 
-def read_moment(seconds_attribute: Mapping[str, str]) -> datetime:
+def read_time(seconds_attribute: Mapping[str, str]) -> datetime:
     """Read a time from seconds since 1970 in DynamoDB's form."""
     return datetime.fromtimestamp(int(seconds_attribute["N"]), UTC)
 
 
-def text_in(item: Item, attribute_name: str, default_text: str = "") -> str:
+def read_text(item: Item, attribute_name: str, default_text: str = "") -> str:
     """Return the text of an attribute, or `default_text` if the item does not have it."""
     return str(item.get(attribute_name, {}).get("S", default_text))
 
 
-def texts_in(item: Item, attribute_name: str) -> list[str]:
+def read_texts(item: Item, attribute_name: str) -> list[str]:
     """Return the texts of a string set, or no texts if the item does not have it."""
     return list(item.get(attribute_name, {}).get("SS", []))
 
 
-def json_in(item: Item, name: str, value_type: Any, default_json: str = "null") -> Any:
+def read_json(item: Item, name: str, value_type: Any, default_json: str = "null") -> Any:
     """Return the value of type `value_type` that `as_json` wrote into an attribute.
 
     `default_json` is the JSON text to read if the item does not have the attribute.
     """
-    return msgspec.json.decode(text_in(item, name, default_json), type=value_type)
+    return msgspec.json.decode(read_text(item, name, default_json), type=value_type)
 
 
 def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
@@ -170,7 +170,7 @@ def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
         case "bool":
             return attribute["BOOL"]
         case "datetime":
-            return read_moment(attribute)
+            return read_time(attribute)
         case "int":
             return int(attribute["N"])
         case "str":
@@ -178,7 +178,7 @@ def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
     raise KeyError(declared_type)
 
 
-def record_in(record_class: type[Record], item: Item, **given_values: Any) -> Record:
+def read_record(record_class: type[Record], item: Item, **given_values: Any) -> Record:
     """Build a record: each field gets the value of the item's attribute of the same name.
 
     `record_class` is the class of the record, with its fields. Fields without an attribute get
@@ -215,16 +215,16 @@ def read_freezes(item: Item) -> list[Freeze]:
     of these texts gives one freeze with DEFAULT_FREEZE_REASON.
     """
     freezes: list[Freeze] = []
-    for text in sorted(texts_in(item, FREEZES_ATTRIBUTE)):
+    for text in sorted(read_texts(item, FREEZES_ATTRIBUTE)):
         # Two spaces make three parts of any text, also of one that Mendq did not write.
         at, by, reason = f"{text}  ".split(" ", 2)
         freezes.append(Freeze(reason.strip(), by, at))
     if item and ("reason" in item or not freezes):
-        freezes.append(Freeze(text_in(item, "reason") or DEFAULT_FREEZE_REASON))
+        freezes.append(Freeze(read_text(item, "reason") or DEFAULT_FREEZE_REASON))
     return freezes
 
 
-def look_keys(
+def list_view_keys(
     queue_arn: str, symptom: str, attributes: Sequence[str], spread_word: str
 ) -> tuple[Key, ...]:
     """Return the keys of the items that `read_view` reads, in its order.
@@ -244,16 +244,19 @@ def look_keys(
 
 
 def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
-    """Return the view that the items of `look_keys` give. An item that does not exist is empty."""
+    """Return the view that the items of `list_view_keys` give.
+
+    An item that does not exist is empty.
+    """
     freeze_item, case_item, evidence_item, notification_item, *other_items = items
     attribute_items = other_items[: len(attributes)]
     spread_items = other_items[len(attributes) :]
-    failure_texts = json_in(case_item, "failures", list[str], "[]")
+    failure_texts = read_json(case_item, "failures", list[str], "[]")
     freeze_reasons = [freeze.reason for freeze in read_freezes(freeze_item)]
     return CaseStoreView(
         frozen="; ".join(freeze_reasons) if freeze_item else None,
         case=read_case(case_item),
-        hold_up=json_in(case_item, "held_up", HoldUp | None),
+        hold_up=read_json(case_item, "held_up", HoldUp | None),
         failures=Evidence.of(Sighting.from_text(text) for text in failure_texts),
         evidence=read_evidence(evidence_item),
         attributes=dict(zip(attributes, map(read_attribute_record, attribute_items), strict=True)),
@@ -264,7 +267,7 @@ def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView
 
 def read_evidence(item: Item) -> Evidence:
     """Return the failed calls in an evidence item."""
-    return Evidence.of(Sighting.from_text(text) for text in texts_in(item, "sightings"))
+    return Evidence.of(Sighting.from_text(text) for text in read_texts(item, "sightings"))
 
 
 def read_case(item: Item) -> Case | None:
@@ -272,11 +275,11 @@ def read_case(item: Item) -> Case | None:
     if "document" not in item:
         return None
     document = json.loads(item["document"]["S"])
-    opened_at = read_moment(item["opened_at"]) if "opened_at" in item else None
-    return Case.from_document(document, text_in(item, "code"), opened_at)
+    opened_at = read_time(item["opened_at"]) if "opened_at" in item else None
+    return Case.from_document(document, read_text(item, "code"), opened_at)
 
 
-def failures_text(failures: Evidence) -> str:
+def format_failures(failures: Evidence) -> str:
     """Return failed calls as JSON text for the case's item."""
     return json.dumps([sighting.to_text() for sighting in failures.sightings])
 
@@ -299,8 +302,8 @@ def read_notification(item: Item) -> NotificationRecord | None:
     """Return the record in a notification's item, or None if the item does not exist."""
     if not item:
         return None
-    announced = json_in(item, "announced", dict[str, datetime])
-    return record_in(NotificationRecord, item, announced=announced)
+    announced = read_json(item, "announced", dict[str, datetime])
+    return read_record(NotificationRecord, item, announced=announced)
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:
@@ -319,6 +322,6 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 def read_attribute_record(item: Item) -> AttributeRecord:
     """Return the record in an attribute's item; an empty record if the item does not exist."""
-    writes = json_in(item, "writes", tuple[AttributeWrite, ...], "[]")
+    writes = read_json(item, "writes", tuple[AttributeWrite, ...], "[]")
     intent = read_case({"document": item["intent"]}) if "intent" in item else None
-    return record_in(AttributeRecord, item, writes=writes, intent=intent)
+    return read_record(AttributeRecord, item, writes=writes, intent=intent)

@@ -31,7 +31,7 @@ class MadeDlqs(Table, frozen=True):
         with items.reading(f"the DLQ that was made for {source_arn}"):
             return items.read_attribute_record(item).last_written == dlq_arn
 
-    def managed_source(
+    def find_managed_source(
         self,
         dlq_arn: str,
         tags: Mapping[str, str],

@@ -130,7 +130,7 @@ class Pins(Table, frozen=True):
 
     def approved_sources(self, dlq_arn: str) -> frozenset[str]:
         """Return the source queues for which a person once approved a plan about this DLQ."""
-        return frozenset(items.texts_in(self.get(_approved_sources_key(dlq_arn)), "sources"))
+        return frozenset(items.read_texts(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:
         """Note that a person approved a plan about this DLQ for this source queue."""

@@ -28,8 +28,8 @@ from mendq.notifications.announcements import (
     Announcements,
     News,
     find_first_look,
-    news_of_transition,
-    news_of_wait,
+    make_transition_news,
+    make_wait_news,
     pause_between_summaries,
 )
 from mendq.notifications.next_steps import choose_next_step
@@ -109,7 +109,7 @@ def record_transition(
     )
     new_transition = NewTransition(
         case=announced_case,
-        seen=view,
+        view=view,
         owner=owner or context.owner,
         written_by=context.owner,
         changes=notification.changes,
@@ -166,7 +166,7 @@ def report_wait(
     """
     if view.hold_up is None:
         return
-    news = news_of_wait(case, notification.severity)
+    news = make_wait_news(case, notification.severity)
     if (
         Announcements(view.notification, context.now).decide_news(news)
         is not Announcement.ANNOUNCE_NOW
@@ -199,7 +199,7 @@ def _notification_to_store(
 ) -> NotificationRecord | None:
     """Return the notification to store with a transition; None if there is nothing to announce."""
     is_drill = DRILL_TAG in notification.facts.tags
-    news = news_of_transition(
+    news = make_transition_news(
         case, notification.severity, distinction=notification.news, is_drill=is_drill
     )
     if (

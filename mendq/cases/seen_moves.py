@@ -41,7 +41,7 @@ class SeenMoves(Table, frozen=True):
         queue_arns: set[str] = set()
         with items.reading("the moves that a scan saw"):
             for item in hourly_items:
-                queue_arns.update(items.texts_in(item, "into_queues"))
+                queue_arns.update(items.read_texts(item, "into_queues"))
         return frozenset(queue_arns)
 
 

@@ -173,7 +173,7 @@ class CaseStore(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of the items.
         """
-        keys = items.look_keys(queue_arn, symptom, attributes, spread_word)
+        keys = items.list_view_keys(queue_arn, symptom, attributes, spread_word)
         get_requests: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
         with case_store_errors():
             response = retry_conflicts(
@@ -232,14 +232,14 @@ class CaseStore(Table, frozen=True):
         key = items.spread_key(symptom)
         with items.reading(f"the spread of {symptom}"):
             item = self.get(key) if known_item is None else known_item
-            spread = Spread.from_texts(items.texts_in(item, "queues"))
+            spread = Spread.from_texts(items.read_texts(item, "queues"))
         outdated_notes = spread.outdated_notes(now)
         new_notes = spread.notes_to_add(queue_arns, now)
         changed_item = self.change_set(
             key, "queues", now + TEMPORARY_ITEM_LIFETIME, outdated_notes, new_notes
         )
         if changed_item:
-            spread = Spread.from_texts(items.texts_in(changed_item, "queues"))
+            spread = Spread.from_texts(items.read_texts(changed_item, "queues"))
         return spread.queues(now)
 
     def note_change(
@@ -441,13 +441,13 @@ class OpenCases(Table, frozen=True):
         Returns:
             False, with nothing changed, if the case has moved or another run has noted calls.
         """
-        values: dict[str, Any] = {"now_known": items.failures_text(failures)}
+        values: dict[str, Any] = {"now_known": items.format_failures(failures)}
         update_expression = "SET failures = :now_known"
         if due_at is not None:
             values["due"] = due_at
             update_expression += f", {SORT_ATTRIBUTE} = :due"
         unchanged_condition = "(attribute_not_exists(failures) OR failures = :known)"
-        stored_text = items.failures_text(stored_failures)
+        stored_text = items.format_failures(stored_failures)
         return self._change_unmoved(
             case, update_expression, unchanged_condition, **values, known=stored_text
         )
@@ -555,5 +555,5 @@ def _read_open_case(item: Item) -> OpenCase | None:
         queue_arn = item["pk"]["S"]
         key = items.key(queue_arn, item["sk"]["S"])
         state = State(item["state"]["S"])
-        return items.record_in(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
+        return items.read_record(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
     return None

@@ -173,7 +173,7 @@ class Table(Struct, frozen=True):
             except ClientError as error:
                 if code_of(error) != CANCELLED_CODE:
                     raise
-                return failed_condition(error)
+                return find_failed_condition(error)
         return None
 
 
@@ -205,7 +205,7 @@ def _is_conflict(error: ClientError) -> bool:
     return code_of(error) == CANCELLED_CODE and "TransactionConflict" in reason_codes
 
 
-def failed_condition(error: ClientError) -> int:
+def find_failed_condition(error: ClientError) -> int:
     """Return the index of the first part whose condition failed in a cancelled transaction.
 
     Raises:
@@ -234,7 +234,7 @@ class NewTransition(Struct, frozen=True):
 
     Attributes:
         case: The case after the transition.
-        seen: The view that the transition was decided on.
+        view: The view that the transition was decided on.
         owner: The token of the claim that ends with it. A run may end a dead run's claim.
         written_by: The token of the run that records it.
         changes: The new records of queue attributes, by attribute name.
@@ -246,7 +246,7 @@ class NewTransition(Struct, frozen=True):
     """
 
     case: Case
-    seen: CaseStoreView
+    view: CaseStoreView
     owner: str
     written_by: str
     changes: Mapping[str, AttributeRecord]
@@ -264,7 +264,7 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     claims_now = new_transition.claims_now or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
     unmoved_values = _unmoved_values(
-        new_transition.seen, case, new_transition.written_by, new_transition.owner, claims_now
+        new_transition.view, case, new_transition.written_by, new_transition.owner, claims_now
     )
     transition_attributes = items.fields(
         document=json.dumps(case.document()),
@@ -313,7 +313,7 @@ def _case_fields(new_transition: NewTransition) -> dict[str, Any]:
     failures = None
     if case.state is State.INEFFECTIVE:
         # The next step is decided on the same failed calls, so the case keeps them.
-        failures = items.failures_text(new_transition.seen.failures)
+        failures = items.format_failures(new_transition.view.failures)
     return items.fields(
         case_id=case.case_id,
         symptom=case.symptom,
@@ -350,7 +350,7 @@ def _unmoved_values(
     return {
         "owner": owner,
         "at": claims_now,
-        "failures": items.failures_text(view.failures),
+        "failures": items.format_failures(view.failures),
         "previous": previous.case_id if previous else "",
         "at_n": previous.n if previous else 0,
         "mine": json.dumps(transition.document()),
@@ -369,13 +369,13 @@ class Claim(Struct, frozen=True):
     Attributes:
         intent: The transition that the run is about to make.
         owner: The run's own token.
-        seen: The view that the transition was decided on.
+        view: The view that the transition was decided on.
         modified_at: When the queue had last been changed before the claim. None if not known.
     """
 
     intent: Case
     owner: str
-    seen: CaseStoreView
+    view: CaseStoreView
     modified_at: datetime | None = None
 
     @property
@@ -460,8 +460,8 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved_values = _unmoved_values(claim.seen, intent, claim.owner, claim.owner, intent.at)
-    if claim.seen.case is None:
+    unmoved_values = _unmoved_values(claim.view, intent, claim.owner, claim.owner, intent.at)
+    if claim.view.case is None:
         condition = expression_parameters(unmoved_values, ConditionExpression=_UNMOVED_CONDITION)
         return {"ConditionCheck": {"Key": key, **condition}}
     claim_expression = (
@@ -498,7 +498,7 @@ def _make_attribute_claim_part(claim: Claim, attribute: str) -> TransactionPart:
         now=now,
         until=claim.until,
         intent=json.dumps(claim.intent.document()),
-        seen=items.as_json(claim.seen.record_of(attribute).writes),
+        seen=items.as_json(claim.view.record_of(attribute).writes),
     )
 
 

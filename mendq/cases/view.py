@@ -124,7 +124,7 @@ class CaseStoreView(Struct, frozen=True):
         value_type = type(step.after)
         return replace(step, after=value_type(last_written))
 
-    def records_if_overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
+    def make_overridden_records(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
         """Return the records of the case's attributes for a case that becomes overridden.
 
         With these records, Mendq leaves the attributes alone for SILENT_DAYS.
@@ -167,13 +167,13 @@ class CaseStoreView(Struct, frozen=True):
         if case.is_rollback:
             for attribute, record in queue_view.attributes.items():
                 if is_permanent(attribute):
-                    records[attribute] = record.after_going_back_to("")
+                    records[attribute] = record.remove_writes_after("")
         for step in case.steps:
             record = queue_view.record_of(step["attribute"])
             if case.is_rollback:
                 overridden_until = case.at + timedelta(days=SILENT_DAYS)
                 record = structs.replace(
-                    record.after_going_back_to(step["after"]),
+                    record.remove_writes_after(step["after"]),
                     overridden_until=overridden_until,
                     owes_a_notification=True,
                 )

@@ -128,12 +128,12 @@ def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     context = due_case.context
     made_dlqs = context.stored(MadeDlqs)
     try:
-        managed_source = made_dlqs.managed_source(
+        find_managed_source = made_dlqs.find_managed_source(
             due_case.case.queue_arn, tags, [source_arn], context.clients, context.settings.consent
         )
     except (FactsUnavailable, CaseStoreUnreadable):
         return True
-    return bool(managed_source)
+    return bool(find_managed_source)
 
 
 def _has_our_values(due_case: DueCase, attributes: Mapping[str, str]) -> bool:

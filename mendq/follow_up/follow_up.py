@@ -41,7 +41,7 @@ from mendq.model.lifecycle import STATES_THAT_CALL_OWNER, advance, due_at
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric, count_fixes_being_verified
-from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
+from mendq.notifications.announcements import Announcement, choose_severity, must_report_wait
 
 # A case that could not be followed up is due again after this. Earlier due cases come first.
 RETRY_DELAY = timedelta(minutes=5)
@@ -215,7 +215,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
     hold_up = due_case.view.hold_up
     if moved_case.state is State.EXPIRED and hold_up is not None:
         moved_case = replace(moved_case, reason=f"{moved_case.reason}: {hold_up.reason}")
-    severity = severity_of(moved_case, Mode.HEAL, of_the_plan=True)
+    severity = choose_severity(moved_case, Mode.HEAL, is_about_plan=True)
     if moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case):
         severity = None
     is_overridden = moved_case.state is State.OVERRIDDEN
@@ -223,7 +223,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
         due_case.symptom,
         _read_facts(due_case) if severity else Facts(due_case.case.queue_arn, {}, {}),
         severity,
-        changes=due_case.view.records_if_overridden(moved_case, moved_case.at)
+        changes=due_case.view.make_overridden_records(moved_case, moved_case.at)
         if is_overridden
         else {},
     )

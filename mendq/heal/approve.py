@@ -153,7 +153,7 @@ def answer_request(
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
-        return refusal_document(request)
+        return make_refusal_document(request)
     try:
         answer = action(request)
     except QueueGone as error:
@@ -165,10 +165,10 @@ def answer_request(
     except _TEMPORARY_ERRORS as error:
         reason = f"{error}; ask again in two minutes: what was begun is finished then"
         answer = Ignore("unavailable", reason)
-    return refusal_document(answer) if isinstance(answer, Refusal) else answer
+    return make_refusal_document(answer) if isinstance(answer, Refusal) else answer
 
 
-def refusal_document(refusal: Refusal) -> JsonDocument:
+def make_refusal_document(refusal: Refusal) -> JsonDocument:
     """Return the refusal as the JSON that the operator gets."""
     return {"error": refusal.code, "reason": refusal.reason}
 

@@ -151,7 +151,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import find_cloudformation_resource
-from mendq.notifications.announcements import severity_of
+from mendq.notifications.announcements import choose_severity
 from mendq.notifications.own_change import describe_own_change, make_rollback_command
 from mendq.notifications.text import format_utc_time
 
@@ -411,7 +411,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     notification = Notification(
         situation.symptom,
         situation.facts,
-        severity_of(case, situation.mode, of_the_plan=True),
+        choose_severity(case, situation.mode, is_about_plan=True),
         first=first_commands,
         beyond=tuple(str(step) for step in plan.proposal),
     )
@@ -478,7 +478,7 @@ def _severity_by_ground(situation: Situation, case: Case, ground: Ground) -> Sev
     """Return the urgency of the case's notification. None if nobody is notified (rule 13)."""
     if ground is Ground.MANY_QUEUES:
         return None
-    return severity_of(case, situation.mode, of_the_plan=ground is Ground.QUEUE)
+    return choose_severity(case, situation.mode, is_about_plan=ground is Ground.QUEUE)
 
 
 def _keep_failed_calls(situation: Situation, refusal: Refusal) -> KeepEvidence | NoteFailures:
@@ -500,7 +500,7 @@ def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransit
         code=refusal.code,
         evidence=situation.evidence.merge_into(open_case.evidence),
     )
-    severity = severity_of(case, situation.mode, of_the_plan=True)
+    severity = choose_severity(case, situation.mode, is_about_plan=True)
     notification = _make_notification(situation, case, refusal, severity)
     caller_names = ",".join(situation.evidence.principals())
     return RecordTransition(case, structs.replace(notification, news=caller_names))
@@ -604,7 +604,7 @@ def _move_case(
     moved_case = case.move_to(
         state, refusal.reason, situation.now, actor=situation.writer, code=refusal.code
     )
-    severity = severity_of(moved_case, situation.mode, of_the_plan=True)
+    severity = choose_severity(moved_case, situation.mode, is_about_plan=True)
     notification = _make_notification(situation, moved_case, refusal, severity)
     return RecordTransition(moved_case, notification, refusal)
 
@@ -618,7 +618,9 @@ def _make_notification(
     leaves the case's attributes alone.
     """
     is_overridden = case.state is State.OVERRIDDEN
-    changes = situation.records.records_if_overridden(case, situation.now) if is_overridden else {}
+    changes = (
+        situation.records.make_overridden_records(case, situation.now) if is_overridden else {}
+    )
     return Notification(
         situation.symptom, situation.facts, severity, refusal.next_command, changes=changes
     )

@@ -328,7 +328,9 @@ def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> 
     except QueueGone:
         return ""
     made_dlqs = run.stored(MadeDlqs)
-    return made_dlqs.managed_source(queue_arn, tags, source_arns, run.clients, run.settings.consent)
+    return made_dlqs.find_managed_source(
+        queue_arn, tags, source_arns, run.clients, run.settings.consent
+    )
 
 
 def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:

@@ -25,7 +25,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import find_doubt_without_history
 from mendq.model.steps import AttributeStep, RestorePolicy
-from mendq.notifications.announcements import severity_of
+from mendq.notifications.announcements import choose_severity
 
 # Access Analyzer's answer for a policy that gives no public access.
 PASSED_RESULT = "PASS"
@@ -86,7 +86,7 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     escalated_case = case.move_to(
         State.ESCALATED, reason, run.just_now, actor=run.writer, code=refusal.code
     )
-    severity = severity_of(escalated_case, Mode.HEAL, of_the_plan=True)
+    severity = choose_severity(escalated_case, Mode.HEAL, is_about_plan=True)
     notification = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
     view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)
     return Outcome(record_transition(escalated_case, view, notification, run), refusal)

@@ -22,7 +22,7 @@ from mendq.heal.approve import (
     OperatorRequest,
     RequestedCase,
     look_up_case,
-    refusal_document,
+    make_refusal_document,
     retry_if_moved,
 )
 from mendq.heal.owners import Functions, ask_owner
@@ -194,7 +194,7 @@ class _Rollback(RequestedCase, frozen=True):
         manual_undos = [
             undo.leave_to_person(facts.queue_arn) if undo.step else undo for undo in undos
         ]
-        return _make_answer(self.newest, manual_undos) | refusal_document(case_or_refusal)
+        return _make_answer(self.newest, manual_undos) | make_refusal_document(case_or_refusal)
 
     def _read_facts(self) -> Facts:
         """Read the queue's attributes, and the DLQ that the case made."""

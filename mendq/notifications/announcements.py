@@ -13,7 +13,7 @@ the time. Each of its methods returns an `Announcement`, and the caller acts on 
 
 The rules:
 
-1. News without a severity is only recorded. `severity_of` gives a severity to the states that a
+1. News without a severity is only recorded. `choose_severity` gives a severity to the states that a
    person may have to act on. A queue with the drill tag notifies nobody, because nobody may be
    woken for a drill. The exception is the report of rule 10, which does not read the tag.
 
@@ -101,14 +101,14 @@ LOST_PROBES_IN_A_ROW = 2
 _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
 
 
-def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None:
+def choose_severity(case: Case, mode: Mode, *, is_about_plan: bool) -> Severity | None:
     """Return how urgently people must hear about a case, None if it is only recorded.
 
     Args:
         case: The case with its new transition.
         mode: How far Mendq may go on the queue. In observe mode nothing is proposed, so nobody
             hears of a refusal.
-        of_the_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
+        is_about_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
             symptom is no news about this queue.
     """
     if case.state is State.ESCALATED:
@@ -118,7 +118,7 @@ def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None
     # A person who approved a plan waits for it. A proposal that nobody answered only expires.
     if case.state is State.EXPIRED and case.came_from is State.APPROVED:
         return Severity.INFO
-    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
+    if case.state is State.REFUSED and is_about_plan and mode >= Mode.PROPOSE:
         return Severity.INFO
     return None
 
@@ -168,7 +168,7 @@ class News(Struct, frozen=True):
     replaces_stored: bool = True
 
 
-def news_of_transition(
+def make_transition_news(
     case: Case, severity: Severity | None, *, distinction: str = "", is_drill: bool = False
 ) -> News:
     """Return the news of a case's newest transition.
@@ -183,7 +183,7 @@ def news_of_transition(
     return News(f"{case.news}:{distinction}:{case_id_if_distinct}", severity, is_drill)
 
 
-def news_of_wait(case: Case, severity: Severity | None) -> News:
+def make_wait_news(case: Case, severity: Severity | None) -> News:
     """Return the news that a case waits for its next step."""
     return News(f"held_up:{case.case_id}", severity, replaces_stored=False)
 

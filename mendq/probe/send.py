@@ -34,7 +34,7 @@ class ProbeRecord(Table, frozen=True):
         if "sent_at" not in item:
             return None
         with items.reading("the probe's item"):
-            return items.record_in(Probe, item)
+            return items.read_record(Probe, item)
 
     def note_sent(self, probe: Probe) -> bool:
         """Store a probe before it is sent.

@@ -31,7 +31,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
-from mendq.notifications.announcements import severity_of
+from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (
     MESSAGES_HELD_SUFFIX,
     NONE_TO_SEND_REASON,
@@ -225,7 +225,7 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     if progress.quarantined:
         source = parts_of(progress.source_arn)
         next_command = f"mendq quarantine peek {source.name} --region {source.region}"
-    severity = severity_of(case, Mode.HEAL, of_the_plan=True)
+    severity = choose_severity(case, Mode.HEAL, is_about_plan=True)
     notification = Notification(case_run.symptom, dlq, severity, next_command=next_command)
     return record_transition(case, case_run.view, notification, run)
 

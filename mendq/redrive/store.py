@@ -89,7 +89,7 @@ class RedriveStore(Table, frozen=True):
         )
         if item is None:
             return None
-        seal_key = items.text_in(item, "seal_key").encode()
+        seal_key = items.read_text(item, "seal_key").encode()
         try:
             return RedriveClaim(
                 _read_progress(item, dlq_arn), seal_key, progress_number=_read_number(item)

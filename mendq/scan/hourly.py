@@ -75,14 +75,14 @@ from mendq.cases.finding import (
     Finding,
     ScanResult,
     add_managed_queues,
-    find_waiting,
+    count_allowed_metrics,
+    find_waiting_findings,
     findings_key,
     group_into_calls,
     limit_mass_findings,
     make_request,
     merge_documents,
     merge_results,
-    metrics_allowed_until,
 )
 from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach
@@ -146,7 +146,7 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     @property
     def allowance(self) -> Allowance:
         """The limits of this run: its time, and the day's metrics up to this hour."""
-        metrics_limit = metrics_allowed_until(self.settings.limits.scan_metrics_per_day, self.now)
+        metrics_limit = count_allowed_metrics(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
             may_read_queues=lambda: self.remaining_seconds() > MEASURING_RESERVE_SECONDS,
             may_measure=lambda metrics: (
@@ -258,7 +258,7 @@ def _send_findings_to_heal(
     explaining_symptoms_by_name = {
         name: symptom.gives_way_to for name, symptom in symptom_by_name.items()
     }
-    waiting_findings = find_waiting(merged_findings, explaining_symptoms_by_name)
+    waiting_findings = find_waiting_findings(merged_findings, explaining_symptoms_by_name)
     findings = [
         finding
         for finding in merged_findings

@@ -71,13 +71,13 @@ class ScanStore(Table, frozen=True):
         """
         hour = start_of_hour(now)
         item = self.get(_SCAN_KEY)
-        is_same_round = items.text_in(item, "round") == format_time(hour)
+        is_same_round = items.read_text(item, "round") == format_time(hour)
         is_done = "done" in item
         if is_same_round and is_done:
             return None
         if not self._claim_round(item, hour, now):
             return None
-        after_queue = "" if is_done else items.text_in(item, "after")
+        after_queue = "" if is_done else items.read_text(item, "after")
         return Stretch(
             hour=hour,
             after_queue=after_queue,
@@ -163,7 +163,7 @@ class ScanStore(Table, frozen=True):
         `admit_topics` selects them. Faults that are reported for the first time are stored.
         """
         key = items.key(items.ACCOUNT_PARTITION, "said_of_configuration")
-        notes = frozenset(items.texts_in(self.get(key), "queues"))
+        notes = frozenset(items.read_texts(self.get(key), "queues"))
         admission = admit_topics(notes, topics, now)
         self.change_set(
             key,
@@ -183,7 +183,7 @@ class ScanStore(Table, frozen=True):
         item = self.get(items.key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
         note_by_queue_name: Mapping[str, BaselineNote] = {}
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines {shard}"):
-            note_by_queue_name = items.json_in(item, "baselines", dict[str, list[str]], "{}")
+            note_by_queue_name = items.read_json(item, "baselines", dict[str, list[str]], "{}")
         return note_by_queue_name
 
     def store_baseline_notes(

@@ -191,7 +191,7 @@ def test_a_claim_makes_nothing_expire_that_was_there_before(account: Account) ->
     assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
     case, context = case_of(account), context_of(account)
     view = context.case_store.look(case.queue_arn, SYMPTOM, ("VisibilityTimeout",))
-    claim = Claim(intent=case, owner="another run", seen=view)
+    claim = Claim(intent=case, owner="another run", view=view)
     assert context.case_store.claim(claim, {}, writes_per_minute=100) is None
     assert find_lifetimes(account) == before
     context.case_store.release(case, "another run", view)

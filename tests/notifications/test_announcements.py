@@ -25,9 +25,9 @@ from mendq.notifications.announcements import (
     HourlyBudget,
     News,
     find_first_look,
+    make_transition_news,
+    make_wait_news,
     must_report_wait,
-    news_of_transition,
-    news_of_wait,
     pause_between_summaries,
 )
 from mendq.notifications.sent import MOST_REMEMBERED_NEWS, NotificationRecord, NotificationText
@@ -37,7 +37,7 @@ MOMENT = timedelta(seconds=1)
 DAY = timedelta(hours=24)
 TEXT = NotificationText("subject", "body")
 PROPOSED = replace(CASE, state=State.PROPOSED)
-NEWS = news_of_transition(PROPOSED, Severity.INFO)
+NEWS = make_transition_news(PROPOSED, Severity.INFO)
 
 
 def stored(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationRecord:
@@ -75,9 +75,9 @@ def test_news_is_announced_unless_people_had_it_within_a_day(
 @pytest.mark.parametrize(
     "news",
     [
-        news_of_transition(PROPOSED, None),
-        news_of_transition(PROPOSED, Severity.URGENT, is_drill=True),
-        news_of_transition(replace(CASE, state=State.ESCALATED), Severity.URGENT, is_drill=True),
+        make_transition_news(PROPOSED, None),
+        make_transition_news(PROPOSED, Severity.URGENT, is_drill=True),
+        make_transition_news(replace(CASE, state=State.ESCALATED), Severity.URGENT, is_drill=True),
     ],
 )
 def test_drill_or_news_without_severity_is_never_announced(
@@ -90,13 +90,13 @@ def test_drill_or_news_without_severity_is_never_announced(
 def test_only_escalated_and_expired_are_news_for_each_case(state: State) -> None:
     one = replace(CASE, state=state)
     another = replace(one, case_id="another")
-    same_key = news_of_transition(one, None).key == news_of_transition(another, None).key
+    same_key = make_transition_news(one, None).key == make_transition_news(another, None).key
     assert same_key is (state not in (State.ESCALATED, State.EXPIRED))
 
 
 def test_code_and_distinction_make_other_news_but_the_reason_does_not() -> None:
     def key(distinction: str = "", **over: Any) -> str:
-        return news_of_transition(replace(CASE, **over), None, distinction=distinction).key
+        return make_transition_news(replace(CASE, **over), None, distinction=distinction).key
 
     assert key(reason="41 of 60 queues") == key(reason="42 of 60 queues")
     assert key(code="frozen") != key()
@@ -117,7 +117,7 @@ def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> Non
     assert announced == [("one", 0), ("two", 1), ("one", 24), ("two", 25)]
 
 
-WAIT = news_of_wait(CASE, Severity.INFO)
+WAIT = make_wait_news(CASE, Severity.INFO)
 
 
 @pytest.mark.parametrize(

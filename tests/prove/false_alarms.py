@@ -16,7 +16,7 @@ from typing import Any
 
 from mendq.aws.clients import Pace
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import ScanResult, find_waiting, merge_results
+from mendq.cases.finding import ScanResult, find_waiting_findings, merge_results
 from mendq.catalogue import CATALOGUE
 from mendq.model.consent import Consent
 from mendq.model.facts import Need
@@ -144,7 +144,9 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     detected = [each for each in CATALOGUE if each.name in MEASURED]
     done = reduce(merge_results, scan(queues, reader, Allowance(), detected), ScanResult())
     assert not done.failed, done.failed
-    waits = find_waiting(done.findings, {each.name: each.gives_way_to for each in detected})
+    waits = find_waiting_findings(
+        done.findings, {each.name: each.gives_way_to for each in detected}
+    )
     return replace(done, findings=tuple(each for each in done.findings if each not in waits))
 
 

@@ -63,7 +63,7 @@ def claim_as_another_run(here: Redriving) -> None:
     attributes = (here.back().attribute,)
     view, case = store.look(here.dlq, SYMPTOM, attributes), here.newest()
     intent = case.move_to(State.ROLLED_BACK, "a person took it back", here.account.now)
-    claim = Claim(intent=intent, owner="another run", seen=view)
+    claim = Claim(intent=intent, owner="another run", view=view)
     assert store.claim(claim, {}, writes_per_minute=100) is None
 
 

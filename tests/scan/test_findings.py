@@ -12,11 +12,11 @@ from mendq.cases.finding import (
     MAXIMUM_FINDINGS_PER_CALL,
     Finding,
     ScanResult,
-    find_waiting,
+    count_allowed_metrics,
+    find_waiting_findings,
     group_into_calls,
     make_request,
     merge_documents,
-    metrics_allowed_until,
     read_references,
     scan_order_key,
     start_of_hour,
@@ -56,15 +56,18 @@ def _found(name: str, symptom: str, *sources: str) -> Finding:
 def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources() -> None:
     before = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
     lost, late = _found("a", "lost"), _found("a", "late")
-    assert find_waiting([late, lost], before) == {late: "lost"}
-    assert find_waiting([late, lost, _found("a", "slow")], before) == {late: "lost", lost: "slow"}
-    assert find_waiting([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
+    assert find_waiting_findings([late, lost], before) == {late: "lost"}
+    assert find_waiting_findings([late, lost, _found("a", "slow")], before) == {
+        late: "lost",
+        lost: "slow",
+    }
+    assert find_waiting_findings([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
         _found("b", "lost"): "slow"
     }
     of_source = _found("a-dlq", "late", "a")
-    assert find_waiting([of_source, lost], before) == {of_source: "lost"}
-    assert find_waiting([of_source, _found("b", "lost")], before) == {}
-    assert find_waiting([lost, late], {}) == {}
+    assert find_waiting_findings([of_source, lost], before) == {of_source: "lost"}
+    assert find_waiting_findings([of_source, _found("b", "lost")], before) == {}
+    assert find_waiting_findings([lost, late], {}) == {}
 
 
 @given(_JSON)
@@ -94,11 +97,11 @@ def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
 
 
 def test_a_days_metrics_last_the_day() -> None:
-    shares = [metrics_allowed_until(20_000, NOW.replace(hour=hour)) for hour in range(24)]
+    shares = [count_allowed_metrics(20_000, NOW.replace(hour=hour)) for hour in range(24)]
     assert shares[0] == 833
     assert shares[-1] == 20_000
     assert shares == sorted(shares)
-    assert metrics_allowed_until(0, NOW) == 0
+    assert count_allowed_metrics(0, NOW) == 0
 
 
 def test_each_hour_other_queues_come_first() -> None:

@@ -257,7 +257,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
         ):
             last_queue_name = None
             if hour == newest_hour and "done" not in scan_item:
-                last_queue_name = items.text_in(scan_item, "after")
+                last_queue_name = items.read_text(scan_item, "after")
             yield convert(read_findings_document(hour, bucket), HourlyScan), last_queue_name
 
 

@@ -31,7 +31,7 @@ from mendq.cases.context import FixContext
 from mendq.cases.finding import (
     Finding,
     ScanResult,
-    find_waiting,
+    find_waiting_findings,
     limit_mass_findings,
     merge_results,
 )
@@ -169,7 +169,7 @@ class _ReadonlyCases(CaseStore, frozen=True):
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
         """Return the item as it would be with the members of `add`. No old member is dropped."""
-        current_members = items.texts_in(self.get(key), name)
+        current_members = items.read_texts(self.get(key), name)
         return {name: {"SS": sorted({*current_members, *add})}}
 
 
@@ -307,7 +307,7 @@ class DryRun(Struct, frozen=True, dict=True):
             name = parts_of(representative.queue_arn).name
             reason_by_finding[finding] = f"said_of_another: {name} speaks for it"
         gives_way_to = {name: symptom.gives_way_to for name, symptom in BY_NAME.items()}
-        for finding, symptom_name in find_waiting(merged_findings, gives_way_to).items():
+        for finding, symptom_name in find_waiting_findings(merged_findings, gives_way_to).items():
             reason_by_finding[finding] = f"{symptom_name} goes first"
         daily_limited = [
             finding
