@@ -25,7 +25,8 @@ Rules:
    `read_file` reads a file again if it is unusual in any way. So the rows do not depend on the
    installed packages.
 
-4. The functions that heal uses, `symptom_of` and `why_ignored`, label a call. With other rules the
+4. The functions that heal uses, `name_symptom_of` and `why_ignored`, label a call. With other rules
+the
    report would count calls that Mendq handles differently.
 
 5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
@@ -49,7 +50,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import to_microseconds
-from mendq.catalogue import match, symptom_of
+from mendq.catalogue import match, name_symptom_of
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
@@ -285,7 +286,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "region": call.region,
         "principal_arn": call.principal_arn,
         "request_id": call.request_id,
-        "symptom": symptom_of(call),
+        "symptom": name_symptom_of(call),
         "ignored": ignored,
         "is_own_look": is_own_look,
         "requested_visibility_seconds": call.requested_visibility_seconds,

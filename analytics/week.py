@@ -52,7 +52,7 @@ from analytics.week_parts import (
     split_largest,
     weigh_incidents_by,
 )
-from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.catalogue import CATALOGUE, UNKNOWN_PREFIX
 from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.nightly.verdict import NightlyRead, is_week_over, judge
 
@@ -302,7 +302,7 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
 
 def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Count the failed calls of each error code that the catalogue does not know."""
-    unknown_code_rows = [row for row in incidents if row["symptom"].startswith(UNKNOWN)]
+    unknown_code_rows = [row for row in incidents if row["symptom"].startswith(UNKNOWN_PREFIX)]
     weight_by_symptom = weigh_incidents_by(unknown_code_rows, "symptom")
     calls_by_symptom = {
         symptom: weight.failed_calls for symptom, weight in weight_by_symptom.items()

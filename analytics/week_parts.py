@@ -16,7 +16,7 @@ from typing import Any
 from analytics.cases import FIXED_OUTCOMES, HEALED_OUTCOME, MAXIMUM_NAME_CHARACTERS, shorten
 from analytics.incidents import COLUMN_TYPES_BY_TABLE, OWN_LOOK_REASON
 from analytics.trail_file import UNRESOLVED_QUEUE
-from mendq.catalogue import UNKNOWN
+from mendq.catalogue import UNKNOWN_PREFIX
 from mendq.model.case import State
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.tags import DRILL_QUEUE_PREFIX
@@ -305,7 +305,7 @@ def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:
     ranked_symptoms = sorted(
         weight_by_symptom.items(),
         key=lambda named_weight: (
-            named_weight[0].startswith(UNKNOWN),
+            named_weight[0].startswith(UNKNOWN_PREFIX),
             *rank_by_weight(named_weight),
         ),
     )

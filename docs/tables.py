@@ -18,7 +18,7 @@ from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
 from mendq.aws.consumers import FUNCTION_METRICS
-from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, list_known_tags
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.cli import permissions
 from mendq.cli.app import app
@@ -138,7 +138,7 @@ def families() -> str:
 def tags() -> str:
     """Return a table of the tags that Mendq reads on a queue."""
     rows: list[tuple[str, ...]] = []
-    for tag in known_tags().values():
+    for tag in list_known_tags().values():
         reading_symptoms = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
         values = code(tag.words) if tag.words else tag.values
         read_by = (
@@ -199,7 +199,10 @@ def _command_text(command: CommandSource) -> str:
 
 def lint_rules() -> str:
     """Return a table of the cfn-lint rules of `mendq lint`, with the symptom of each."""
-    rows = [(code([rule.id]), links([BY_NAME[rule.shortdesc].runbook], "docs")) for rule in RULES]
+    rows = [
+        (code([rule.id]), links([SYMPTOM_BY_NAME[rule.shortdesc].runbook], "docs"))
+        for rule in RULES
+    ]
     return table("rule|symptom", sorted(rows))
 
 

@@ -11,7 +11,7 @@ from infra.own_queues import format_queue_arn, list_own_queue_arns
 from infra.roles import allow, allow_keys_through, deny
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, SEND
+from mendq.catalogue.dlq.redrive_causes import KMS_READ_ACTION, KMS_SEND_ACTION, REDRIVE_TAG
 from mendq.heal.undo import MANUAL_ATTRIBUTES
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
@@ -131,7 +131,7 @@ def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> Polic
         yield from managed_queue_statements
         yield _allow_creation([_CREATE_ACTION], *_list_quarantine_arn_patterns(stack))
         yield allow([SEND_TO_QUARANTINE_ACTION], *_list_quarantine_arn_patterns(stack))
-        yield allow_keys_through("sqs", stack, [READ, SEND])
+        yield allow_keys_through("sqs", stack, [KMS_READ_ACTION, KMS_SEND_ACTION])
     yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
     redrive_off_condition = {
         "Null": {_REDRIVE_TAG_CONDITION_KEY: "false"},

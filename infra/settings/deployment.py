@@ -24,7 +24,7 @@ from infra.settings.reading import (
     suggest_name,
     text_bounds,
 )
-from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Range, Timing
 from mendq.model.mode import Mode
@@ -337,10 +337,10 @@ class OrganizationSettings:
 
 def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
     """Return fault and remedy if `name` is no symptom with a mode, otherwise None."""
-    if name not in BY_NAME:
+    if name not in SYMPTOM_BY_NAME:
         names_with_mode = [symptom.name for symptom in CATALOGUE if symptom.steps]
         return "no such symptom", suggest_name(name, names_with_mode)
-    symptom = BY_NAME[name]
+    symptom = SYMPTOM_BY_NAME[name]
     if symptom.steps:
         return None
     return f"takes no mode: it is {symptom.ships_as}", "leave it out"

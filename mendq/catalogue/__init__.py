@@ -50,7 +50,7 @@ from mendq.model.tags import TAGS_OF_EVERY_QUEUE, QueueTag
 
 # Prefix of the name under which calls are counted if the catalogue has no symptom for them. The
 # canonical error code follows it.
-UNKNOWN = "unknown:"
+UNKNOWN_PREFIX = "unknown:"
 
 # If several symptoms match a failed call, the first one in this order counts.
 CATALOGUE: tuple[Symptom, ...] = (
@@ -93,46 +93,46 @@ CATALOGUE: tuple[Symptom, ...] = (
     TAG_NOT_UNDERSTOOD,
     INVALID_REQUEST,
 )
-BY_NAME = {symptom.name: symptom for symptom in CATALOGUE}
+SYMPTOM_BY_NAME = {symptom.name: symptom for symptom in CATALOGUE}
 
 
-def _symptoms_by_error_code() -> dict[str, list[Symptom]]:
+def _group_symptoms_by_error_code() -> dict[str, list[Symptom]]:
     """Return, by canonical error code, the symptoms that it may mean, in the catalogue's order."""
-    symptoms: dict[str, list[Symptom]] = {}
+    symptoms_by_code: dict[str, list[Symptom]] = {}
     for symptom in CATALOGUE:
         # Several patterns of a symptom may have the same code; the symptom is listed once.
         error_codes = dict.fromkeys(pattern.error_code for pattern in symptom.seen_as)
         for error_code in error_codes:
-            symptoms.setdefault(error_code, []).append(symptom)
-    return symptoms
+            symptoms_by_code.setdefault(error_code, []).append(symptom)
+    return symptoms_by_code
 
 
-_BY_ERROR_CODE = _symptoms_by_error_code()
+_SYMPTOMS_BY_ERROR_CODE = _group_symptoms_by_error_code()
 
 
 def match(failed_call: FailedCall) -> Symptom | None:
     """Return the symptom that a failed call means, or None if the catalogue has none for it."""
-    for symptom in _BY_ERROR_CODE.get(failed_call.error_code, ()):
+    for symptom in _SYMPTOMS_BY_ERROR_CODE.get(failed_call.error_code, ()):
         if symptom.matches(failed_call):
             return symptom
     return None
 
 
-def symptom_of(failed_call: FailedCall) -> str:
+def name_symptom_of(failed_call: FailedCall) -> str:
     """Return the name under which a failed call is counted, in every table.
 
     It is the symptom's name, or `unknown:` and the canonical error code if no symptom matches.
     """
     symptom = match(failed_call)
-    return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
+    return symptom.name if symptom else f"{UNKNOWN_PREFIX}{failed_call.error_code}"
 
 
-def known_tags() -> dict[str, QueueTag]:
+def list_known_tags() -> dict[str, QueueTag]:
     """Return every queue tag that Mendq reads, by key.
 
     These are `TAGS_OF_EVERY_QUEUE` and the tags that the symptoms declare.
     """
-    tags = {tag.key: tag for tag in TAGS_OF_EVERY_QUEUE}
+    tag_by_key = {tag.key: tag for tag in TAGS_OF_EVERY_QUEUE}
     for symptom in CATALOGUE:
-        tags.update({tag.key: tag for tag in symptom.tags})
-    return tags
+        tag_by_key.update({tag.key: tag for tag in symptom.tags})
+    return tag_by_key

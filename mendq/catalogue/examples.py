@@ -27,15 +27,15 @@ QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 DLQ_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-ROLE = "arn:aws:iam::123456789012:role/orders-worker"
-AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+ROLE_ARN = "arn:aws:iam::123456789012:role/orders-worker"
+EXAMPLE_TIME = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 # A day in seconds.
-A_DAY = 86_400
-LATER = AT + timedelta(hours=3)
+DAY_SECONDS = 86_400
+LATER_EXAMPLE_TIME = EXAMPLE_TIME + timedelta(hours=3)
 # A Lambda function with a timeout of 30 s and a batching window of 5 s.
-FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+LAMBDA_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
 # The same function, of whose runs 90 % fail after a short time.
-FAILING = replace(FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
+FAILING_FUNCTION = replace(LAMBDA_FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
 
 
 def failed_call(
@@ -44,7 +44,7 @@ def failed_call(
     """Return a failed call on the example FIFO queue, or on the queue with `queue_arn`."""
     return FailedCall(
         event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
-        event_time=AT,
+        event_time=EXAMPLE_TIME,
         event_name=event_name,
         error_code=canonical_code(error_code),
         raw_error_code=error_code,
@@ -52,7 +52,7 @@ def failed_call(
         queue_arn=queue_arn,
         account="123456789012",
         region="us-east-1",
-        principal_arn=ROLE,
+        principal_arn=ROLE_ARN,
         session_created_at=None,
         request_id="4b7c6f0e-0000-5000-8000-000000000001",
         source_ip="10.0.0.7",
@@ -65,33 +65,41 @@ def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQ
     return failed_call(event_name, "InvalidParameterValue", error_message)
 
 
-def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **over: Any) -> Facts:
-    """Return a FIFO queue with SQS's defaults. `over` has other values, as `vary` takes them."""
-    names = ("VisibilityTimeout", "MessageRetentionPeriod")
-    defaults = {name: str(DEFAULT_ATTRIBUTES[name]) for name in names}
-    return vary(Facts(queue_arn, defaults, dict(tags or {})), **over)
+def queue(
+    tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **overrides: Any
+) -> Facts:
+    """Return a FIFO queue with SQS's defaults, except the values in `overrides`.
+
+    `replace_values` says which names `overrides` may have.
+    """
+    default_names = ("VisibilityTimeout", "MessageRetentionPeriod")
+    defaults = {name: str(DEFAULT_ATTRIBUTES[name]) for name in default_names}
+    return replace_values(Facts(queue_arn, defaults, dict(tags or {})), **overrides)
 
 
-def standard(**over: Any) -> Facts:
-    """Return a standard queue that is no DLQ. `over` has other values, as `vary` takes them."""
-    return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **over})
+def standard_queue(**overrides: Any) -> Facts:
+    """Return a standard queue that is not a DLQ, with the values in `overrides`.
+
+    `replace_values` says which names `overrides` may have.
+    """
+    return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **overrides})
 
 
-def with_dlq(
-    receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **over: Any
+def queue_with_dlq(
+    receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **overrides: Any
 ) -> Facts:
     """Return a standard queue with a RedrivePolicy: after `receives` receives, to `dlq_arn`."""
-    return standard(RedrivePolicy=Redrive(dlq_arn, receives).text, **over)
+    return standard_queue(RedrivePolicy=Redrive(dlq_arn, receives).text, **overrides)
 
 
-def with_policy(**statement: object) -> Facts:
+def queue_with_policy(**statement: object) -> Facts:
     """Return a standard queue with a policy of one statement, as `policy` builds it."""
-    return standard(Policy=policy(**statement))
+    return standard_queue(Policy=policy(**statement))
 
 
-def dlq(**over: Any) -> Facts:
+def dlq(**overrides: Any) -> Facts:
     """Return the DLQ of the example standard queue, which is its only source."""
-    return queue(queue_arn=DLQ_ARN, **{"dlq_sources": sources(STANDARD_ARN), **over})
+    return queue(queue_arn=DLQ_ARN, **{"dlq_sources": sources(STANDARD_ARN), **overrides})
 
 
 def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
@@ -101,37 +109,43 @@ def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
 
 def as_dlq(facts: Facts) -> Facts:
     """Return the queue as a DLQ: no producer sends to it, and another queue names it."""
-    return vary(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
+    return replace_values(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
-def not_taken(parameter: str, value: str) -> FailedCall:
+def refused_attribute_send(parameter: str, value: str) -> FailedCall:
     """Return a failed SendMessage: `value` has a character that SQS refuses in `parameter`."""
-    only = f"{parameter} can only include alphanumeric and punctuation characters."
-    return refused_value("SendMessage", parameter, f"{only} 1 to 128 in length.", value)
+    rule_sentence = f"{parameter} can only include alphanumeric and punctuation characters."
+    return refused_value("SendMessage", parameter, f"{rule_sentence} 1 to 128 in length.", value)
 
 
-_FACTS = frozenset(field.name for field in fields(Facts))
+_FACT_FIELD_NAMES = frozenset(field.name for field in fields(Facts))
 # A gauge is a metric with one value at a moment. Examples give it for the start (`before`) and for
 # the end (`now`) of the measured time, such as `backlog_before` and `visible_now`.
-_ENDS = ("before", "now")
-_GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}
-_COUNTS = frozenset(field.name for field in fields(Measurement)) | _GAUGES.keys()
+_GAUGE_TIMES = ("before", "now")
+_GAUGE_BY_NAME = {
+    f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _GAUGE_TIMES
+}
+_COUNT_NAMES = frozenset(field.name for field in fields(Measurement)) | _GAUGE_BY_NAME.keys()
 
 
-def vary(facts: Facts, **over: Any) -> Facts:
+def replace_values(facts: Facts, **overrides: Any) -> Facts:
     """Return the queue with other values.
 
     Args:
         facts: The queue.
-        over: New values by name. A name is a field of `Facts`, a count as `measurement` takes it,
-            or otherwise a queue attribute.
+        overrides: New values by name. A name is a field of `Facts`, a count as `measurement` takes
+            it, or otherwise a queue attribute.
     """
-    new_facts = {name: value for name, value in over.items() if name in _FACTS}
-    counts = {name: value for name, value in over.items() if name in _COUNTS}
-    attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
-    facts = replace(facts, attributes={**facts.attributes, **attributes})
-    if counts:
-        facts = replace(facts, measurement=measurement(facts.measurement or _NOTHING, **counts))
+    new_facts = {name: value for name, value in overrides.items() if name in _FACT_FIELD_NAMES}
+    new_counts = {name: value for name, value in overrides.items() if name in _COUNT_NAMES}
+    new_attributes = {
+        name: str(overrides[name]) for name in overrides.keys() - _FACT_FIELD_NAMES - _COUNT_NAMES
+    }
+    facts = replace(facts, attributes={**facts.attributes, **new_attributes})
+    if new_counts:
+        facts = replace(
+            facts, measurement=measurement(facts.measurement or _NO_TRAFFIC, **new_counts)
+        )
     return replace(facts, **new_facts)
 
 
@@ -146,27 +160,29 @@ def case(
         reason: The reason of every state after the first.
         queue_arn: The queue that the case is about.
     """
-    first, *later = states
+    first_state, *later_states = states
     example = start_case(
-        first,
+        first_state,
         queue_arn=queue_arn,
         symptom=symptom,
         reason="made up",
-        evidence=Evidence((Sighting.from_scan(AT),)),
+        evidence=Evidence((Sighting.from_scan(EXAMPLE_TIME),)),
         steps=(),
-        now=AT,
+        now=EXAMPLE_TIME,
         actor="heal",
     )
-    for state in later:
-        example = example.move_to(state, reason, AT)
+    for state in later_states:
+        example = example.move_to(state, reason, EXAMPLE_TIME)
     return example
 
 
 # Six hours in which nothing was sent, received or deleted.
-_NOTHING = Measurement(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
+_NO_TRAFFIC = Measurement(
+    EXAMPLE_TIME - timedelta(hours=6), EXAMPLE_TIME, 0, 0, 0, 0, Gauges(), Gauges(), 0
+)
 
 
-def measurement(base: Measurement = _NOTHING, /, **counts: Any) -> Measurement:
+def measurement(base: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measurement:
     """Return `base` with other counts.
 
     Args:
@@ -174,22 +190,22 @@ def measurement(base: Measurement = _NOTHING, /, **counts: Any) -> Measurement:
         counts: New values by name: fields of `Measurement`, such as `sent`, and gauges at the start
             or at the end of the measured time, such as `backlog_before` and `visible_now`.
     """
-    ends: dict[str, Any] = {"before": base.before, "now": base.now}
-    for name in counts.keys() & _GAUGES.keys():
-        end, gauge = _GAUGES[name]
-        ends[end] = replace(ends[end], **{gauge: counts[name]})
-    others = {name: count for name, count in counts.items() if name not in _GAUGES}
-    return replace(base, **ends, **others)
+    gauges_by_time: dict[str, Any] = {"before": base.before, "now": base.now}
+    for name in counts.keys() & _GAUGE_BY_NAME.keys():
+        gauge_time, gauge = _GAUGE_BY_NAME[name]
+        gauges_by_time[gauge_time] = replace(gauges_by_time[gauge_time], **{gauge: counts[name]})
+    other_counts = {name: count for name, count in counts.items() if name not in _GAUGE_BY_NAME}
+    return replace(base, **gauges_by_time, **other_counts)
 
 
 # A case about the source of the example DLQ whose fix is proven.
-VISIBILITY = case(
+WATCHED_VISIBILITY_CASE = case(
     "visibility_timeout_too_short",
     *(State.APPLIED, State.VERIFIED, State.WATCHING),
     reason="it did not show again",
 )
 # Another one, which is closed.
-KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
+CLOSED_KMS_CASE = case("kms_throttled", State.WATCHING, State.CLOSED)
 
 
 def policy(**statement: object) -> str:
@@ -198,21 +214,25 @@ def policy(**statement: object) -> str:
     By default it lets everybody send to the example standard queue. `statement` has other elements
     of it, such as `Principal`.
     """
-    allow = {"Effect": "Allow", "Principal": "*", "Action": actions_allowing(("SendMessage",))}
-    statements = [{**allow, "Resource": STANDARD_ARN, **statement}]
+    allow_elements = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": actions_allowing(("SendMessage",)),
+    }
+    statements = [{**allow_elements, "Resource": STANDARD_ARN, **statement}]
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
 # A policy that denies every call from outside one VPC.
-FOR_ONE_NETWORK = policy(
+ONE_NETWORK_POLICY = policy(
     Effect="Deny", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 )
 # The only source of the example DLQ; Mendq may move its messages.
-SOLE = SoleSource(
+SOLE_SOURCE = SoleSource(
     STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20, soak_factor=Timing.soak_factor
 )
 # The metrics of the example DLQ: 200 messages, the oldest one there for two hours.
-MEASURED = measurement(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
+DLQ_MEASUREMENT = measurement(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
 def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
@@ -230,20 +250,20 @@ def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
     return QueueFacts(STANDARD_ARN, {**defaults, **attributes})
 
 
-def messages(*cases: Case, **over: Any) -> Facts:
+def messages(*cases: Case, **overrides: Any) -> Facts:
     """Return a DLQ with 200 messages.
 
     Args:
         cases: The cases about its source. By default there is one: the visibility timeout was too
             short, and its fix is verified.
-        over: Other values, as `vary` takes them.
+        overrides: Other values, as `replace_values` takes them.
     """
     defaults: dict[str, Any] = {
         "ApproximateNumberOfMessages": 200,
         "MessageRetentionPeriod": SetMessageRetention.maximum,
         "dlq_sources": (source(),),
-        "measurement": MEASURED,
-        "source_cases": cases or (VISIBILITY,),
-        "sole_source": SOLE,
+        "measurement": DLQ_MEASUREMENT,
+        "source_cases": cases or (WATCHED_VISIBILITY_CASE,),
+        "sole_source": SOLE_SOURCE,
     }
-    return vary(queue(queue_arn=DLQ_ARN, **defaults), **over)
+    return replace_values(queue(queue_arn=DLQ_ARN, **defaults), **overrides)

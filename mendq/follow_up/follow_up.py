@@ -28,7 +28,7 @@ from mendq.cases.record import (
     report_wait,
 )
 from mendq.cases.table import OpenCase
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.follow_up.case_evidence import DueCase, gather_evidence
 from mendq.heal.outcome import Outcome
@@ -156,7 +156,7 @@ def _follow_up_case(
     listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
     """Send the case's unsent notification, settle a dead run's claim, then continue the case."""
-    symptom = BY_NAME.get(listed_case.symptom)
+    symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
     attributes = symptom.attributes if symptom else ()
     view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attributes)
     announcement = context.notifier.send_left_unsent(

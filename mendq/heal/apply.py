@@ -26,7 +26,7 @@ from mendq.cases.context import FixContext, WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue.dlq.attach import POLICIES
+from mendq.catalogue.dlq.attach import POLICY_ATTRIBUTES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import (
     Decision,
@@ -149,7 +149,7 @@ def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal |
         raise StepFailed(f"{step} failed: {error}") from error
     if isinstance(attributes, Refusal):
         return attributes
-    policies = [name for name in POLICIES if attributes.get(name)]
+    policies = [name for name in POLICY_ATTRIBUTES if attributes.get(name)]
     return refuse_taken_name(dlq_arn, f"it has a {policies[0]}") if policies else None
 
 

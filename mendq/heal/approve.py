@@ -24,7 +24,7 @@ from mendq.cases.context import CaseContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, ask_owner
@@ -109,7 +109,7 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
     newest_transition = history[-1]
     if not context.is_here(newest_transition.queue_arn):
         return Ignore("elsewhere", "the queue is in another account or region")
-    symptom = BY_NAME.get(newest_transition.symptom)
+    symptom = SYMPTOM_BY_NAME.get(newest_transition.symptom)
     attributes = {step["attribute"] for case in history for step in case.steps}
     attributes.update(symptom.attributes if symptom else ())
     view = context.case_store.look(

@@ -22,7 +22,7 @@ from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.context import CaseContext, FixContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
@@ -131,7 +131,7 @@ def settle_any_claim(
     Raises:
         CaseStoreUnavailable: This version of Mendq does not know the claim's symptom.
     """
-    claimed_symptom = BY_NAME.get(intent.symptom)
+    claimed_symptom = SYMPTOM_BY_NAME.get(intent.symptom)
     if claimed_symptom is None:
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
     if claimed_symptom is symptom:

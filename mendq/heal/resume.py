@@ -18,7 +18,7 @@ from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.context import FixContext
 from mendq.cases.view import CaseStoreView, add_refusals
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out_decision
 from mendq.heal.decide import is_approved_by_person
@@ -49,7 +49,7 @@ def read_case_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
             ARN is not that of a queue.
     """
     request_fields = request if isinstance(request, Mapping) else {}
-    symptom = BY_NAME.get(str(request_fields.get("symptom")))
+    symptom = SYMPTOM_BY_NAME.get(str(request_fields.get("symptom")))
     queue_arn = request_fields.get("queue_arn")
     case_id = request_fields.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):

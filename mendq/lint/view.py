@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult
 from mendq.notifications.text import visible
 
@@ -38,8 +38,8 @@ def make_sarif(lint_results: Sequence[LintResult]) -> dict[str, Any]:
     rules = [
         {
             "id": symptom_name,
-            "shortDescription": {"text": BY_NAME[symptom_name].sentence},
-            "helpUri": BY_NAME[symptom_name].aws_page,
+            "shortDescription": {"text": SYMPTOM_BY_NAME[symptom_name].sentence},
+            "helpUri": SYMPTOM_BY_NAME[symptom_name].aws_page,
         }
         for symptom_name in symptom_names
     ]

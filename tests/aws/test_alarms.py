@@ -18,8 +18,8 @@ from mendq.aws.cloudwatch import (
     with_alarms,
 )
 from mendq.aws.consumers import read_function_metrics
-from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
-from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
+from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard_queue
 from mendq.model.facts import QueueFacts
 from tests.scan.scanning import Scanning, scanning
 
@@ -53,23 +53,27 @@ def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
             Statistic="Sum",
             **metric("Errors", "f", "AWS/Lambda"),
         )
-    put(seen, "plain", Period=60, Statistic="Maximum", **metric(AGE))
-    put(seen, "math", Metrics=[of("a", metric(IN_FLIGHT)), {"Id": "b", "Expression": "a * 2"}])
-    query = f'SELECT MAX({DEPTH}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
+    put(seen, "plain", Period=60, Statistic="Maximum", **metric(AGE_METRIC))
+    put(
+        seen,
+        "math",
+        Metrics=[of("a", metric(IN_FLIGHT_METRIC)), {"Id": "b", "Expression": "a * 2"}],
+    )
+    query = f'SELECT MAX({DEPTH_METRIC}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
     put(seen, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
     assert read_alarmed_metrics(seen.account.clients) == {
-        "orders": frozenset({AGE, IN_FLIGHT}),
-        ANY_QUEUE: frozenset({DEPTH}),
+        "orders": frozenset({AGE_METRIC, IN_FLIGHT_METRIC}),
+        ANY_QUEUE: frozenset({DEPTH_METRIC}),
     }
 
 
 def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
-    alarms = {"orders": frozenset({AGE}), "orders-dlq": frozenset({DEPTH})}
-    there = with_alarms(standard(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms)
-    assert there.alarmed == frozenset({AGE})
+    alarms = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
+    there = with_alarms(standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms)
+    assert there.alarmed == frozenset({AGE_METRIC})
     assert there.dlq is not None
-    assert there.dlq.alarmed == frozenset({DEPTH})
-    gone = with_alarms(standard(dlq=QueueFacts("a person's text", {})), alarms)
+    assert there.dlq.alarmed == frozenset({DEPTH_METRIC})
+    gone = with_alarms(standard_queue(dlq=QueueFacts("a person's text", {})), alarms)
     assert gone.dlq is not None
     assert gone.dlq.alarmed is None
 
@@ -79,9 +83,11 @@ def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
         seen.count(arn, now - timedelta(minutes=minutes), age=age)
     seen.count(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
-    found = read_two_weeks_of_metrics(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
-    assert [value for _, value in found[AGE]] == [10, 70]
-    assert found[IN_FLIGHT] == []
+    found = read_two_weeks_of_metrics(
+        seen.account.clients, arn, [AGE_METRIC, IN_FLIGHT_METRIC], now
+    )
+    assert [value for _, value in found[AGE_METRIC]] == [10, 70]
+    assert found[IN_FLIGHT_METRIC] == []
     assert read_two_weeks_of_metrics(seen.account.clients, arn, [], now) == {}, "nothing is billed"
 
 
@@ -101,7 +107,10 @@ def test_metrics_leave_out_what_is_no_finite_number(seen: Scanning, odd: float) 
     events.register_first("before-call.*.GetMetricData", cast("Callable[..., None]", answer))
     clients, since = seen.account.clients, now - timedelta(hours=1)
     assert [
-        value for _, value in read_two_weeks_of_metrics(clients, STANDARD_ARN, [AGE], now)[AGE]
+        value
+        for _, value in read_two_weeks_of_metrics(clients, STANDARD_ARN, [AGE_METRIC], now)[
+            AGE_METRIC
+        ]
     ] == [
         3.0,
         4.0,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue.examples import DLQ_ARN, queue, standard
+from mendq.catalogue.examples import DLQ_ARN, queue, standard_queue
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
 from mendq.model.facts import Facts, QueueFacts
@@ -23,7 +23,7 @@ FULL = "1048576"
 
 def taking(redrive: object = "", size: int = 1024, dlq: QueueFacts | None = None) -> Facts:
     policy = redrive if isinstance(redrive, str) else json.dumps(redrive)
-    return standard(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
+    return standard_queue(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
 
 
 def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:

@@ -20,7 +20,7 @@ WHOLE_ENTRY = '''"""SQS delays every message longer than the queue's tag allows;
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import standard
+from mendq.catalogue.examples import standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -62,11 +62,13 @@ DELAY_TOO_LONG = ReportedSymptom(
     detection=Detection(detect, of_configuration=True),
     tags=(MAX_DELAY,),
     examples=lambda: (
-        QueueExample("far above it", standard(tags=TAGS, DelaySeconds=900)),
-        QueueExample("one second above it", standard(tags=TAGS, DelaySeconds=61)),
-        QueueNearMiss("exactly as allowed", standard(tags=TAGS, DelaySeconds=60)),
-        QueueNearMiss("no tag", standard(DelaySeconds=900)),
-        QueueNearMiss("an unreadable tag", standard(tags={MAX_DELAY.key: "x"}, DelaySeconds=900)),
+        QueueExample("far above it", standard_queue(tags=TAGS, DelaySeconds=900)),
+        QueueExample("one second above it", standard_queue(tags=TAGS, DelaySeconds=61)),
+        QueueNearMiss("exactly as allowed", standard_queue(tags=TAGS, DelaySeconds=60)),
+        QueueNearMiss("no tag", standard_queue(DelaySeconds=900)),
+        QueueNearMiss(
+            "an unreadable tag", standard_queue(tags={MAX_DELAY.key: "x"}, DelaySeconds=900)
+        ),
     ),
 )
 '''
@@ -184,7 +186,7 @@ def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[...
         ("import Facts\n", "import Fact\n", "It cannot be imported: ImportError: "),
         ("(MAX_DELAY,)", "(MAX_DELAY,", "It cannot be imported: SyntaxError: "),
         (
-            '        QueueNearMiss("no tag", standard(DelaySeconds=900)),\n',
+            '        QueueNearMiss("no tag", standard_queue(DelaySeconds=900)),\n',
             "",
             "2 of 3 near misses",
         ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs import tables
-from mendq.catalogue import CATALOGUE, symptom, symptom_of
+from mendq.catalogue import CATALOGUE, name_symptom_of, symptom
 from mendq.model.failed_call import FailedCall, read
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -17,7 +17,7 @@ def test_each_recorded_call_is_read_and_matched_and_what_they_show_is_confirmed(
     found = {path.name: read(path.read_bytes()) for path in RECORDED.glob("*.json")}
     assert [name for name, each in found.items() if not isinstance(each, FailedCall)] == []
     calls = (each for each in found.values() if isinstance(each, FailedCall))
-    assert {symptom_of(each) for each in calls} == set(symptom.CONFIRMED)
+    assert {name_symptom_of(each) for each in calls} == set(symptom.CONFIRMED)
 
 
 def test_what_rests_on_failed_calls_is_marked_until_it_is_confirmed(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.attach import (
-    FIXED_FIRST,
+    SYMPTOMS_TO_FIX_FIRST,
     find_missing_dlq,
     has_no_dlq,
     plan_named_dlq,
@@ -22,15 +22,15 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.examples import (
     DLQ_ARN,
-    FAILING,
-    FUNCTION,
+    FAILING_FUNCTION,
+    LAMBDA_FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
     dlq,
     queue,
+    replace_values,
     sources,
-    standard,
-    vary,
+    standard_queue,
 )
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
@@ -48,14 +48,14 @@ from tests.catalogue.asking import (
 )
 from tests.model.tables import any_json
 
-NONE = standard(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
+NONE = standard_queue(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
 AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
-WAITING = vary(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
+WAITING = replace_values(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
 
 
 def named_by(facts: Facts, **attributes: str) -> Facts:
     there = {"QueueArn": DLQ_ARN, **AS_MADE, **attributes}
-    return vary(facts, dlq_namesake=QueueFacts(DLQ_ARN, there))
+    return replace_values(facts, dlq_namesake=QueueFacts(DLQ_ARN, there))
 
 
 def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
@@ -87,7 +87,7 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
     ],
 )
 def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: str) -> None:
-    answer = plan_new_dlq(vary(NONE, **over), "because")
+    answer = plan_new_dlq(replace_values(NONE, **over), "because")
     assert isinstance(answer, Ignore)
     assert answer.code == code
 
@@ -95,14 +95,20 @@ def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: s
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        *((vary(NONE, open_symptoms=frozenset({cause})), "cause_first") for cause in FIXED_FIRST),
+        *(
+            (replace_values(NONE, open_symptoms=frozenset({cause})), "cause_first")
+            for cause in SYMPTOMS_TO_FIX_FIRST
+        ),
         # Nobody has opened a case yet, or a person has closed it.
-        (vary(WAITING, lambda_consumers=(FAILING,)), "cause_first"),
-        (vary(WAITING, sent=200, received=400, deleted=0, backlog_now=200), "cause_first"),
-        (vary(WAITING, sent=200, received=300, deleted=300), "cause_first"),
-        (vary(NONE, lambda_consumers=(FUNCTION,)), "not_measured"),
-        (vary(WAITING, measurement=None), "not_measured"),
-        (vary(WAITING, move_task_running=True), "not_measured"),
+        (replace_values(WAITING, lambda_consumers=(FAILING_FUNCTION,)), "cause_first"),
+        (
+            replace_values(WAITING, sent=200, received=400, deleted=0, backlog_now=200),
+            "cause_first",
+        ),
+        (replace_values(WAITING, sent=200, received=300, deleted=300), "cause_first"),
+        (replace_values(NONE, lambda_consumers=(LAMBDA_FUNCTION,)), "not_measured"),
+        (replace_values(WAITING, measurement=None), "not_measured"),
+        (replace_values(WAITING, move_task_running=True), "not_measured"),
     ],
 )
 def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
@@ -112,7 +118,7 @@ def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [NONE, WAITING, vary(NONE, open_symptoms=frozenset({"kms_throttled"}))]
+    "facts", [NONE, WAITING, replace_values(NONE, open_symptoms=frozenset({"kms_throttled"}))]
 )
 def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
     attached = ("RedrivePolicy", Redrive(DLQ_ARN, 5).text)
@@ -123,20 +129,20 @@ def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
 def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str], *, is_gone: bool
 ) -> None:
-    facts = vary(NONE, dlq=QueueFacts(dlq_arn, attributes))
+    facts = replace_values(NONE, dlq=QueueFacts(dlq_arn, attributes))
     assert find_missing_dlq(facts) == (dlq_arn if is_gone else None)
 
 
 def test_who_has_none() -> None:
     assert has_no_dlq(NONE)
-    assert not has_no_dlq(vary(NONE, RedrivePolicy="{")), "whatever it says"
+    assert not has_no_dlq(replace_values(NONE, RedrivePolicy="{")), "whatever it says"
     assert find_missing_dlq(NONE) is None
 
 
 def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
     (names_it,) = (each.facts for each in detected_by(DLQ_MISSING) if each.facts.dlq)
-    assert found_in(DLQ_MISSING, vary(names_it, dlq_sources=sources(QUEUE_ARN)))
-    there = vary(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
+    assert found_in(DLQ_MISSING, replace_values(names_it, dlq_sources=sources(QUEUE_ARN)))
+    there = replace_values(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
     assert refused(DLQ_MISSING, there).code == "need_already_met"
 
 
@@ -166,7 +172,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     assert len(added) == min(len(named_by - allowed), MOST_NAMED_SOURCES - len(allowed))
     left = named_by - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
-    after = vary(facts, RedriveAllowPolicy=step.after)
+    after = replace_values(facts, RedriveAllowPolicy=step.after)
     assert bool(found_in(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
 
 
@@ -211,7 +217,7 @@ TYPED_BY_PEOPLE = st.builds(
     lambda arn, attributes, **over: queue(queue_arn=arn, **attributes, **over),
     ARNS,
     TYPED,
-    lambda_consumers=st.sampled_from([(), (FUNCTION,)]),
+    lambda_consumers=st.sampled_from([(), (LAMBDA_FUNCTION,)]),
     dlq=QUEUES,
     dlq_namesake=QUEUES,
     dlq_sources=st.lists(st.builds(QueueFacts, ARNS, TYPED), max_size=3).map(tuple),

@@ -15,14 +15,14 @@ from mendq.catalogue.dlq.attach import plan_named_dlq, plan_new_dlq
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import (
     DLQ_ARN,
-    FAILING,
-    FUNCTION,
+    FAILING_FUNCTION,
+    LAMBDA_FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
     measurement,
     queue,
-    standard,
-    vary,
+    replace_values,
+    standard_queue,
 )
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.metrics import Recent
@@ -41,7 +41,7 @@ from tests.catalogue.asking import answer_to, found_in, planned, refused
 def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Facts:
     """A queue without a DLQ, of which these messages came and `left` are left."""
     ends = {"backlog_now": left, "visible_now": left}
-    facts = standard(
+    facts = standard_queue(
         ApproximateNumberOfMessages=left,
         dlq_namesake=QueueFacts(DLQ_ARN, {}),
         sent=sent,
@@ -49,7 +49,7 @@ def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Fa
         deleted=deleted,
         **ends,
     )
-    return vary(facts, **over)
+    return replace_values(facts, **over)
 
 
 def limit_of(plan: Plan | Refusal) -> int:
@@ -101,8 +101,12 @@ def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
     stopped = {"sent_since_delete": 12, "received_since_delete": 240}
     facts = counts(512, 740, 500, 12, **stopped)
     assert isinstance(answer(facts), Refuse)
-    assert isinstance(answer(vary(facts, deleted_lately=3)), Plan), "the last delete is minutes ago"
-    assert isinstance(answer(vary(facts, sent_since_delete=1)), Plan), "it may be the bad one"
+    assert isinstance(answer(replace_values(facts, deleted_lately=3)), Plan), (
+        "the last delete is minutes ago"
+    )
+    assert isinstance(answer(replace_values(facts, sent_since_delete=1)), Plan), (
+        "it may be the bad one"
+    )
 
 
 def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
@@ -113,9 +117,9 @@ def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     for refusal in (answer(facts), plan_named_dlq(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
         assert "40 messages arrived since the last delete" in refusal.reason
-    rarely = vary(facts, longest_pause=timedelta(minutes=4))
+    rarely = replace_values(facts, longest_pause=timedelta(minutes=4))
     assert isinstance(answer(rarely), Plan), "its consumers often delete nothing for so long"
-    held = vary(facts, in_flight_now=160)
+    held = replace_values(facts, in_flight_now=160)
     assert isinstance(answer(held), Plan), "all that was received is still at work"
 
 
@@ -147,7 +151,7 @@ def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
     good = (measurement(sent=30, received=600, deleted=29, backlog_before=35),) * 2
-    assert isinstance(answer(vary(facts, recent=Recent(stretches=good))), Plan)
+    assert isinstance(answer(replace_values(facts, recent=Recent(stretches=good))), Plan)
 
 
 def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() -> None:
@@ -190,7 +194,7 @@ def half_hours(received: int, fewest: int, usual: int) -> Recent:
     counted = {"sent": 29, "received": received, "deleted": 29}
     ends = {"fewest_messages": fewest, "usual_messages": usual}
     ends |= {"backlog_before": usual, "backlog_now": usual}
-    began = examples.AT - timedelta(hours=6)
+    began = examples.EXAMPLE_TIME - timedelta(hours=6)
     return Recent(
         stretches=tuple(
             measurement(
@@ -208,18 +212,18 @@ def test_messages_given_back_for_ten_minutes_are_not_told_as_bad() -> None:
     """Half of all are: 10 wait by chance, 4 at the least, and one in each timeout explains one."""
     ends = {"backlog_before": 10, "fewest_messages": 4, "usual_messages": 10}
     facts = counts(348, 696, 348, 10, VisibilityTimeout=60, **ends)
-    given_back = vary(facts, recent=half_hours(58, 4, 10))
+    given_back = replace_values(facts, recent=half_hours(58, 4, 10))
     assert found_in(DLQ_MISSING, given_back) is None
-    stay = vary(facts, recent=half_hours(58, 4, 5))
+    stay = replace_values(facts, recent=half_hours(58, 4, 5))
     assert found_in(DLQ_MISSING, stay) is not None, "their number does not vary"
 
 
 def test_lambda_that_fails_at_a_few_messages_gets_dlq() -> None:
     """It fails in most runs, because three messages come back all the time."""
-    facts = counts(140, 500, 137, 3, lambda_consumers=(FAILING,))
+    facts = counts(140, 500, 137, 3, lambda_consumers=(FAILING_FUNCTION,))
     assert found_in(CONSUMER_FAILING, facts) is None
     assert planned(DLQ_MISSING, facts).at_most is Mode.PROPOSE
-    most_fail = counts(140, 500, 37, 103, lambda_consumers=(FAILING,))
+    most_fail = counts(140, 500, 37, 103, lambda_consumers=(FAILING_FUNCTION,))
     assert found_in(CONSUMER_FAILING, most_fail) is not None
     assert refused(DLQ_MISSING, most_fail).code == "cause_first"
 
@@ -240,10 +244,10 @@ def test_no_limit_is_proposed_if_three_times_the_mean_is_beyond_bounds() -> None
 
 
 def test_give_backs_that_are_all_finished_do_not_page() -> None:
-    for consumers in ((), (FAILING,)):
+    for consumers in ((), (FAILING_FUNCTION,)):
         facts = counts(420, 840, 420, 0, lambda_consumers=consumers)
         assert found_in(CONSUMER_FAILING, facts) is None
-    with_dlq = vary(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    with_dlq = replace_values(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
     assert found_in(CONSUMER_FAILING, with_dlq) is None
     behind = counts(420, 840, 320, 100)
     assert found_in(CONSUMER_FAILING, behind) is not None, "what is left grows"
@@ -260,7 +264,7 @@ def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -
 MESSAGES = st.integers(0, 20) | st.integers(0, 100_000)
 RECEIVES = st.integers(0, 50) | st.integers(0, 2_000_000)
 CONSUMERS: st.SearchStrategy[tuple[LambdaConsumer, ...]] = st.sampled_from(
-    [(), (FUNCTION,), (FAILING,)]
+    [(), (LAMBDA_FUNCTION,), (FAILING_FUNCTION,)]
 )
 COUNTED = st.fixed_dictionaries(
     {
@@ -284,7 +288,7 @@ def any_queue(counted: dict[str, Any], consumers: Any, *, fifo: bool) -> Facts:
         queue_arn=arn, dlq_sources=(), ApproximateNumberOfMessages=counted["backlog_now"], **counted
     )
     namesake = QueueFacts(arn_of_dlq(arn), {})
-    return vary(facts, lambda_consumers=consumers, dlq_namesake=namesake)
+    return replace_values(facts, lambda_consumers=consumers, dlq_namesake=namesake)
 
 
 @given(COUNTED, CONSUMERS, st.booleans())

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
-from mendq.catalogue.access.restore_policy import grants
-from mendq.catalogue.examples import KEY_ARN, ROLE, STANDARD_ARN, policy, standard
+from mendq.catalogue.access.restore_policy import is_granted_by_name
+from mendq.catalogue.examples import KEY_ARN, ROLE_ARN, STANDARD_ARN, policy, standard_queue
 from mendq.catalogue.keys.kms_denied import KMS_DENIED
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
@@ -26,8 +26,8 @@ RECEIVES = ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "R
 SENDS = ["GetQueueUrl", "SendMessage"]
 
 
-def called(*event_names: str, principals: tuple[str, ...] = (ROLE,), **over: Any) -> Facts:
-    return standard(principals=principals, event_names=event_names, **over)
+def called(*event_names: str, principals: tuple[str, ...] = (ROLE_ARN,), **over: Any) -> Facts:
+    return standard_queue(principals=principals, event_names=event_names, **over)
 
 
 def said(facts: Facts) -> dict[str, tuple[str, ...]]:
@@ -66,11 +66,15 @@ def test_by_what_was_denied_it_is_a_consumers_or_a_senders(
 
 
 def test_a_caller_of_another_account_needs_it_twice_and_is_granted_by_name() -> None:
-    facts = called("SendMessage", principals=(ROLE, STRANGER))
+    facts = called("SendMessage", principals=(ROLE_ARN, STRANGER))
     own, of_queue = documents(facts)
     assert of_queue["Principal"] == {"AWS": [STRANGER]}
-    assert grants(json.dumps({"Statement": of_queue}), STRANGER, "sqs:SendMessage", STANDARD_ARN)
-    assert not grants(json.dumps({"Statement": of_queue}), ROLE, "sqs:SendMessage", STANDARD_ARN)
+    assert is_granted_by_name(
+        json.dumps({"Statement": of_queue}), STRANGER, "sqs:SendMessage", STANDARD_ARN
+    )
+    assert not is_granted_by_name(
+        json.dumps({"Statement": of_queue}), ROLE_ARN, "sqs:SendMessage", STANDARD_ARN
+    )
     assert [each["Action"] for each in own["Statement"]] == [of_queue["Action"]]
 
 
@@ -115,7 +119,7 @@ def test_a_deny_goes_first() -> None:
 
 
 def test_who_else_is_said_before_and_what_is_not_known() -> None:
-    theirs = policy(Principal={"AWS": [ROLE, STRANGER]})
+    theirs = policy(Principal={"AWS": [ROLE_ARN, STRANGER]})
     facts = called("SendMessage", Policy=theirs, KmsMasterKeyId="alias/orders")
     assert [*said(facts)] == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
     lines = said(facts)["WHO ELSE MAY BE CONCERNED"]
@@ -169,7 +173,11 @@ def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: 
     theirs = policy(Principal={"AWS": [who, *others]})
     for facts in (
         called("SendMessage", principals=(who, STRANGER), KmsMasterKeyId=key, Policy=theirs),
-        called("ReceiveMessage", principals=(f"{ROLE}{who}", ROLE), KmsMasterKeyId=f"alias/{key}"),
+        called(
+            "ReceiveMessage",
+            principals=(f"{ROLE_ARN}{who}", ROLE_ARN),
+            KmsMasterKeyId=f"alias/{key}",
+        ),
     ):
         for section in ACCESS_DENIED.extra_sections(facts):
             for line in section.lines:

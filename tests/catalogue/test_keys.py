@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue.examples import queue, standard
+from mendq.catalogue.examples import queue, standard_queue
 from mendq.catalogue.keys.kms_denied import KMS_DENIED
 from mendq.catalogue.keys.kms_key_unusable import KMS_KEY_UNUSABLE
 from mendq.catalogue.keys.kms_throttled import KMS_THROTTLED
@@ -74,6 +74,6 @@ def test_which_statements_let_a_service_send(
     sns = {"Service": "sns.amazonaws.com"}
     allow = {"Effect": "Allow", "Principal": sns, "Action": "sqs:SendMessage", "Resource": "*"}
     policy = json.dumps({"Statement": [{**allow, **statement}]})
-    found = found_in(SERVICE_CANNOT_USE_KEY, standard(KmsMasterKeyId=key, Policy=policy))
+    found = found_in(SERVICE_CANNOT_USE_KEY, standard_queue(KmsMasterKeyId=key, Policy=policy))
     assert bool(found) is finds
     assert not found or "sns.amazonaws.com" in found.found

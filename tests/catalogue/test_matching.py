@@ -15,7 +15,13 @@ from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
-from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
+from mendq.catalogue.examples import (
+    EXAMPLE_TIME,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    failed_call,
+    refused_value,
+)
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
@@ -64,7 +70,7 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     """`OURS` and `GONE` stand for the above; of a queue's ARN one part is replaced by another."""
     given = {name: {"OURS": OURS, "GONE": GONE}.get(each, each) for name, each in over.items()}
     if seconds := given.pop("session_seconds", None):
-        given["session_created_at"] = AT - timedelta(seconds=seconds)
+        given["session_created_at"] = EXAMPLE_TIME - timedelta(seconds=seconds)
     if arn := given.get("queue_arn"):
         given["queue_arn"] = QUEUE_ARN.replace(*arn.split(">"))
     call = replace(failed_call(*event.split()), **given)

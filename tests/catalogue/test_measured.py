@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
-from mendq.catalogue.examples import AT, DLQ_ARN, FAILING, FUNCTION, QUEUE_ARN, standard, vary
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    EXAMPLE_TIME,
+    FAILING_FUNCTION,
+    LAMBDA_FUNCTION,
+    QUEUE_ARN,
+    replace_values,
+    standard_queue,
+)
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.symptom import Symptom
@@ -39,21 +47,21 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
     """An entry's example as a recorded row varies it; `consumer` varies one that fails."""
     over = {name: tuple(each) if isinstance(each, list) else each for name, each in over.items()}
     if (consumer := over.pop("consumer", None)) is not None:
-        over["lambda_consumers"] = (replace(FAILING, **consumer),)
+        over["lambda_consumers"] = (replace(FAILING_FUNCTION, **consumer),)
     if hours := over.pop("hours", None):
-        over["since"] = AT - timedelta(hours=hours)
-    return vary(BASES[symptom], **over)
+        over["since"] = EXAMPLE_TIME - timedelta(hours=hours)
+    return replace_values(BASES[symptom], **over)
 
 
 @pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
 def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
-    entry = BY_NAME[symptom]
+    entry = SYMPTOM_BY_NAME[symptom]
     assert bool(found_in(entry, varied(symptom, over))) is finds
 
 
 @pytest.mark.parametrize(("symptom", "over", "suspect"), golden("tables")["suspects"])
 def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
-    entry = BY_NAME[symptom]
+    entry = SYMPTOM_BY_NAME[symptom]
     assert entry.detection is not None
     assert entry.detection.is_suspect(varied(symptom, over)) is suspect
 
@@ -67,57 +75,59 @@ def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect:
     ],
 )
 def test_a_dlq_changes_what_becomes_of_them(entry: Symptom, says: str) -> None:
-    facts = vary(BASES[entry.name], RedrivePolicy=REDRIVE)
+    facts = replace_values(BASES[entry.name], RedrivePolicy=REDRIVE)
     assert says in answer_to(entry, facts).reason
-    assert says not in answer_to(entry, vary(facts, RedrivePolicy="")).reason
+    assert says not in answer_to(entry, replace_values(facts, RedrivePolicy="")).reason
 
 
 def test_a_fifo_queue_s_messages_begin_their_time_anew_in_a_dlq() -> None:
-    facts = vary(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
+    facts = replace_values(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
     assert "Its DLQ counts" not in planned(MESSAGES_ABOUT_TO_EXPIRE, facts).reason
 
 
 @pytest.mark.parametrize("version", ["", ":7", ":prod"])
 def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> None:
-    failing = {"function_arn": f"{FAILING.function_arn}{version}"}
+    failing = {"function_arn": f"{FAILING_FUNCTION.function_arn}{version}"}
     facts = varied("consumer_failing", {"consumer": failing})
     words = shlex.split(refused(CONSUMER_FAILING, facts).next_command)
     assert words[words.index("--log-group-name") + 1] == "/aws/lambda/bill"
 
 
 def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
-    found = found_in(CONSUMER_FAILING, standard(sent=120, received=1_700, in_flight_now=100))
+    found = found_in(CONSUMER_FAILING, standard_queue(sent=120, received=1_700, in_flight_now=100))
     assert found is not None
     assert "received 120 messages 1,700 times and deleted none, 100 are still held" in found.found
 
 
 def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off() -> None:
     shares = {"ship": None, "bill": 0.4, "mail": 0.2}
-    arn = FUNCTION.function_arn.removesuffix("bill")
+    arn = LAMBDA_FUNCTION.function_arn.removesuffix("bill")
     consumers = tuple(
-        replace(FUNCTION, function_arn=f"{arn}{name}", throttled_share=share)
+        replace(LAMBDA_FUNCTION, function_arn=f"{arn}{name}", throttled_share=share)
         for name, share in shares.items()
     )
     found = found_in(
-        CONSUMER_THROTTLED, vary(BASES["consumer_throttled"], lambda_consumers=consumers)
+        CONSUMER_THROTTLED, replace_values(BASES["consumer_throttled"], lambda_consumers=consumers)
     )
     assert found is not None
     assert found.found.startswith("40 % of the invocations of bill were throttled")
     assert refused(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
     stopped = (*BASES["consumer_stopped"].stopped_consumers, "arn:other")
-    found = found_in(CONSUMER_STOPPED, vary(BASES["consumer_stopped"], stopped_consumers=stopped))
+    found = found_in(
+        CONSUMER_STOPPED, replace_values(BASES["consumer_stopped"], stopped_consumers=stopped)
+    )
     assert found is not None
     assert found.found.endswith("of bill and 1 more is disabled")
 
 
 def test_readers_are_not_made_to_wait_for_nothing() -> None:
-    senders = standard(event_names=("DeleteMessage", "SendMessageBatch"))
+    senders = standard_queue(event_names=("DeleteMessage", "SendMessageBatch"))
     assert isinstance(refused(EMPTY_RECEIVES, senders), Refuse)
-    assert isinstance(refused(EMPTY_RECEIVES, standard()), Ignore)
+    assert isinstance(refused(EMPTY_RECEIVES, standard_queue()), Ignore)
 
 
 def test_messages_that_are_younger_by_now_are_kept_as_long_as_before() -> None:
-    younger = vary(EXPIRING, oldest_age_seconds_now=60)
+    younger = replace_values(EXPIRING, oldest_age_seconds_now=60)
     assert isinstance(refused(MESSAGES_ABOUT_TO_EXPIRE, younger), Ignore)
 
 
@@ -126,5 +136,5 @@ def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
     proposed = planned(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
     later = varied("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
     assert planned(DLQ_MISSING, later).steps == proposed.steps
-    moved_on = vary(BASES["fifo_group_blocked"], measurement=None)
+    moved_on = replace_values(BASES["fifo_group_blocked"], measurement=None)
     assert isinstance(refused(FIFO_GROUP_BLOCKED, moved_on), Ignore)

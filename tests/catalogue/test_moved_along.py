@@ -16,7 +16,14 @@ from msgspec import structs
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
-from mendq.catalogue.examples import AT, FUNCTION, QUEUE_ARN, STANDARD_ARN, queue, vary
+from mendq.catalogue.examples import (
+    EXAMPLE_TIME,
+    LAMBDA_FUNCTION,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    queue,
+    replace_values,
+)
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import RecordTransition, decide
@@ -31,13 +38,13 @@ from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused
 
 BLOCKED, STILL, *_ = (each.facts for each in detected_by(FIFO_GROUP_BLOCKED))
-MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else AT
+MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else EXAMPLE_TIME
 LONG_AGO = MEASURED_UNTIL - timedelta(days=30)
-ONE_BY_ONE = replace(FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
-HEARD = (Sighting.from_scan(AT),)
+ONE_BY_ONE = replace(LAMBDA_FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
+HEARD = (Sighting.from_scan(EXAMPLE_TIME),)
 # A FIFO queue without DLQ that a function reads, of which nothing shows that a group is blocked.
 READ = queue(
-    lambda_consumers=(FUNCTION,),
+    lambda_consumers=(LAMBDA_FUNCTION,),
     dlq_sources=(),
     dlq_namesake=QueueFacts(arn_of_dlq(QUEUE_ARN), {}),
     sent=60,
@@ -49,7 +56,7 @@ READ = queue(
 def waiting(number: int, facts: Facts = BLOCKED, **over: Any) -> Facts:
     """The blocked queue with so many messages, one of them in flight."""
     visible = number - 1
-    return vary(
+    return replace_values(
         facts,
         ApproximateNumberOfMessages=visible,
         ApproximateNumberOfMessagesNotVisible=1,
@@ -174,10 +181,10 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
     reason = planned(DLQ_MISSING, READ).reason
     assert "A message that fails takes up to 9 good messages of its group along" in reason
     assert "`mendq redrive orders.fifo --all --leave-first --region us-east-1`" in reason
-    one = replace(FUNCTION, batch_size=1, modified_at=LONG_AGO)
+    one = replace(LAMBDA_FUNCTION, batch_size=1, modified_at=LONG_AGO)
     alone = planned(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
     assert "what fails moves to the DLQ alone" in alone
-    gone = vary(READ, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 5).text)
+    gone = replace_values(READ, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 5).text)
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
     again = planned(DLQ_MISSING, gone)
     assert again.at_most is Mode.PROPOSE
@@ -185,7 +192,7 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
 
 
 def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() -> None:
-    whole = replace(FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
+    whole = replace(LAMBDA_FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
     (section,) = FIFO_GROUP_BLOCKED.extra_sections(read_by(whole))
     text = " ".join(section.lines)
     assert "set batch size 1" in text
@@ -207,12 +214,12 @@ def test_page_fits_even_with_the_longest_names() -> None:
     sentence = plan_reason(facts)
     end = sentence.index("without the failing one")
     assert end < 1_000
-    late = vary(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)
+    late = replace_values(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)
     assert len(refused(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
 def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> None:
-    late = vary(STILL, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 1_000).text)
+    late = replace_values(STILL, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 1_000).text)
     refusal = refused(FIFO_GROUP_BLOCKED, late)
     assert refusal.code == "waits_for_dlq"
     assert "Up to 9 good messages" in refusal.reason
@@ -228,7 +235,7 @@ def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) 
         facts=replace(facts, found=found.because),
         mode=Mode.HEAL,
         view=CaseStoreView(),
-        now=AT,
+        now=EXAMPLE_TIME,
         owner="me",
         writer=Owner.ATTACH_DLQ,
         limits=Limits(),
@@ -273,7 +280,7 @@ def test_case_that_settings_approved_earlier_is_not_carried_out(
         reason="settings let it",
         evidence=Evidence(HEARD),
         steps=steps,
-        now=AT - timedelta(minutes=5),
+        now=EXAMPLE_TIME - timedelta(minutes=5),
         actor="heal",
         previous=None,
     )

@@ -13,9 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
-from mendq.catalogue.access.restore_policy import FINDINGS, grants, is_open_to_everybody
-from mendq.catalogue.dlq.redrive_causes import ARRIVING, LEAVING, find_network_deny
-from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, STANDARD_ARN, queue
+from mendq.catalogue.access.restore_policy import (
+    FINDING_BY_REFUSER,
+    is_granted_by_name,
+    is_open_to_everybody,
+)
+from mendq.catalogue.dlq.redrive_causes import (
+    RECEIVE_AND_DELETE_ACTIONS,
+    SEND_ACTIONS,
+    describe_network_deny,
+)
+from mendq.catalogue.examples import EXAMPLE_TIME, QUEUE_ARN, ROLE_ARN, STANDARD_ARN, queue
 from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
@@ -31,7 +39,7 @@ ROOT = "arn:aws:iam::123456789012:root"
 SEND = "sqs:SendMessage"
 ALLOW: dict[str, Any] = {
     "Effect": "Allow",
-    "Principal": {"AWS": ROLE},
+    "Principal": {"AWS": ROLE_ARN},
     "Action": SEND,
     "Resource": STANDARD_ARN,
 }
@@ -49,7 +57,7 @@ def without(name: str, **over: object) -> dict[str, Any]:
 
 
 def granted(*statements: object) -> bool:
-    return grants(policy(*statements), ROLE, SEND, STANDARD_ARN)
+    return is_granted_by_name(policy(*statements), ROLE_ARN, SEND, STANDARD_ARN)
 
 
 @pytest.mark.parametrize("statement", golden("statements")["no grant"])
@@ -72,9 +80,9 @@ def test_a_grant_by_name_is_one(statement: dict[str, Any]) -> None:
 def test_only_a_role_or_user_is_granted_anything_and_by_a_policy() -> None:
     for principal in ("events.amazonaws.com", "AIDAEXAMPLE", ROOT, "*", ""):
         text = policy({**ALLOW, "Principal": {"AWS": principal}})
-        assert not grants(text, principal, SEND, STANDARD_ARN)
+        assert not is_granted_by_name(text, principal, SEND, STANDARD_ARN)
     for text in ("", "{}", "nothing", policy(ALLOW, {"Effect": "Maybe"})):
-        assert not grants(text, ROLE, SEND, STANDARD_ARN)
+        assert not is_granted_by_name(text, ROLE_ARN, SEND, STANDARD_ARN)
 
 
 def test_who_is_let_in_without_a_condition() -> None:
@@ -88,7 +96,7 @@ def test_who_is_let_in_without_a_condition() -> None:
 
 
 PARTS = st.sampled_from(
-    (ROLE, OTHER, ROOT, "*", SEND, "sqs:*", STANDARD_ARN, "Allow", "Deny", "AWS", "x")
+    (ROLE_ARN, OTHER, ROOT, "*", SEND, "sqs:*", STANDARD_ARN, "Allow", "Deny", "AWS", "x")
 )
 STATEMENTS = st.fixed_dictionaries(
     {
@@ -104,7 +112,7 @@ STATEMENTS = st.fixed_dictionaries(
 def test_a_grant_stands_by_name_in_a_statement_that_allows(statements: list[Any]) -> None:
     if granted(*statements):
         assert any(
-            statement["Effect"] == "Allow" and ROLE in json.dumps(statement["Principal"])
+            statement["Effect"] == "Allow" and ROLE_ARN in json.dumps(statement["Principal"])
             for statement in statements
         )
 
@@ -115,7 +123,7 @@ VPC = {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 def network_only(condition: dict[str, Any], **over: Any) -> str | None:
     """Why a statement with that condition keeps the redrive role out, None where it does not."""
     statement = {**DENY, "Principal": "*", "Action": "sqs:*", "Condition": condition, **over}
-    return find_network_deny(json.dumps({"Statement": statement}), STANDARD_ARN, ARRIVING)
+    return describe_network_deny(json.dumps({"Statement": statement}), STANDARD_ARN, SEND_ACTIONS)
 
 
 @pytest.mark.parametrize("condition", golden("statements")["keeps out"])
@@ -132,22 +140,25 @@ def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
 
 def test_what_a_statement_excepts_or_cannot_be_read_keeps_it_out() -> None:
     excepting = without("Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC)
-    assert find_network_deny(policy(excepting), STANDARD_ARN, LEAVING)
-    assert find_network_deny("", STANDARD_ARN, LEAVING) is None
-    assert find_network_deny("{", STANDARD_ARN, LEAVING) == "its policy cannot be read"
+    assert describe_network_deny(policy(excepting), STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
+    assert describe_network_deny("", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS) is None
+    assert (
+        describe_network_deny("{", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
+        == "its policy cannot be read"
+    )
     assert f'"{"x" * 64}"' in str(network_only(VPC, Sid="x" * 300))
 
 
 STRANGER = "arn:aws:iam::210987654321:role/orders-worker"
 LACKING = RefusedBy.NO_RESOURCE_POLICY
-BOTH = policy({**ALLOW, "Principal": {"AWS": [ROLE, STRANGER]}, "Resource": QUEUE_ARN})
-OPEN = policy(*({**ALLOW, "Principal": who, "Resource": "*"} for who in ({"AWS": ROLE}, "*")))
+BOTH = policy({**ALLOW, "Principal": {"AWS": [ROLE_ARN, STRANGER]}, "Resource": QUEUE_ARN})
+OPEN = policy(*({**ALLOW, "Principal": who, "Resource": "*"} for who in ({"AWS": ROLE_ARN}, "*")))
 EMPTIED = policy()
 
 
 def called(
     *refused_by: RefusedBy,
-    principals: tuple[str, ...] = (ROLE,),
+    principals: tuple[str, ...] = (ROLE_ARN,),
     event_names: tuple[str, ...] = ("SendMessage",),
     **over: Any,
 ) -> Facts:
@@ -156,8 +167,8 @@ def called(
 
 
 def test_every_policy_has_one_finding_and_every_finding_one_code() -> None:
-    assert list(FINDINGS) == list(RefusedBy)
-    assert len({finding.code for finding in FINDINGS.values()}) == len(RefusedBy)
+    assert list(FINDING_BY_REFUSER) == list(RefusedBy)
+    assert len({finding.code for finding in FINDING_BY_REFUSER.values()}) == len(RefusedBy)
 
 
 COMMANDS = {
@@ -173,7 +184,7 @@ COMMANDS = {
 def test_the_policy_that_refused_decides(policy_of: RefusedBy) -> None:
     command = COMMANDS.get(policy_of, "iam simulate-principal-policy")
     page = refused(ACCESS_DENIED, called(policy_of))
-    assert page.code == FINDINGS[policy_of].code
+    assert page.code == FINDING_BY_REFUSER[policy_of].code
     assert page.next_command.startswith(f"aws {command} ")
     assert ("a caller needs it" in page.reason) == page.code.endswith("_lacks_grant")
 
@@ -194,7 +205,7 @@ def test_batches_take_the_single_action_and_a_stranger_needs_both_policies() -> 
     assert "another account needs it in the queue's policy and in its own" in reason
 
 
-@pytest.mark.parametrize("principal", ["events.amazonaws.com", "AIDAX", f"{ROLE};rm -rf /", ""])
+@pytest.mark.parametrize("principal", ["events.amazonaws.com", "AIDAX", f"{ROLE_ARN};rm -rf /", ""])
 def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> None:
     page = refused(ACCESS_DENIED, called(RefusedBy.IDENTITY_POLICY, principals=(principal,)))
     assert page.next_command.startswith("aws sqs get-queue-attributes ")
@@ -202,7 +213,7 @@ def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> Non
 
 @given(
     st.frozensets(st.sampled_from(RefusedBy)),
-    st.lists(st.text(max_size=60) | st.just(ROLE), max_size=10).map(tuple),
+    st.lists(st.text(max_size=60) | st.just(ROLE_ARN), max_size=10).map(tuple),
     st.lists(st.text(max_size=40) | st.sampled_from(sorted(MESSAGE_CALLS))).map(tuple),
     st.dictionaries(st.text(max_size=20), st.text(max_size=60), max_size=4),
 )
@@ -220,11 +231,11 @@ def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
 
 
 def pin_of(text: str) -> Pin:
-    then = AT - timedelta(days=3)
+    then = EXAMPLE_TIME - timedelta(days=3)
     return Pin(QUEUE_ARN, text, digest_of(text), 4, then, "ada", then, then)
 
 
-CHANGE = QueueChange(AT, "SetQueueAttributes", ROLE, by_cloudformation=True)
+CHANGE = QueueChange(EXAMPLE_TIME, "SetQueueAttributes", ROLE_ARN, by_cloudformation=True)
 GOOD = CheckedPin(pin_of(BOTH), changed=CHANGE)
 CHANGED = replace(GOOD, doubt="a person has changed it since")
 UNREADABLE = CheckedPin(None, "its pin cannot be read")
@@ -237,7 +248,7 @@ def overwritten(pinned: CheckedPin | None = GOOD, stands: str = EMPTIED, **over:
 @pytest.mark.parametrize("stands", [EMPTIED, ""])
 def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str) -> None:
     both: dict[str, Any] = {
-        "principals": (ROLE, STRANGER),
+        "principals": (ROLE_ARN, STRANGER),
         "event_names": ("SendMessageBatch", "SendMessage"),
     }
     answer = planned(ACCESS_DENIED, overwritten(stands=stands, **both))
@@ -256,8 +267,8 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str)
         (overwritten(event_names=("DeleteMessage",)), "by name"),
         (overwritten(event_names=("GetQueueUrl",)), "by name"),
         (overwritten(event_names=("SendMessage", "DeleteMessage")), "by name"),
-        (overwritten(principals=(ROLE, f"{ROLE}2")), "by name"),
-        (overwritten(principals=(ROLE, "sns.amazonaws.com")), "by name"),
+        (overwritten(principals=(ROLE_ARN, f"{ROLE_ARN}2")), "by name"),
+        (overwritten(principals=(ROLE_ARN, "sns.amazonaws.com")), "by name"),
         (overwritten(replace(GOOD, pin=pin_of("not JSON"))), "by name"),
         (overwritten(replace(GOOD, pin=pin_of(OPEN))), "lets everybody in"),
         (replace(overwritten(), attributes={}), "could not be looked at"),
@@ -318,7 +329,7 @@ def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
 
 @given(
     st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({LACKING})),
-    st.lists(st.sampled_from((ROLE, STRANGER, "", "x")), max_size=3).map(tuple),
+    st.lists(st.sampled_from((ROLE_ARN, STRANGER, "", "x")), max_size=3).map(tuple),
     st.lists(st.sampled_from(sorted(MESSAGE_CALLS)), max_size=3).map(tuple),
     st.none() | st.builds(CheckedPin, st.sampled_from((BOTH, EMPTIED, "x")).map(pin_of), st.text()),
     st.sampled_from((BOTH, EMPTIED, "")),

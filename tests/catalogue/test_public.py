@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
-from mendq.catalogue.examples import ROLE, STANDARD_ARN, standard
+from mendq.catalogue.examples import ROLE_ARN, STANDARD_ARN, standard_queue
 from mendq.model.policy import list_public_statements
 from tests.catalogue.asking import found_in, golden
 from tests.catalogue.asking import policy_of as policy
@@ -53,12 +53,12 @@ def test_a_deny_of_a_few_leaves_it_open(denial: dict[str, Any]) -> None:
 
 
 def test_who_everybody_is() -> None:
-    for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE, "*"]}):
+    for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE_ARN, "*"]}):
         assert public({**OPEN, "Principal": principal}) == [1]
-    for one in ({"AWS": ROLE}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
+    for one in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
         assert public({**OPEN, "Principal": one}) == []
     excepting = {name: each for name, each in OPEN.items() if name != "Principal"}
-    assert public({**excepting, "NotPrincipal": {"AWS": ROLE}}) == [1]
+    assert public({**excepting, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
     assert public({**SHUT, "Action": "*"}) == []
 
 
@@ -71,9 +71,9 @@ def test_what_is_about_another_queue_or_unreadable_says_nothing() -> None:
 
 def test_it_says_which_statement_lets_anybody_do_what() -> None:
     several = [*("sqs:A", "sqs:B", "sqs:C"), "sqs:\nD", 'x" y']
-    shut = {**OPEN, "Principal": {"AWS": ROLE}}
+    shut = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
     text = policy(shut, {**OPEN, "Action": several}, OPEN)
-    found = found_in(POLICY_IS_PUBLIC, standard(Policy=text))
+    found = found_in(POLICY_IS_PUBLIC, standard_queue(Policy=text))
     assert found is not None
     assert found.found.startswith("statement 2 of its policy lets anybody in the world call sqs:A")
     assert "and 2 more, and no condition" in found.found
@@ -87,7 +87,7 @@ VALUES = st.sampled_from(
 )
 CONDITIONS = st.dictionaries(OPERATORS, st.dictionaries(KEYS, VALUES, min_size=1), max_size=3)
 EFFECTS = st.sampled_from(("Allow", "Deny"))
-WHO = st.sampled_from(("*", {"AWS": "*"}, {"AWS": ROLE}))
+WHO = st.sampled_from(("*", {"AWS": "*"}, {"AWS": ROLE_ARN}))
 STATEMENTS = st.lists(
     st.builds(
         lambda effect, who, condition: {

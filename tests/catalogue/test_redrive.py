@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING as ENTRY
 from mendq.catalogue.dlq.redrive_causes import (
-    CAUSES,
+    CAUSE_SYMPTOMS,
     REDRIVE_TAG,
     describe_needed_grants,
     find_cause_cases,
@@ -23,27 +23,27 @@ from mendq.catalogue.dlq.redrive_causes import (
 )
 from mendq.catalogue.dlq.redrive_plan import (
     describe_deletes,
+    estimate_time_left,
     find_causes,
     find_first_objection,
     is_age_known,
-    time_left,
 )
 from mendq.catalogue.examples import (
-    A_DAY,
-    AT,
+    CLOSED_KMS_CASE,
+    DAY_SECONDS,
     DLQ_ARN,
-    FOR_ONE_NETWORK,
-    FUNCTION,
-    KMS,
-    SOLE,
+    EXAMPLE_TIME,
+    LAMBDA_FUNCTION,
+    ONE_NETWORK_POLICY,
+    SOLE_SOURCE,
     STANDARD_ARN,
-    VISIBILITY,
+    WATCHED_VISIBILITY_CASE,
     case,
     dlq,
     messages,
+    replace_values,
     source,
     sources,
-    vary,
 )
 from mendq.model.case import FINAL_STATES, Case, State
 from mendq.model.consent import Consent
@@ -57,14 +57,16 @@ from tests.catalogue.asking import answer_to, found_in, golden, planned, refused
 
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
-BEFORE = AT - timedelta(hours=1)
+BEFORE = EXAMPLE_TIME - timedelta(hours=1)
 CLOSED = case("consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back")
 
 
 def kind(*states: State, **over: Any) -> str:
     """What becomes of the cause of messages that came an hour before its case."""
     found = find_cause_cases([replace(case(TOO_SHORT, *states), **over)], BEFORE)
-    (name,) = [each for each in ("proven", "unproven", "unfixed") if getattr(found, each)]
+    (name,) = [
+        each for each in ("proven", "unproven", "unfixed") if getattr(found, f"{each}_cases")
+    ]
     return name
 
 
@@ -77,16 +79,20 @@ def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], beca
 
 
 def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
-    over = [KMS, case("kms_denied", State.DECLINED)]
-    assert find_cause_cases(over, AT).fixed_cases == (KMS,)
-    assert find_cause_cases(over, AT + timedelta(seconds=1)) == find_cause_cases([], AT)
+    over = [CLOSED_KMS_CASE, case("kms_denied", State.DECLINED)]
+    assert find_cause_cases(over, EXAMPLE_TIME).fixed_cases == (CLOSED_KMS_CASE,)
+    assert find_cause_cases(over, EXAMPLE_TIME + timedelta(seconds=1)) == find_cause_cases(
+        [], EXAMPLE_TIME
+    )
     still_open = case("consumer_failing", State.ESCALATED)
-    assert find_cause_cases([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
+    assert find_cause_cases([still_open], EXAMPLE_TIME + timedelta(days=13)).unfixed_cases == (
+        still_open,
+    )
     others = [case("message_too_long", State.WATCHING), case("empty_receives", State.PROPOSED)]
     assert find_cause_cases(others, BEFORE) == find_cause_cases([], BEFORE)
 
 
-@pytest.mark.parametrize("cause", sorted(CAUSES))
+@pytest.mark.parametrize("cause", sorted(CAUSE_SYMPTOMS))
 def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
     assert planned(ENTRY, messages(case(cause, State.WATCHING)))
 
@@ -96,13 +102,13 @@ def test_since_when_messages_wait_decides_what_explains_them(
     over: dict[str, Any], *, is_explained: bool
 ) -> None:
     over = dict(over)
-    fixed_at = AT - timedelta(hours=over.pop("fixed_hours_ago", 0))
+    fixed_at = EXAMPLE_TIME - timedelta(hours=over.pop("fixed_hours_ago", 0))
     if after := over.pop("until_after_seconds", 0):
-        over["until"] = AT + timedelta(seconds=after)
-    facts = messages(replace(VISIBILITY, at=fixed_at), **over)
+        over["until"] = EXAMPLE_TIME + timedelta(seconds=after)
+    facts = messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
     assert bool(find_causes(facts).fixed_cases) is is_explained
     if not is_age_known(facts):
-        assert time_left(facts).at_least == timedelta(0), "one may expire at once"
+        assert estimate_time_left(facts).at_least == timedelta(0), "one may expire at once"
 
 
 def fifo(**over: Any) -> Facts:
@@ -111,7 +117,7 @@ def fifo(**over: Any) -> Facts:
         case(TOO_SHORT, State.WATCHING, queue_arn=arn),
         queue_arn=f"{DLQ_ARN}.fifo",
         dlq_sources=(QueueFacts(arn, source().attributes),),
-        sole_source=replace(SOLE, queue_arn=arn),
+        sole_source=replace(SOLE_SOURCE, queue_arn=arn),
         **over,
     )
 
@@ -119,10 +125,10 @@ def fifo(**over: Any) -> Facts:
 def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str) -> Facts:
     """Messages that are kept so long, of a source where so many are deleted."""
     return messages(
-        MessageRetentionPeriod=days * A_DAY,
+        MessageRetentionPeriod=days * DAY_SECONDS,
         ApproximateNumberOfMessages=waiting,
         dlq_sources=(source(**source_over),),
-        sole_source=replace(SOLE, deletes_per_second=per_second),
+        sole_source=replace(SOLE_SOURCE, deletes_per_second=per_second),
     )
 
 
@@ -131,10 +137,10 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
     [
         (messages(), Mode.HEAL, "after each soak of 6 min;"),
         (messages(CLOSED), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
-        (messages(VISIBILITY, CLOSED), Mode.PROPOSE, "a person has to see this first"),
-        (messages(sole_source=replace(SOLE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
-        (messages(sole_source=replace(SOLE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
-        (messages(sole_source=replace(SOLE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
+        (messages(WATCHED_VISIBILITY_CASE, CLOSED), Mode.PROPOSE, "a person has to see this first"),
+        (messages(sole_source=replace(SOLE_SOURCE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
+        (messages(sole_source=replace(SOLE_SOURCE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
+        (messages(sole_source=replace(SOLE_SOURCE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
         (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
         (messages(measurement=None), Mode.PROPOSE, "since when"),
         (messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
@@ -161,10 +167,10 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
         (deleting(20, 200, 4), True),
         (deleting(20, 200, 7), True),
         (deleting(20, 200, 13), False),
-        (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * A_DAY)), False),
-        (messages(KMS, measurement=None, MessageRetentionPeriod=4 * A_DAY), True),
+        (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * DAY_SECONDS)), False),
+        (messages(CLOSED_KMS_CASE, measurement=None, MessageRetentionPeriod=4 * DAY_SECONDS), True),
         # Their time began anew when they were moved.
-        (fifo(MessageRetentionPeriod=4 * A_DAY), False),
+        (fifo(MessageRetentionPeriod=4 * DAY_SECONDS), False),
         # 6,000 at one a minute, which is the least, take more than four days.
         (deleting(0.005, 6_000, 12), True),
         (deleting(20, 6_000, 12), False),
@@ -173,7 +179,7 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
 )
 def test_the_retention_is_raised_where_messages_could_expire(facts: Facts, *, raised: bool) -> None:
     steps = planned(ENTRY, facts).steps[1:]
-    longest = SetMessageRetention(facts.retention_seconds, 14 * A_DAY)
+    longest = SetMessageRetention(facts.retention_seconds, 14 * DAY_SECONDS)
     assert steps == ((longest,) if raised else ())
 
 
@@ -189,13 +195,13 @@ def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
 def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
-    against = find_first_objection(messages(VISIBILITY, case(entry.name, state)))
+    against = find_first_objection(messages(WATCHED_VISIBILITY_CASE, case(entry.name, state)))
     assert against is not None
     assert against.code == "cause_first"
 
 
 def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
-    text = FOR_ONE_NETWORK.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
+    text = ONE_NETWORK_POLICY.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
     against = find_first_objection(messages(Policy=text))
     assert against is not None
     assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in against.reason
@@ -204,9 +210,9 @@ def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
 
 def taken(*minutes_ago: int) -> str | None:
     """Who takes messages where so many minutes ago some were deleted."""
-    always = [(AT - timedelta(minutes=each), 200.0) for each in range(1, 360)]
-    deleted = [(AT - timedelta(minutes=each), 5.0) for each in minutes_ago]
-    window = Window(AT - timedelta(hours=6), AT)
+    always = [(EXAMPLE_TIME - timedelta(minutes=each), 200.0) for each in range(1, 360)]
+    deleted = [(EXAMPLE_TIME - timedelta(minutes=each), 5.0) for each in minutes_ago]
+    window = Window(EXAMPLE_TIME - timedelta(hours=6), EXAMPLE_TIME)
     series = {"visible": always, "received": always, "deleted": deleted}
     return describe_deletes(dlq(measurement=measured_in(series, window)))
 
@@ -252,7 +258,9 @@ FIXED = st.sampled_from(
     ]
 )
 STATES = FIXED | FIXED | st.lists(st.sampled_from(list(State)), min_size=1, max_size=3)
-NAMES = st.sampled_from(sorted(CAUSES)) | st.sampled_from([entry.name for entry in CATALOGUE])
+NAMES = st.sampled_from(sorted(CAUSE_SYMPTOMS)) | st.sampled_from(
+    [entry.name for entry in CATALOGUE]
+)
 AGES = st.timedeltas(timedelta(0), timedelta(hours=1)) | st.timedeltas(
     timedelta(0), timedelta(days=20)
 )
@@ -264,7 +272,9 @@ MOSTLY_TRUE = [*Mode, *Mode, *Mode, None]
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     made = case(draw(NAMES), *draw(STATES))
-    return replace(made, at=AT - draw(AGES), actor=draw(st.sampled_from(["follow_up", ADA])))
+    return replace(
+        made, at=EXAMPLE_TIME - draw(AGES), actor=draw(st.sampled_from(["follow_up", ADA]))
+    )
 
 
 @st.composite
@@ -277,7 +287,7 @@ def anything(draw: st.DrawFn) -> Facts:
         deleted=int(draw(ODD)),
         visible_before=draw(st.sampled_from([0, 200])),
         least_visible=draw(st.sampled_from([0, 200])),
-        sole_source=replace(SOLE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
+        sole_source=replace(SOLE_SOURCE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
         source_cases=tuple(draw(st.lists(cases(), max_size=3))),
     )
     second = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
@@ -285,26 +295,26 @@ def anything(draw: st.DrawFn) -> Facts:
         "measured": None,
         "sole_source": None,
         "dlq_sources": (source(), second),
-        "lambda_consumers": (FUNCTION,),
+        "lambda_consumers": (LAMBDA_FUNCTION,),
         "move_task_running": True,
         "open_symptoms": draw(st.frozensets(NAMES, max_size=1)),
     }
-    return vary(facts, **{name: value for name, value in odd.items() if draw(ODD)})
+    return replace_values(facts, **{name: value for name, value in odd.items() if draw(ODD)})
 
 
 @settings(max_examples=400)
 @given(anything())
-@example(messages(KMS, MessageRetentionPeriod=4 * A_DAY))
+@example(messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
 def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
     found = found_in(ENTRY, facts)
-    assert found is None or any(each.symptom in CAUSES for each in facts.source_cases)
+    assert found is None or any(each.symptom in CAUSE_SYMPTOMS for each in facts.source_cases)
     answer = answer_to(ENTRY, facts)
     if not isinstance(answer, Plan):
         assert isinstance(answer, Ignore | Refuse)
         return
     proven, causes = (State.VERIFIED, State.WATCHING), facts.source_cases
     assert all(each.state in FINAL_STATES or each.state in proven for each in causes)
-    of_messages = [each for each in causes if each.symptom in CAUSES]
+    of_messages = [each for each in causes if each.symptom in CAUSE_SYMPTOMS]
     assert any(each.state in (*proven, State.CLOSED) for each in of_messages)
     sole = facts.sole_source
     assert sole is not None
@@ -321,12 +331,12 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
         measured = facts.measurement
         assert measured is not None
         assert measured.now.oldest_age_seconds
-        began_at = AT - timedelta(seconds=measured.now.oldest_age_seconds)
+        began_at = EXAMPLE_TIME - timedelta(seconds=measured.now.oldest_age_seconds)
         closed = [each for each in of_messages if each.state is State.CLOSED]
         of_then = [each for each in closed if each.at >= began_at]
         assert all((e.came_from, e.actor) == (State.WATCHING, "follow_up") for e in of_then)
 
 
 def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
-    named_by = sources(SOLE.queue_arn, f"{SOLE.queue_arn}-2")
+    named_by = sources(SOLE_SOURCE.queue_arn, f"{SOLE_SOURCE.queue_arn}-2")
     assert refused(ENTRY, messages(dlq_sources=named_by)).code == "shared_dlq"

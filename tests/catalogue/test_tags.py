@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from docs import tables
-from mendq.catalogue import CATALOGUE, known_tags
-from mendq.catalogue.configuration.tag_not_understood import find_mistakes
+from mendq.catalogue import CATALOGUE, list_known_tags
+from mendq.catalogue.configuration.tag_not_understood import describe_tag_mistakes
 from mendq.catalogue.examples import queue
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.symptom import (
@@ -76,15 +76,15 @@ def with_example_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_example_symptom")
 def test_tag_of_a_new_symptom_is_known_everywhere() -> None:
-    assert list(find_mistakes({MAX_EXAMPLE.key: "60"})) == []
-    (mistake,) = find_mistakes({MAX_EXAMPLE.key: "a minute"})
+    assert list(describe_tag_mistakes({MAX_EXAMPLE.key: "60"})) == []
+    (mistake,) = describe_tag_mistakes({MAX_EXAMPLE.key: "a minute"})
     assert mistake.startswith("the tag mendq:max-example-seconds must be a whole number")
     assert "| `mendq:max-example-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
         tables.tags()
     )
 
 
-@pytest.mark.parametrize("tag", known_tags().values(), ids=lambda tag: tag.key)
+@pytest.mark.parametrize("tag", list_known_tags().values(), ids=lambda tag: tag.key)
 def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -> None:
     if tag.key == TEAM_TAG:
         return  # only the settings know their teams
@@ -94,13 +94,13 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
         TagValues.ANYTHING: ("", "true"),
     }
     for text in texts[tag.values]:
-        assert list(find_mistakes({tag.key: text})) == []
+        assert list(describe_tag_mistakes({tag.key: text})) == []
     assert tag.key == "mendq" or tag.key.startswith("mendq:")
     assert tag.meaning.endswith(".")
     assert bool(tag.words) is (tag.values is TagValues.WORD)
 
 
 def test_tag_that_no_symptom_declares_is_not_understood() -> None:
-    assert list(find_mistakes({MAX_EXAMPLE.key: "60"})) == [
+    assert list(describe_tag_mistakes({MAX_EXAMPLE.key: "60"})) == [
         "mendq:max-example-seconds is no tag that Mendq knows"
     ]

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.dlq.time_left import (
     TimeLeft,
-    can_expire_during,
+    bound_time_left_by_age,
+    can_messages_expire_during,
+    compute_time_left,
     estimate_duration,
     sort_by_urgency,
-    time_left_by_age,
-    time_left_of_message,
 )
-from mendq.catalogue.examples import A_DAY, AT
+from mendq.catalogue.examples import DAY_SECONDS, EXAMPLE_TIME
 from mendq.model.limits import Bounds
 from mendq.notifications.text import format_duration
 from tests.catalogue.asking import golden
@@ -34,23 +34,33 @@ def left(days: float, at_most_days: float | None = None) -> TimeLeft:
 def test_a_message_says_what_it_has_left_never_less_than_nothing_or_more_than_all(
     sent_days_ago: float, has: int
 ) -> None:
-    assert time_left_of_message(AT - timedelta(days=sent_days_ago), 4 * A_DAY, AT) == left(has)
+    assert compute_time_left(
+        EXAMPLE_TIME - timedelta(days=sent_days_ago), 4 * DAY_SECONDS, EXAMPLE_TIME
+    ) == left(has)
 
 
 def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
     """It may have been in its source for a second, or for as long as that keeps any."""
-    assert time_left_by_age(A_DAY, 14 * A_DAY, 4 * A_DAY, is_fifo=False) == left(9, 13)
-    assert time_left_by_age(5 * A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=False) == left(0)
-    assert time_left_by_age(A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=True) == left(3)
+    assert bound_time_left_by_age(
+        DAY_SECONDS, 14 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=False
+    ) == left(9, 13)
+    assert bound_time_left_by_age(
+        5 * DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=False
+    ) == left(0)
+    assert bound_time_left_by_age(
+        DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=True
+    ) == left(3)
 
 
-@given(*(st.integers(60, 14 * A_DAY) for _ in range(4)))
+@given(*(st.integers(60, 14 * DAY_SECONDS) for _ in range(4)))
 def test_the_bound_holds_what_the_message_says(
     moved_ago: int, in_source: int, source_retained: int, retained: int
 ) -> None:
     in_source = min(in_source, source_retained)
-    exact = time_left_of_message(AT - timedelta(seconds=moved_ago + in_source), retained, AT)
-    bound = time_left_by_age(moved_ago, retained, source_retained, is_fifo=False)
+    exact = compute_time_left(
+        EXAMPLE_TIME - timedelta(seconds=moved_ago + in_source), retained, EXAMPLE_TIME
+    )
+    bound = bound_time_left_by_age(moved_ago, retained, source_retained, is_fifo=False)
     assert bound.at_least <= exact.at_least <= bound.at_most
 
 
@@ -61,7 +71,7 @@ def test_each_stage_takes_its_minutes_and_its_soak() -> None:
     assert estimate_duration(30, 0, 10 * MINUTE, BOUNDS) is None
 
 
-@given(st.integers(1, 10**9), st.floats(1e-6, 500), st.integers(0, 14 * A_DAY))
+@given(st.integers(1, 10**9), st.floats(1e-6, 500), st.integers(0, 14 * DAY_SECONDS))
 def test_it_takes_no_less_than_the_rate_lets_it_and_no_less_for_more(
     messages: int, rate: float, soak: int
 ) -> None:
@@ -80,7 +90,7 @@ def test_which_redrive_could_lose(
     left_days: float, lasts_days: float | None, *, loses: bool
 ) -> None:
     lasts = None if lasts_days is None else timedelta(days=lasts_days)
-    assert can_expire_during(left(left_days, 14), lasts) is loses
+    assert can_messages_expire_during(left(left_days, 14), lasts) is loses
     assert left(left_days).is_urgent is (left_days < 3)
 
 

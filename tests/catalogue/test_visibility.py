@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN
+from mendq.catalogue.examples import DLQ_ARN, EXAMPLE_TIME, STANDARD_ARN
 from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
@@ -214,5 +214,5 @@ def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
 def test_what_took_it_back_is_no_plan() -> None:
     back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
     applied = replace(case(State.APPLIED), evidence={"needs": NEEDS})
-    undone = applied.move_to(State.ROLLED_BACK, "x", AT, steps=(back,))
+    undone = applied.move_to(State.ROLLED_BACK, "x", EXAMPLE_TIME, steps=(back,))
     assert list_need_spans([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]

@@ -43,7 +43,10 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
                 **BESIDE,
             },
         ),
-        (FINDINGS, add_managed_queues(ScanResult().document(examples.AT), (), whole=True)),
+        (
+            FINDINGS,
+            add_managed_queues(ScanResult().document(examples.EXAMPLE_TIME), (), whole=True),
+        ),
     ],
 )
 def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 from msgspec.structs import replace
 
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.batch import heal_failed_calls
 from mendq.heal.owners import make_owner_request
@@ -196,14 +196,14 @@ def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
     world.fixed()
     world.deletes = 1
     world.account.later(minutes=20)
-    known = BY_NAME[SYMPTOM]
-    monkeypatch.delitem(BY_NAME, SYMPTOM)
+    known = SYMPTOM_BY_NAME[SYMPTOM]
+    monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
     followed = world.follow()
     assert followed.errors == {}
     assert [each.symptom for each in followed.unknown_cases] == [SYMPTOM]
     assert [each.state for each in followed.open_cases] == ["applied"]
     assert world.follow().unknown_cases == [], "it is not due again within the minute"
-    monkeypatch.setitem(BY_NAME, SYMPTOM, known)
+    monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     world.hours(1.1)
     assert world.states() == ["applied", "verified"]
 

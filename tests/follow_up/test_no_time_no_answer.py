@@ -19,7 +19,7 @@ from mendq.aws.errors import (
     OwnerUnavailable,
 )
 from mendq.cases.open_case_index import UNFILED_TRANSITION_PARTITION
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
@@ -401,12 +401,12 @@ def test_dead_run_of_a_case_that_nobody_knows_stays_for_whoever_does(
 ) -> None:
     """A newer Mendq's case, while an older one is deployed again."""
     dead(account)
-    before, known = claims(account), BY_NAME[SYMPTOM]
-    monkeypatch.delitem(BY_NAME, SYMPTOM)
+    before, known = claims(account), SYMPTOM_BY_NAME[SYMPTOM]
+    monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
     followed = follow(account)
     assert [each.symptom for each in followed.unknown_cases] == [SYMPTOM]
     assert claims(account).keys() == before.keys()
-    monkeypatch.setitem(BY_NAME, SYMPTOM, known)
+    monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     account.later(hours=1.1)
     assert follow(account).errors == {}
     assert states(account) == ["proposed", "approved", "applied"]

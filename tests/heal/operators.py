@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mendq.cases.context import FixContext, ManagingContext, Write
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.apply import attach
 from mendq.heal.approve import JsonDocument, act_on_decision, answer_request
 from mendq.heal.restore_policy import PolicyWriter
@@ -81,7 +81,7 @@ def run_of(symptom: str, account: Account) -> FixContext:
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
         Owner.REDRIVE: RedriveStart(run.settings.consent).write,
     }
-    steps = BY_NAME[symptom].steps
+    steps = SYMPTOM_BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL
     return replace(run, write=ways.get(owner, run.write), writer=owner)
 
@@ -133,7 +133,7 @@ def move(account: Account, case: Case, to: str) -> None:
     """As follow_up would, had it come to that."""
     context = context_of(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
-    symptom = BY_NAME[case.symptom]
+    symptom = SYMPTOM_BY_NAME[case.symptom]
     moved = case.move_to(State(to), "it came to that", account.now)
     record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 

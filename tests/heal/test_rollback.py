@@ -6,7 +6,7 @@ import pytest
 from botocore.stub import Stubber
 from msgspec.structs import replace
 
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.model.limits import Limits
 from tests.account.faults import Fault, Killed, calls_of, come_between
 from tests.heal.conftest import Account
@@ -234,7 +234,7 @@ def test_case_of_a_symptom_that_nobody_knows_any_more_is_not_rolled_back(
     account: Account, fixed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(account)
-    monkeypatch.delitem(BY_NAME, case.symptom)
+    monkeypatch.delitem(SYMPTOM_BY_NAME, case.symptom)
     answered = unchanged(account, fixed, lambda: undo(account, case.case_id))
     assert answered["error"] == "unknown_symptom"
     assert "`mendq close`" in answered["reason"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
@@ -37,8 +37,8 @@ class Planned:
         self.answers(Plan(steps, "by now", at_most=at_most))
 
     def answers(self, answer: Plan | Refusal) -> None:
-        entry: Any = replace(BY_NAME[SYMPTOM], plan=lambda *_: answer)
-        self.monkeypatch.setitem(BY_NAME, SYMPTOM, entry)
+        entry: Any = replace(SYMPTOM_BY_NAME[SYMPTOM], plan=lambda *_: answer)
+        self.monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, entry)
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_case_ends_if_its_symptom_is_only_counted_by_now(
 ) -> None:
     """Another version of Mendq planned for it, and this one does not."""
     queue = waits(account)
-    monkeypatch.setitem(BY_NAME, SYMPTOM, replace(BY_NAME[SYMPTOM], plan=None))
+    monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, replace(SYMPTOM_BY_NAME[SYMPTOM], plan=None))
     assert "it is only counted" in ends(account, queue, state, "count_only")
 
 

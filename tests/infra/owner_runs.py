@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mendq.aws.queue import tags_of
 from mendq.cases.pins import Pins
-from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.heal.apply import apply, attach
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import count_reach
@@ -240,7 +240,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(each.document() for each in steps)
     case = approved.move_to(State.APPLIED, "messages wait", run.now, steps=documents)
-    symptom = BY_NAME[SYMPTOM]
+    symptom = SYMPTOM_BY_NAME[SYMPTOM]
     assert symptom is not None
     attributes = tuple(each.attribute for each in symptom.steps)
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue import BY_NAME, examples, match
+from mendq.catalogue import SYMPTOM_BY_NAME, examples, match
 from mendq.model.failed_call import CODES_BY_SYMPTOM, KNOWN_CODES, canonical_code
 
 QUERY = "AWS.SimpleQueueService."
@@ -54,7 +54,7 @@ def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry
     assert len(modelled) >= 28
     assert {each for each in modelled if canonical_code(each) not in KNOWN_CODES} == set()
     for label, codes in CODES_BY_SYMPTOM.items():
-        assert {*codes} <= {way.error_code for way in BY_NAME[label].seen_as}
+        assert {*codes} <= {way.error_code for way in SYMPTOM_BY_NAME[label].seen_as}
 
 
 @given(st.text(max_size=200))

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue import BY_NAME
-from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, measurement, queue, source, vary
+from mendq.catalogue import SYMPTOM_BY_NAME
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    EXAMPLE_TIME,
+    STANDARD_ARN,
+    measurement,
+    queue,
+    replace_values,
+    source,
+)
 from mendq.heal.undo import MANUAL_ATTRIBUTES
 from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
@@ -138,9 +146,9 @@ def case_with(
         queue_arn=queue_arn,
         symptom=symptom,
         reason="made up",
-        evidence=Evidence((Sighting.from_scan(AT),)),
+        evidence=Evidence((Sighting.from_scan(EXAMPLE_TIME),)),
         steps=steps,
-        now=AT,
+        now=EXAMPLE_TIME,
         actor="heal",
     )
 
@@ -172,7 +180,7 @@ def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> No
     harm = HARMS[kind]
     assert bool(harm.symptoms) != bool(harm.why_no_symptom)
     assert (harm.sign is not None) != bool(harm.why_no_sign)
-    assert harm.symptoms <= BY_NAME.keys()
+    assert harm.symptoms <= SYMPTOM_BY_NAME.keys()
 
 
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
@@ -187,7 +195,7 @@ def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
     """Both visibility timeout steps write one attribute: each causes what the other fixes."""
     fixes = {
         (entry.name, kind)
-        for entry in BY_NAME.values()
+        for entry in SYMPTOM_BY_NAME.values()
         for kind in entry.steps
         if kind is not SetVisibilityTimeout
     }
@@ -207,7 +215,7 @@ CAUSED = [
 def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
     """A case with that step and the queue that its harm shows on, as both stand then."""
     step = EXAMPLES[kind]
-    fixed = [entry.name for entry in BY_NAME.values() if kind in entry.steps]
+    fixed = [entry.name for entry in SYMPTOM_BY_NAME.values() if kind in entry.steps]
     symptom = fixed[0] if fixed else "visibility_timeout_too_long"
     written = (
         {step.attribute: str(step.after)}
@@ -221,13 +229,15 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
         named = Redrive(DLQ_ARN, 5).text
         at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
         return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
-    return case_with(step, symptom=symptom), vary(queue(queue_arn=STANDARD_ARN), **written)
+    return case_with(step, symptom=symptom), replace_values(
+        queue(queue_arn=STANDARD_ARN), **written
+    )
 
 
 def named(
     symptom: str, facts: Facts, *history: Case, after: timedelta = FIVE_MINUTES
 ) -> OwnChange | None:
-    return find_change_behind(symptom, facts, [history], AT + after, TIMING)
+    return find_change_behind(symptom, facts, [history], EXAMPLE_TIME + after, TIMING)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +251,7 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
         case = replace(case, symptom="another")
     change = named(symptom, facts, case)
     assert change is not None
-    sentence = describe_own_change(change, AT + FIVE_MINUTES)
+    sentence = describe_own_change(change, EXAMPLE_TIME + FIVE_MINUTES)
     assert sentence.startswith("Mendq ")
     assert f"5 min ago (case {case.case_id}): " in sentence
     assert sentence.endswith(f": mendq rollback {case.case_id} --region us-east-1")
@@ -252,7 +262,7 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
 def test_a_fault_that_a_step_cannot_cause_names_nothing(kind: type[AttributeStep]) -> None:
     for place in ("here", "at_dlq", "at_target"):
         case, facts = faulty(kind, place)
-        for symptom in BY_NAME.keys() - HARMS[kind].symptoms:
+        for symptom in SYMPTOM_BY_NAME.keys() - HARMS[kind].symptoms:
             assert named(symptom, facts, case) is None, symptom
 
 
@@ -268,7 +278,7 @@ def taking(*sources: QueueFacts, **over: Any) -> Facts:
 def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> None:
     change = named(ARRIVING, taking(), ATTACHED)
     assert change is not None
-    assert describe_own_change(change, AT + FIVE_MINUTES) == (
+    assert describe_own_change(change, EXAMPLE_TIME + FIVE_MINUTES) == (
         f"Mendq attached the DLQ orders-dlq to orders 5 min ago (case {ATTACHED.case_id}): "
         "messages that had been received 5 times move there. To take the change back: "
         f"mendq rollback {ATTACHED.case_id} --region us-east-1"
@@ -277,15 +287,17 @@ def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> 
 
 def test_a_change_that_a_person_approved_is_named_all_the_same() -> None:
     proposed = replace(ATTACHED, state=State.PROPOSED)
-    approved = proposed.move_to(State.APPROVED, "a person approved the plan", AT)
-    applied = approved.move_to(State.APPLIED, "made up", AT, actor="attach_dlq")
+    approved = proposed.move_to(State.APPROVED, "a person approved the plan", EXAMPLE_TIME)
+    applied = approved.move_to(State.APPLIED, "made up", EXAMPLE_TIME, actor="attach_dlq")
     assert named(ARRIVING, taking(), proposed, approved, applied) is not None
     assert named(ARRIVING, taking(), proposed, approved) is None, "nothing was written yet"
 
 
 def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
-    watching = ATTACHED.move_to(State.VERIFIED, "", AT).move_to(State.WATCHING, "", AT)
-    closed = watching.move_to(State.CLOSED, "it stayed away", AT)
+    watching = ATTACHED.move_to(State.VERIFIED, "", EXAMPLE_TIME).move_to(
+        State.WATCHING, "", EXAMPLE_TIME
+    )
+    closed = watching.move_to(State.CLOSED, "it stayed away", EXAMPLE_TIME)
     watch_time = timedelta(hours=TIMING.watch_hours)
     beyond = watch_time + timedelta(seconds=1)
     for history in ((ATTACHED,), (ATTACHED, watching), (ATTACHED, watching, closed)):
@@ -296,9 +308,9 @@ def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
 
 @pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])
 def test_a_change_that_was_taken_back_or_overruled_is_not_named(state: State) -> None:
-    ended = ATTACHED.move_to(state, "made up", AT)
+    ended = ATTACHED.move_to(state, "made up", EXAMPLE_TIME)
     assert named(ARRIVING, taking(), ATTACHED, ended) is None
-    closed = ended.move_to(State.CLOSED, "it stayed away", AT)
+    closed = ended.move_to(State.CLOSED, "it stayed away", EXAMPLE_TIME)
     assert named(ARRIVING, taking(), ATTACHED, ended, closed) is None
 
 
@@ -306,9 +318,9 @@ def test_a_change_that_does_not_stand_any_more_is_not_named() -> None:
     """A person has set another maxReceiveCount, or made the queue anew, before Mendq noticed."""
     theirs = source(RedrivePolicy=Redrive(DLQ_ARN, 50).text)
     assert named(ARRIVING, taking(theirs), ATTACHED) is None
-    anew = source(CreatedTimestamp=str(AT.timestamp() + 60))
+    anew = source(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
     assert named(ARRIVING, taking(anew), ATTACHED) is None
-    made_anew = taking(CreatedTimestamp=str(AT.timestamp() + 60))
+    made_anew = taking(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
     assert named(ARRIVING, made_anew, ATTACHED) is None
 
 
@@ -320,17 +332,19 @@ def test_a_case_about_a_queue_that_is_no_source_is_not_named() -> None:
 
 
 def test_the_newest_of_several_changes_is_named() -> None:
-    later = AT + timedelta(minutes=2)
+    later = EXAMPLE_TIME + timedelta(minutes=2)
     lower = LowerVisibilityTimeout(14_400, 180)
     lowered = replace(case_with(lower, symptom="visibility_timeout_too_long"), at=later)
     facts = taking(source(VisibilityTimeout="180"))
-    change = find_change_behind(ARRIVING, facts, [[lowered], [ATTACHED]], AT + FIVE_MINUTES, TIMING)
+    change = find_change_behind(
+        ARRIVING, facts, [[lowered], [ATTACHED]], EXAMPLE_TIME + FIVE_MINUTES, TIMING
+    )
     assert change is not None
     assert change.case_id == lowered.case_id
 
 
 def test_a_case_that_reported_its_own_harm_says_so() -> None:
-    told = ATTACHED.move_to(State.ESCALATED, "it may do harm", AT, code="own_change")
+    told = ATTACHED.move_to(State.ESCALATED, "it may do harm", EXAMPLE_TIME, code="own_change")
     change = named(ARRIVING, taking(), ATTACHED, told)
     assert change is not None
     assert change.is_reported

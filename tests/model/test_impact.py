@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.catalogue.examples import dlq, measurement, standard, with_dlq
+from mendq.catalogue.examples import dlq, measurement, queue_with_dlq, standard_queue
 from mendq.model.facts import Facts, count_affected_messages
 
 RACE = measurement(sent=1_000, received=1_400, deleted=1_300)
@@ -14,12 +14,16 @@ TOO_SHORT = "visibility_timeout_too_short"
 @pytest.mark.parametrize(
     ("symptom", "facts", "messages"),
     [
-        ("consumer_stopped", standard(ApproximateNumberOfMessages=340), {"delayed": 340}),
-        ("consumer_stopped", standard(ApproximateNumberOfMessages=0), {}),
+        ("consumer_stopped", standard_queue(ApproximateNumberOfMessages=340), {"delayed": 340}),
+        ("consumer_stopped", standard_queue(ApproximateNumberOfMessages=0), {}),
         ("dlq_messages_arriving", dlq(ApproximateNumberOfMessages=12), {"dead": 12}),
-        (TOO_SHORT, standard(ApproximateNumberOfMessages=340), {}),
-        (TOO_SHORT, Facts(standard().queue_arn, {}, {}, measurement=RACE), {"handled_twice": 300}),
-        ("kms_throttled", Facts(standard().queue_arn, {}, {}, measurement=RACE), {}),
+        (TOO_SHORT, standard_queue(ApproximateNumberOfMessages=340), {}),
+        (
+            TOO_SHORT,
+            Facts(standard_queue().queue_arn, {}, {}, measurement=RACE),
+            {"handled_twice": 300},
+        ),
+        ("kms_throttled", Facts(standard_queue().queue_arn, {}, {}, measurement=RACE), {}),
     ],
 )
 def test_what_the_facts_tell_and_nothing_beside(
@@ -30,7 +34,7 @@ def test_what_the_facts_tell_and_nothing_beside(
 
 def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
     died = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
-    facts = with_dlq(3)
+    facts = queue_with_dlq(3)
     assert count_affected_messages(
         TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=died)
     ) == {"dead": 400}

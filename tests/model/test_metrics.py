@@ -214,7 +214,7 @@ def test_a_race_is_never_a_consumer_that_fails(
 ) -> None:
     function = LambdaConsumer("arn:f", 30, 0, 0.1, error_share=float(fails))
     arn = examples.QUEUE_ARN if fifo else examples.STANDARD_ARN
-    facts = examples.standard(measurement=counted, lambda_consumers=(function,))
+    facts = examples.standard_queue(measurement=counted, lambda_consumers=(function,))
     entries = (VISIBILITY_TIMEOUT_TOO_SHORT, CONSUMER_FAILING)
     at = replace(facts, queue_arn=arn)
     assert None in [each.detection.detect(at) for each in entries if each.detection]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.owners import make_owner_request
 from tests.catalogue.asking import caught_by
 from tests.heal.operators import case_of, fail, say
@@ -46,7 +46,7 @@ def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
 
 
 def call_of(symptom: str) -> Mapping[str, str]:
-    entry = BY_NAME[symptom]
+    entry = SYMPTOM_BY_NAME[symptom]
     call = caught_by(entry)[0].call
     return {
         "eventName": call.event_name,

@@ -25,7 +25,7 @@ from unittest.mock import patch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws import errors
-from mendq.catalogue import BY_NAME, CATALOGUE, match
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, match
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as OWN,
 )
@@ -359,7 +359,7 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
         world = stack.enter_context(memory_account(MemoryAccount))
         world.account.settings = settings(limits=LIMITS)
         stack.enter_context(patch("mendq.heal.batch.CATALOGUE", (*CATALOGUE, TWIN)))
-        stack.enter_context(patch.dict(BY_NAME, {TWIN.name: TWIN}))
+        stack.enter_context(patch.dict(SYMPTOM_BY_NAME, {TWIN.name: TWIN}))
         stack.enter_context(patch("mendq.heal.batch.match", matched))
 
         def race(seed: int) -> Counter[str]:

@@ -14,7 +14,14 @@ from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.examples import AT, STANDARD_ARN, messages, queue, sources, vary
+from mendq.catalogue.examples import (
+    EXAMPLE_TIME,
+    STANDARD_ARN,
+    messages,
+    queue,
+    replace_values,
+    sources,
+)
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import RecordTransition, WriteFix, decide
@@ -129,9 +136,9 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     """DLQ messages count like those of a race, and an application may park its own there."""
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, detected_by(entry)[0])
-    seen = Evidence((Sighting.from_scan(AT),))
+    seen = Evidence((Sighting.from_scan(EXAMPLE_TIME),))
     given = read_situation(
-        symptom=entry, facts=facts, evidence=seen, fresh_sightings=seen.sightings, now=AT
+        symptom=entry, facts=facts, evidence=seen, fresh_sightings=seen.sightings, now=EXAMPLE_TIME
     )
     written = decide(given)
     assert isinstance(written, WriteFix)
@@ -144,7 +151,7 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
 
 def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
     """Some of them died nowhere, and whoever put them there may wait for them."""
-    refused = answer_to(DLQ_MESSAGES_WAITING, vary(messages(), sent=1))
+    refused = answer_to(DLQ_MESSAGES_WAITING, replace_values(messages(), sent=1))
     assert isinstance(refused, Refuse)
     assert refused.code == "sent_to"
 
@@ -181,7 +188,7 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 def test_who_is_believed(
     tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
 ) -> None:
-    facts = vary(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
+    facts = replace_values(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
     found = select_confirmed_sources([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
     assert bool(found) is is_believed
 

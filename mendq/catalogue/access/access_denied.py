@@ -24,14 +24,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue.access.minimum_policy import grant_sections
+from mendq.catalogue.access.minimum_policy import make_grant_sections
 from mendq.catalogue.access.restore_policy import (
-    FINDINGS,
+    FINDING_BY_REFUSER,
     choose_leading_policy,
     describe_granting_pin,
     plan_restoration,
 )
-from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
+from mendq.catalogue.examples import EXAMPLE_TIME, QUEUE_ARN, ROLE_ARN, failed_call, policy, queue
 from mendq.catalogue.symptom import (
     Advice,
     CallExample,
@@ -54,14 +54,14 @@ from mendq.model.steps import RestorePolicy
 # AWS needs a moment to make a new session's permissions known everywhere. A call that is refused in
 # this time after the session began is no evidence.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html
-SESSION_SETTLES = timedelta(seconds=60)
+SESSION_SETTLING_TIME = timedelta(seconds=60)
 
 
 def is_evidence(call: FailedCall) -> bool:
     """Return True if the call carries messages and the caller's session is not new."""
     created_at = call.session_created_at
-    is_settled = created_at is None or call.event_time - created_at > SESSION_SETTLES
-    return carries_messages(call) and is_settled
+    is_session_settled = created_at is None or call.event_time - created_at > SESSION_SETTLING_TIME
+    return carries_messages(call) and is_session_settled
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -73,31 +73,31 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.
     """
     if facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
-        because = FINDINGS[RefusedBy.NO_RESOURCE_POLICY].because
-        restored = plan_restoration(facts, f"{_describe_refused_calls(facts)}. {because}")
-        if not isinstance(restored, str):
-            return restored
-        return _escalate(facts, restored)
+        because = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].because
+        restoration = plan_restoration(facts, f"{_describe_refused_calls(facts)}. {because}")
+        if not isinstance(restoration, str):
+            return restoration
+        return _notify_about_refusal(facts, restoration)
     if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
-        return _escalate(facts, describe_granting_pin(facts))
-    return _escalate(facts, "")
+        return _notify_about_refusal(facts, describe_granting_pin(facts))
+    return _notify_about_refusal(facts, "")
 
 
-def _escalate(facts: Facts, about_the_pin: str) -> Refusal:
+def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     """Return the refusal that notifies people: which policy refused, and where they look first.
 
-    `about_the_pin` says why a pinned policy is not restored; empty if the queue has no pin.
+    `pin_sentence` says why a pinned policy is not restored; empty if the queue has no pin.
     """
     refused_by = choose_leading_policy(facts)
-    finding = FINDINGS[refused_by]
+    finding = FINDING_BY_REFUSER[refused_by]
     sentences = [_describe_refused_calls(facts), finding.because]
     if finding.code.endswith("_lacks_grant"):
         sentences.append(_describe_missing_grant(facts))
-    others = ", ".join(sorted(facts.refused_by - {refused_by}))
-    if others:
-        sentences.append(f"Other calls were refused by {others}")
-    if about_the_pin:
-        sentences.append(about_the_pin)
+    other_policies = ", ".join(sorted(facts.refused_by - {refused_by}))
+    if other_policies:
+        sentences.append(f"Other calls were refused by {other_policies}")
+    if pin_sentence:
+        sentences.append(pin_sentence)
     sentences.append(f"Who called: {name_first_few(facts.principals)}")
     return Escalate(finding.code, ". ".join(sentences), finding.command(facts))
 
@@ -117,57 +117,59 @@ def _describe_missing_grant(facts: Facts) -> str:
     return "Of its own account, a caller needs it in one of the two: its own or the queue's"
 
 
-_REFUSED_CALL = (
+_REFUSED_CALL_TEXT = (
     "User: arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc is not authorized to "
     f"perform: sqs:sendmessage on resource: {QUEUE_ARN} "
 )
-_NO_GRANT = f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sendmessage action"
-_DENIED = f"{_REFUSED_CALL}with an explicit deny in a resource-based policy"
+_NO_GRANT_MESSAGE = (
+    f"{_REFUSED_CALL_TEXT}because no resource-based policy allows the sqs:sendmessage action"
+)
+_EXPLICIT_DENY_MESSAGE = f"{_REFUSED_CALL_TEXT}with an explicit deny in a resource-based policy"
 
 
-def _example(title: str, error_message: str, facts: Facts, answer: Steps | str) -> CallExample:
+def _make_example(title: str, error_message: str, facts: Facts, answer: Steps | str) -> CallExample:
     call = failed_call("SendMessage", "AccessDenied", error_message)
     return CallExample(title, call, facts, answer)
 
 
-def _queue(refused_by: RefusedBy, **over: Any) -> Facts:
+def _make_queue(refused_by: RefusedBy, **overrides: Any) -> Facts:
     """Return a queue to which ROLE could not send, because this policy refused it."""
     return queue(
-        principals=(ROLE,),
+        principals=(ROLE_ARN,),
         event_names=("SendMessage",),
         refused_by=frozenset({refused_by}),
-        **over,
+        **overrides,
     )
 
 
-_PINNED = policy(Sid="Workers", Principal={"AWS": ROLE}, Resource=QUEUE_ARN)
+_PINNED_POLICY = policy(Sid="Workers", Principal={"AWS": ROLE_ARN}, Resource=QUEUE_ARN)
 _DEPLOYED_POLICY = '{"Version": "2012-10-17", "Statement": []}'
 _PIN = Pin(
     QUEUE_ARN,
-    _PINNED,
-    digest_of(_PINNED),
+    _PINNED_POLICY,
+    digest_of(_PINNED_POLICY),
     generation=1,
-    pinned_at=AT - timedelta(days=7),
+    pinned_at=EXAMPLE_TIME - timedelta(days=7),
     pinned_by="arn:aws:sts::123456789012:assumed-role/operators/ada",
-    queue_created_at=AT - timedelta(days=90),
-    queue_modified_at=AT - timedelta(days=8),
+    queue_created_at=EXAMPLE_TIME - timedelta(days=90),
+    queue_modified_at=EXAMPLE_TIME - timedelta(days=8),
 )
-_DEPLOYMENT = QueueChange(
-    AT - timedelta(hours=1), "SetQueueAttributes", ROLE, by_cloudformation=True
+_POLICY_DEPLOYMENT = QueueChange(
+    EXAMPLE_TIME - timedelta(hours=1), "SetQueueAttributes", ROLE_ARN, by_cloudformation=True
 )
 
 
-def _queue_with_pin(**judgement: Any) -> Facts:
+def _make_queue_with_pin(**judgement: Any) -> Facts:
     """Return a queue with an overwritten pinned policy. `judgement` has fields of `CheckedPin`."""
     pin = CheckedPin(_PIN, **judgement)
-    return _queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
+    return _make_queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
 
 
-_OVERWRITTEN = _queue_with_pin(changed=_DEPLOYMENT)
-_NOT_JUDGED_YET = _queue_with_pin(doubt="not told yet", passes=True)
-_WITHOUT_GRANT = _queue(RefusedBy.NO_RESOURCE_POLICY)
-_DENYING = _queue(RefusedBy.RESOURCE_POLICY_DENIES)
-_RESTORE = RestorePolicy(_DEPLOYED_POLICY, _PINNED)
+_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_POLICY_DEPLOYMENT)
+_QUEUE_WITH_UNJUDGED_PIN = _make_queue_with_pin(doubt="not told yet", passes=True)
+_QUEUE_WITHOUT_GRANT = _make_queue(RefusedBy.NO_RESOURCE_POLICY)
+_QUEUE_WITH_DENY = _make_queue(RefusedBy.RESOURCE_POLICY_DENIES)
+_RESTORE_STEP = RestorePolicy(_DEPLOYED_POLICY, _PINNED_POLICY)
 
 ACCESS_DENIED = FixedSymptom(
     name="access_denied",
@@ -184,22 +186,40 @@ ACCESS_DENIED = FixedSymptom(
     notifies_anyway=True,
     is_evidence=is_evidence,
     shown_attributes=("Policy",),
-    extra_sections=grant_sections,
+    extra_sections=make_grant_sections,
     advice_if_many=Advice(
         "Look for what these queues have in common: a role, a policy, an organization's."
     ),
     examples=lambda: (
-        _example("a deployment overwrote the pinned policy", _NO_GRANT, _OVERWRITTEN, (_RESTORE,)),
-        _example(
-            "it does not name the caller", _NO_GRANT, _WITHOUT_GRANT, "queue_policy_lacks_grant"
+        _make_example(
+            "a deployment overwrote the pinned policy",
+            _NO_GRANT_MESSAGE,
+            _QUEUE_WITH_OVERWRITTEN_POLICY,
+            (_RESTORE_STEP,),
         ),
-        _example("the queue's policy denies", _DENIED, _DENYING, "queue_policy_denies"),
+        _make_example(
+            "it does not name the caller",
+            _NO_GRANT_MESSAGE,
+            _QUEUE_WITHOUT_GRANT,
+            "queue_policy_lacks_grant",
+        ),
+        _make_example(
+            "the queue's policy denies",
+            _EXPLICIT_DENY_MESSAGE,
+            _QUEUE_WITH_DENY,
+            "queue_policy_denies",
+        ),
         RefusalExample(
-            "CloudTrail has not told yet who changed it", _NOT_JUDGED_YET, "pin_not_judged_yet"
+            "CloudTrail has not told yet who changed it",
+            _QUEUE_WITH_UNJUDGED_PIN,
+            "pin_not_judged_yet",
         ),
-        CallNearMiss("a key's policy", failed_call("SendMessage", "KmsAccessDenied", _DENIED)),
         CallNearMiss(
-            "in a parameter", failed_call("SendMessage", "InvalidParameterValue", _DENIED)
+            "a key's policy", failed_call("SendMessage", "KmsAccessDenied", _EXPLICIT_DENY_MESSAGE)
+        ),
+        CallNearMiss(
+            "in a parameter",
+            failed_call("SendMessage", "InvalidParameterValue", _EXPLICIT_DENY_MESSAGE),
         ),
     ),
 )

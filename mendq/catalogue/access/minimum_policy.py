@@ -22,12 +22,17 @@ from mendq.notifications.text import Section, command_line, exact_json, plain
 # Actions of a consumer. Lambda asks for three of them; a consumer that works longer than the
 # visibility timeout also calls ChangeMessageVisibility.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-_RECEIVING = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
-_SENDING = ("GetQueueUrl", "SendMessage")
-_DENIED = {RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.IDENTITY_POLICY_DENIES}
+_CONSUMER_ACTIONS = (
+    "ChangeMessageVisibility",
+    "DeleteMessage",
+    "GetQueueAttributes",
+    "ReceiveMessage",
+)
+_SENDER_ACTIONS = ("GetQueueUrl", "SendMessage")
+_EXPLICIT_DENIES = {RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.IDENTITY_POLICY_DENIES}
 
 
-def caller_lookup_command(event_name: str, queue_arn: str) -> str:
+def make_caller_lookup_command(event_name: str, queue_arn: str) -> str:
     """Return the command that shows who called a management API on the queue, and when.
 
     CloudTrail answers for the last 90 days.
@@ -39,7 +44,7 @@ def caller_lookup_command(event_name: str, queue_arn: str) -> str:
     return aws_command("cloudtrail lookup-events", queue_arn, f"{options} {query}")
 
 
-def grant_sections(facts: Facts) -> tuple[Section, ...]:
+def make_grant_sections(facts: Facts) -> tuple[Section, ...]:
     """Return the sections of a notification about refused calls.
 
     The section with the policy is empty if no caller is a role or user, or if no called action can
@@ -49,55 +54,55 @@ def grant_sections(facts: Facts) -> tuple[Section, ...]:
     actions = actions_allowing(facts.event_names)
     policy_lines: tuple[str, ...] = ()
     if callers and actions:
-        policy_lines = tuple(_list_minimum_policy(facts, callers, actions))
+        policy_lines = tuple(_list_policy_lines(facts, callers, actions))
     return (
-        Section("WHO ELSE MAY BE CONCERNED", tuple(_list_others(facts, callers))),
+        Section("WHO ELSE MAY BE CONCERNED", tuple(_list_other_users(facts, callers))),
         Section("MINIMUM POLICY", policy_lines, can_be_cut=False),
     )
 
 
-def _list_others(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
+def _list_other_users(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
     """Yield lines about others that the grant may concern, most of them commands for a person.
 
     Mendq does not receive the events of successful calls, so it cannot say who else uses the queue.
     """
     queue_arn = facts.queue_arn
-    yield f"its policy {_describe_policy(facts, callers)}"
+    yield f"its policy {_describe_other_principals(facts, callers)}"
     yield f"functions that read it: {command_line(list_consumers_command(queue_arn))}"
     role_prefix = f"::{parts_of(queue_arn).account}:role/"
     roles = [caller for caller in callers if role_prefix in caller]
     if roles:
         query = f"--query \"Functions[?Role=='{roles[0]}'].FunctionName\""
-        functions = aws_command("lambda list-functions", queue_arn, query)
-        yield f"functions that run as the refused role: {command_line(functions)}"
+        functions_command = aws_command("lambda list-functions", queue_arn, query)
+        yield f"functions that run as the refused role: {command_line(functions_command)}"
     if facts.kms_key is not None:
-        of_key = f"--key-id {quote(facts.kms_key)} --query KeyMetadata.Arn --output text"
-        arn = f'"$({aws_command("kms describe-key", queue_arn, of_key)})"'
-        options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={arn}"
-        key_users = aws_command("cloudtrail lookup-events", queue_arn, options)
-        yield f"who used its key, for which queue: {command_line(key_users)}"
+        key_options = f"--key-id {quote(facts.kms_key)} --query KeyMetadata.Arn --output text"
+        key_arn = f'"$({aws_command("kms describe-key", queue_arn, key_options)})"'
+        options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={key_arn}"
+        key_users_command = aws_command("cloudtrail lookup-events", queue_arn, options)
+        yield f"who used its key, for which queue: {command_line(key_users_command)}"
     yield "not known here: whose calls succeed; the trail's files say, where it records this queue"
 
 
-def _describe_policy(facts: Facts, callers: Sequence[str]) -> str:
+def _describe_other_principals(facts: Facts, callers: Sequence[str]) -> str:
     """Return words for the other callers that the queue's policy lets in."""
     statements = parse_statements(facts.attributes.get("Policy", ""))
     if statements is None:
         return "cannot be read"
-    others = set[str]()
+    other_principals = set[str]()
     for statement in statements:
         if statement.allows:
             for principals in statement.principals.values():
-                others.update(principals)
-    others.difference_update(callers)
-    if ALL_PRINCIPALS in others:
+                other_principals.update(principals)
+    other_principals.difference_update(callers)
+    if ALL_PRINCIPALS in other_principals:
         return "lets in everybody"
-    if others:
-        return f"lets in {plain(name_first_few(sorted(others)), 400)}"
+    if other_principals:
+        return f"lets in {plain(name_first_few(sorted(other_principals)), 400)}"
     return "lets in nobody else"
 
 
-def _list_minimum_policy(
+def _list_policy_lines(
     facts: Facts, callers: Sequence[str], actions: Sequence[str]
 ) -> Iterator[str]:
     """Yield the lines with the least policy that allows `actions` to `callers`.
@@ -105,22 +110,24 @@ def _list_minimum_policy(
     A caller of another account needs the grant in its own policy and in the policies of the queue
     and of its KMS key.
     """
-    sends = SEND_MESSAGE in actions
-    receives = set(actions) != {SEND_MESSAGE}
-    names: list[str] = []
-    kinds: list[str] = []
-    if receives:
-        names += _RECEIVING
-        kinds.append("consumer")
-    if sends:
-        names += _SENDING
-        kinds.append("sender")
-    queue_statement = _allow([f"sqs:{name}" for name in names], facts.queue_arn)
-    key_statement = _allow_key(facts, sends=sends)
-    if facts.refused_by & _DENIED:
+    includes_sending = SEND_MESSAGE in actions
+    includes_receiving = set(actions) != {SEND_MESSAGE}
+    action_names: list[str] = []
+    caller_kinds: list[str] = []
+    if includes_receiving:
+        action_names += _CONSUMER_ACTIONS
+        caller_kinds.append("consumer")
+    if includes_sending:
+        action_names += _SENDER_ACTIONS
+        caller_kinds.append("sender")
+    queue_statement = _make_allow_statement(
+        [f"sqs:{action_name}" for action_name in action_names], facts.queue_arn
+    )
+    key_statement = _make_key_statement(facts, includes_sending=includes_sending)
+    if facts.refused_by & _EXPLICIT_DENIES:
         yield "an explicit deny has to go first: no grant lifts it"
-    whose = " and ".join(kinds)
-    yield f"a {whose} of this queue alone, in the policy of a caller that you mean to let in:"
+    kinds_text = " and ".join(caller_kinds)
+    yield f"a {kinds_text} of this queue alone, in the policy of a caller that you mean to let in:"
     statements = [queue_statement]
     if key_statement:
         statements.append(key_statement)
@@ -136,11 +143,13 @@ def _list_minimum_policy(
             yield command_line(exact_json(key_statement | principal | {"Resource": ALL_PRINCIPALS}))
 
 
-def _allow(actions: Sequence[str], resource: str, **more: Any) -> dict[str, Any]:
-    return {"Effect": "Allow", "Action": [*actions], "Resource": resource, **more}
+def _make_allow_statement(
+    actions: Sequence[str], resource: str, **other_elements: Any
+) -> dict[str, Any]:
+    return {"Effect": "Allow", "Action": [*actions], "Resource": resource, **other_elements}
 
 
-def _allow_key(facts: Facts, *, sends: bool) -> dict[str, Any]:
+def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, Any]:
     """Return the statement that allows to use the queue's KMS key, through SQS only.
 
     Empty if the queue has no KMS key, or has the one that AWS manages: nobody can grant that one,
@@ -154,14 +163,14 @@ def _allow_key(facts: Facts, *, sends: bool) -> dict[str, Any]:
         return {}
     queue_parts = parts_of(facts.queue_arn)
     region = queue_parts.region
-    arn = key
+    key_arn = key
     if not key.startswith("arn:"):
-        name = key if "/" in key else f"key/{key}"
-        arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{name}"
-    prefix, is_alias, alias = arn.partition("alias/")
+        key_name = key if "/" in key else f"key/{key}"
+        key_arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{key_name}"
+    prefix, is_alias, alias_name = key_arn.partition("alias/")
     condition = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
     if is_alias:
-        arn = f"{prefix}key/*"
-        condition["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": f"alias/{alias}"}
-    actions = ("kms:Decrypt", "kms:GenerateDataKey") if sends else ("kms:Decrypt",)
-    return _allow(actions, arn, Condition=condition)
+        key_arn = f"{prefix}key/*"
+        condition["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": f"alias/{alias_name}"}
+    actions = ("kms:Decrypt", "kms:GenerateDataKey") if includes_sending else ("kms:Decrypt",)
+    return _make_allow_statement(actions, key_arn, Condition=condition)

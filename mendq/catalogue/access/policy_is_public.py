@@ -14,7 +14,7 @@ people to decide: a queue may be public on purpose, and a stricter policy could 
 from __future__ import annotations
 
 from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
-from mendq.catalogue.examples import ROLE, with_policy
+from mendq.catalogue.examples import ROLE_ARN, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -27,7 +27,7 @@ from mendq.model.policy import list_public_statements
 from mendq.notifications.text import format_value, limit_lines
 
 # At most this many actions of the statement are named.
-_MOST_NAMED = 3
+_MOST_NAMED_ACTIONS = 3
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -35,21 +35,21 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A policy that cannot be read proves nothing, so the result is None then.
     """
-    public = list_public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
-    if not public:
+    public_pairs = list_public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
+    if not public_pairs:
         return None
-    number, statement = public[0]
+    statement_number, statement = public_pairs[0]
     escaped_actions = (format_value(action, 64) for action in statement.actions)
-    actions = ", ".join(limit_lines(escaped_actions, _MOST_NAMED))
+    action_names = ", ".join(limit_lines(escaped_actions, _MOST_NAMED_ACTIONS))
     return DetectedFault(
-        f"statement {number} of its policy lets anybody in the world call "
-        f"{actions or 'all but a few actions'}, and no condition narrows who that is"
+        f"statement {statement_number} of its policy lets anybody in the world call "
+        f"{action_names or 'all but a few actions'}, and no condition narrows who that is"
     )
 
 
-def _with_condition(operator: str, key: str, wanted: str) -> Facts:
+def _make_queue_with_condition(operator: str, key: str, required_value: str) -> Facts:
     """Return a queue whose policy lets everybody send under one condition."""
-    return with_policy(Condition={operator: {key: wanted}})
+    return queue_with_policy(Condition={operator: {key: required_value}})
 
 
 POLICY_IS_PUBLIC = ReportedSymptom(
@@ -59,14 +59,16 @@ POLICY_IS_PUBLIC = ReportedSymptom(
     aws_page=AWS_PAGE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
-        QueueExample("Principal * without a condition", with_policy()),
+        QueueExample("Principal * without a condition", queue_with_policy()),
         QueueExample(
-            "a pattern that fits all", _with_condition("StringLike", "aws:PrincipalOrgID", "*")
+            "a pattern that fits all",
+            _make_queue_with_condition("StringLike", "aws:PrincipalOrgID", "*"),
         ),
-        QueueNearMiss("one role", with_policy(Principal={"AWS": ROLE})),
-        QueueNearMiss("a service", with_policy(Principal={"Service": "sns.amazonaws.com"})),
+        QueueNearMiss("one role", queue_with_policy(Principal={"AWS": ROLE_ARN})),
+        QueueNearMiss("a service", queue_with_policy(Principal={"Service": "sns.amazonaws.com"})),
         QueueNearMiss(
-            "one account", _with_condition("StringEquals", "aws:SourceAccount", "123456789012")
+            "one account",
+            _make_queue_with_condition("StringEquals", "aws:SourceAccount", "123456789012"),
         ),
     ),
 )

@@ -12,8 +12,8 @@ settings, and the lost messages would not come back.
 
 from __future__ import annotations
 
-from mendq.catalogue.access.minimum_policy import caller_lookup_command
-from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
+from mendq.catalogue.access.minimum_policy import make_caller_lookup_command
+from mendq.catalogue.examples import ROLE_ARN, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
@@ -44,12 +44,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "SQS takes the same name again 60 s after the deletion. "
         f"Who called: {name_first_few(facts.principals)}"
     )
-    return Escalate("queue_gone", reason, caller_lookup_command("DeleteQueue", facts.queue_arn))
+    return Escalate(
+        "queue_gone", reason, make_caller_lookup_command("DeleteQueue", facts.queue_arn)
+    )
 
 
-def _example(title: str, code: str) -> CallExample:
-    missing_queue = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
-    return CallExample(title, failed_call("SendMessage", code), missing_queue, "queue_gone")
+def _make_example(title: str, error_code: str) -> CallExample:
+    missing_queue = Facts(STANDARD_ARN, {}, {}, principals=(ROLE_ARN,))
+    return CallExample(title, failed_call("SendMessage", error_code), missing_queue, "queue_gone")
 
 
 QUEUE_MISSING = NotifiedSymptom(
@@ -65,8 +67,8 @@ QUEUE_MISSING = NotifiedSymptom(
     plan=plan,
     advice_if_many=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
-        _example("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
-        _example("the JSON protocol's word", "QueueDoesNotExist"),
+        _make_example("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
+        _make_example("the JSON protocol's word", "QueueDoesNotExist"),
         RefusalExample("a queue that is there again", queue(), "queue_exists"),
         CallNearMiss("a name is still blocked", failed_call("CreateQueue", "QueueDeletedRecently")),
         CallNearMiss("no such task", failed_call("StartMessageMoveTask", "ResourceNotFound")),

@@ -47,10 +47,10 @@ from mendq.notifications.commands import aws_command, get_attributes_command
 # The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
 # call without TLS.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
-_WITHOUT_TLS = [("bool", "aws:securetransport", frozenset({"false"}))]
+_WITHOUT_TLS_CONDITIONS = [("bool", "aws:securetransport", frozenset({"false"}))]
 
 
-def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
+def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
     """Return True if the policy grants `action` to this role or user by name, without a condition.
 
     A grant to everybody or to an account does not count, because people did not mean this caller. A
@@ -67,11 +67,13 @@ def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool
     if not statements or not IDENTITY_ARN.fullmatch(principal_arn):
         return False
     is_denied = any(
-        _may_deny(statement, principal_arn, action, queue_arn) for statement in statements
+        _may_deny_caller(statement, principal_arn, action, queue_arn) for statement in statements
     )
     if is_denied:
         return False
-    return any(_allows(statement, principal_arn, action, queue_arn) for statement in statements)
+    return any(
+        _allows_by_name(statement, principal_arn, action, queue_arn) for statement in statements
+    )
 
 
 def is_open_to_everybody(policy: str) -> bool:
@@ -85,7 +87,7 @@ def is_open_to_everybody(policy: str) -> bool:
     return any(statement.lets_everybody_in for statement in statements)
 
 
-def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+def _allows_by_name(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
     """Return True if the statement allows the action to this caller by name and unconditionally."""
     return (
         statement.allows
@@ -93,23 +95,25 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
         and not statement.excepting
         and principal_arn in statement.principals.get("AWS", ())
         and may_apply_to(statement, (action,), queue_arn)
-        and any(_covers(pattern, queue_arn) for pattern in statement.resources)
+        and any(_covers_queue(pattern, queue_arn) for pattern in statement.resources)
     )
 
 
-def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+def _may_deny_caller(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
     """Return True if the statement may deny the action to this caller.
 
     A deny under a condition counts, because the condition may hold. Only a deny of calls without
     TLS does not count.
     """
-    if statement.allows or list_conditions(statement) == _WITHOUT_TLS:
+    if statement.allows or list_conditions(statement) == _WITHOUT_TLS_CONDITIONS:
         return False
-    may_mean_caller = "Principal" in statement.excepting or _may_name(statement, principal_arn)
+    may_mean_caller = "Principal" in statement.excepting or _may_name_caller(
+        statement, principal_arn
+    )
     return may_mean_caller and may_apply_to(statement, (action,), queue_arn)
 
 
-def _may_name(statement: Statement, principal_arn: str) -> bool:
+def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
     """Return True if a principal of the statement may be the caller.
 
     Return False only if every principal is another role or user. An account, a session, or the
@@ -122,7 +126,7 @@ def _may_name(statement: Statement, principal_arn: str) -> bool:
     return False
 
 
-def _covers(pattern: str, queue_arn: str) -> bool:
+def _covers_queue(pattern: str, queue_arn: str) -> bool:
     """Return True if the resource of a statement covers the queue.
 
     The ARNs are compared part by part. In IAM a `*` may match across a colon; here it may not, so
@@ -137,40 +141,42 @@ def _covers(pattern: str, queue_arn: str) -> bool:
     return all(map(matches_wildcards, pattern_parts, queue_parts))
 
 
-_ASK = "Putting it back gives access that the policy standing there does not: a person decides"
+_APPROVAL_SENTENCE = (
+    "Putting it back gives access that the policy standing there does not: a person decides"
+)
 
 
-def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
+def plan_restoration(facts: Facts, first_sentence: str) -> Plan | Refusal | str:
     """Plan to restore the pinned policy. A person must approve it in every mode (rule 5).
 
     Args:
         facts: The queue and its failed calls.
-        because: The sentence with which the plan's reason begins.
+        first_sentence: The sentence with which the plan's reason begins.
 
     Returns:
         The plan; a `Retry` as long as CloudTrail has not reported the last change; or a sentence
         that says why the policy is not restored. The sentence is empty if the queue has no pin.
     """
-    pinned = facts.pin
-    if pinned is None:
+    checked_pin = facts.pin
+    if checked_pin is None:
         return ""
-    pin = pinned.pin
+    pin = checked_pin.pin
     if pin is None:
-        return f"The queue's policy is pinned, and nothing is put back: {pinned.doubt}"
-    current = RestorePolicy.value_in(facts.attributes) or ""
-    objection = _find_objection(pin.policy, current, facts)
-    if pinned.passes and not objection:
+        return f"The queue's policy is pinned, and nothing is put back: {checked_pin.doubt}"
+    current_policy = RestorePolicy.value_in(facts.attributes) or ""
+    objection = _find_objection(pin.policy, current_policy, facts)
+    if checked_pin.passes and not objection:
         # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
         # or has had enough time to.
-        return Retry("pin_not_judged_yet", pinned.doubt)
-    objection = objection or pinned.doubt
+        return Retry("pin_not_judged_yet", checked_pin.doubt)
+    objection = objection or checked_pin.doubt
     if objection:
         return f"{_describe_pin(pin)} is not put back: {objection}"
     reason = (
-        f"{because}. {_describe_pin(pin)} grants it to every caller that was refused, "
-        f"and {_describe_overwrite(pinned)}. {_ASK}"
+        f"{first_sentence}. {_describe_pin(pin)} grants it to every caller that was refused, "
+        f"and {_describe_overwrite(checked_pin)}. {_APPROVAL_SENTENCE}"
     )
-    return Plan((RestorePolicy(current, pin.policy),), reason, at_most=Mode.PROPOSE)
+    return Plan((RestorePolicy(current_policy, pin.policy),), reason, at_most=Mode.PROPOSE)
 
 
 def describe_granting_pin(facts: Facts) -> str:
@@ -181,31 +187,31 @@ def describe_granting_pin(facts: Facts) -> str:
     needs a grant in only one of the two policies. Mendq cannot know which of them people meant, so
     it only informs them.
     """
-    pinned = facts.pin
-    if pinned is None or pinned.pin is None or not pinned.is_good:
+    checked_pin = facts.pin
+    if checked_pin is None or checked_pin.pin is None or not checked_pin.is_good:
         return ""
-    pin = pinned.pin
-    current = RestorePolicy.value_in(facts.attributes) or ""
-    if _find_objection(pin.policy, current, facts):
+    pin = checked_pin.pin
+    current_policy = RestorePolicy.value_in(facts.attributes) or ""
+    if _find_objection(pin.policy, current_policy, facts):
         return ""
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return ""
     return (
-        f"{_describe_pin(pin)} grants it, and {_describe_overwrite(pinned)}. "
+        f"{_describe_pin(pin)} grants it, and {_describe_overwrite(checked_pin)}. "
         "It is not put back, because "
         "IAM names the caller's own policy: a person decides which of the two is to grant it"
     )
 
 
-def _find_objection(policy: str, current: str, facts: Facts) -> str:
-    """Return why the pinned `policy` would not help or would allow too much; empty if neither."""
+def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> str:
+    """Return why the pinned policy would not help or would allow too much; empty if neither."""
     if not facts.exists:
         return "the queue could not be looked at"
-    if current == policy:
+    if current_policy == pinned_policy:
         return "it stands there, and the calls are refused all the same"
-    if not _grants_all_calls(policy, facts):
+    if not _grants_all_calls(pinned_policy, facts):
         return "it does not grant the calls to everybody who was refused, by name"
-    if is_open_to_everybody(policy):
+    if is_open_to_everybody(pinned_policy):
         return "it lets everybody in"
     return ""
 
@@ -216,7 +222,7 @@ def _grants_all_calls(policy: str, facts: Facts) -> bool:
     if not facts.principals or not actions:
         return False
     return all(
-        grants(policy, principal, action, facts.queue_arn)
+        is_granted_by_name(policy, principal, action, facts.queue_arn)
         for principal in facts.principals
         for action in actions
     )
@@ -229,19 +235,19 @@ def _describe_pin(pin: Pin) -> str:
     )
 
 
-def _describe_overwrite(pinned: CheckedPin) -> str:
-    change = pinned.changed
+def _describe_overwrite(checked_pin: CheckedPin) -> str:
+    change = checked_pin.changed
     if change is None:
         return "nobody is known to have overwritten it"
     return f"{name_first_few((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
 
 
-def _policy_command(facts: Facts) -> str:
+def _make_policy_command(facts: Facts) -> str:
     """Return the command that shows the queue's policy."""
     return get_attributes_command(facts.queue_arn, "Policy")
 
 
-def _simulation_command(facts: Facts) -> str:
+def _make_simulation_command(facts: Facts) -> str:
     """Return the command that shows how IAM decides by the caller's own policies.
 
     It evaluates the caller's policies, its permissions boundary and the policies of its
@@ -250,20 +256,20 @@ def _simulation_command(facts: Facts) -> str:
     identity = first_identity(facts.principals)
     actions = actions_allowing(facts.event_names)
     if identity is None or not actions:
-        return _policy_command(facts)
+        return _make_policy_command(facts)
     return (
         f"aws iam simulate-principal-policy --policy-source-arn {identity} "
         f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
     )
 
 
-def _sessions_command(facts: Facts) -> str:
+def _make_sessions_command(facts: Facts) -> str:
     """Return the command that shows who assumed roles lately, and with which session policy."""
     options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
     return aws_command("cloudtrail lookup-events", facts.queue_arn, options)
 
 
-def _endpoints_command(facts: Facts) -> str:
+def _make_endpoints_command(facts: Facts) -> str:
     """Return the command that shows the VPC endpoints for SQS and their policies."""
     options = "--filters 'Name=service-name,Values=*.sqs'"
     return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
@@ -281,18 +287,20 @@ class PolicyFinding:
 
     code: str
     because: str
-    command: Callable[[Facts], str] = _simulation_command
+    command: Callable[[Facts], str] = _make_simulation_command
 
 
 # The order counts: if several policies refused, the first of them leads the notification.
-FINDINGS: Mapping[RefusedBy, PolicyFinding] = {
+FINDING_BY_REFUSER: Mapping[RefusedBy, PolicyFinding] = {
     RefusedBy.RESOURCE_POLICY_DENIES: PolicyFinding(
         "queue_policy_denies",
         "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
-        _policy_command,
+        _make_policy_command,
     ),
     RefusedBy.NO_RESOURCE_POLICY: PolicyFinding(
-        "queue_policy_lacks_grant", "No statement of the queue's policy allows it", _policy_command
+        "queue_policy_lacks_grant",
+        "No statement of the queue's policy allows it",
+        _make_policy_command,
     ),
     RefusedBy.IDENTITY_POLICY_DENIES: PolicyFinding(
         "identity_policy_denies",
@@ -313,24 +321,24 @@ FINDINGS: Mapping[RefusedBy, PolicyFinding] = {
     RefusedBy.SESSION_POLICY: PolicyFinding(
         "session_policy_refuses",
         "The session's own policy refuses it: a matter for the program that assumes the role",
-        _sessions_command,
+        _make_sessions_command,
     ),
     RefusedBy.VPC_ENDPOINT_POLICY: PolicyFinding(
         "vpc_endpoint_refuses",
         "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
-        _endpoints_command,
+        _make_endpoints_command,
     ),
     RefusedBy.NOT_SAID: PolicyFinding(
         "policy_not_named",
         "IAM does not say which policy refused; of callers from other organizations it seldom does",
-        _policy_command,
+        _make_policy_command,
     ),
 }
 
 
 def choose_leading_policy(facts: Facts) -> RefusedBy:
-    """Return the first of `FINDINGS` that refused a call; NOT_SAID if IAM named none."""
-    for refused_by in FINDINGS:
+    """Return the first of `FINDING_BY_REFUSER` that refused a call; NOT_SAID if IAM named none."""
+    for refused_by in FINDING_BY_REFUSER:
         if refused_by in facts.refused_by:
             return refused_by
     return RefusedBy.NOT_SAID

@@ -13,7 +13,7 @@ its own, and a client without TLS may still be in use.
 from __future__ import annotations
 
 from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
-from mendq.catalogue.examples import ROLE, queue, with_policy
+from mendq.catalogue.examples import ROLE_ARN, queue, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -25,8 +25,8 @@ from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts
 from mendq.model.policy import Statement, list_conditions, parse_statements
 
-_EVERY_ACTION = frozenset({"*", "sqs:*"})
-_WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
+_PATTERNS_OF_EVERY_ACTION = frozenset({"*", "sqs:*"})
+_WITHOUT_TLS_CONDITION = ("aws:securetransport", frozenset({"false"}))
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -50,21 +50,21 @@ def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
         not statement.allows
         and statement.is_for_everybody
         and not statement.excepting
-        and not _EVERY_ACTION.isdisjoint(action.lower() for action in statement.actions)
+        and not _PATTERNS_OF_EVERY_ACTION.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
         and list_conditions(statement)
-        in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
+        in ([("bool", *_WITHOUT_TLS_CONDITION)], [("boolifexists", *_WITHOUT_TLS_CONDITION)])
     )
 
 
-_IS_WITHOUT_TLS = {"Bool": {"aws:SecureTransport": "false"}}
-_IS_FROM_ONE_ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
+_WITHOUT_TLS_ELEMENT = {"Bool": {"aws:SecureTransport": "false"}}
+_FROM_ONE_ADDRESS_ELEMENT = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
 
 
-def _queue(**statement: object) -> Facts:
+def _make_queue(**other_elements: object) -> Facts:
     """Return a queue that refuses calls without TLS, with other elements in the statement."""
-    deny = {"Effect": "Deny", "Action": "sqs:*", "Condition": _IS_WITHOUT_TLS}
-    return with_policy(**{**deny, **statement})
+    deny_elements = {"Effect": "Deny", "Action": "sqs:*", "Condition": _WITHOUT_TLS_ELEMENT}
+    return queue_with_policy(**{**deny_elements, **other_elements})
 
 
 TLS_NOT_ENFORCED = ReportedSymptom(
@@ -75,15 +75,17 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),
-        QueueExample("it refuses sending alone", _queue(Action=actions_allowing(("SendMessage",)))),
-        QueueExample("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
+        QueueExample(
+            "it refuses sending alone", _make_queue(Action=actions_allowing(("SendMessage",)))
+        ),
+        QueueExample("it refuses one role alone", _make_queue(Principal={"AWS": ROLE_ARN})),
         QueueExample(
             "it refuses only from one address",
-            _queue(Condition=_IS_WITHOUT_TLS | _IS_FROM_ONE_ADDRESS),
+            _make_queue(Condition=_WITHOUT_TLS_ELEMENT | _FROM_ONE_ADDRESS_ELEMENT),
         ),
-        QueueNearMiss("as AWS writes it", _queue()),
+        QueueNearMiss("as AWS writes it", _make_queue()),
         QueueNearMiss(
-            "of whatever there is", _queue(Action="*", Resource="*", Principal={"AWS": "*"})
+            "of whatever there is", _make_queue(Action="*", Resource="*", Principal={"AWS": "*"})
         ),
         QueueNearMiss("a policy that cannot be read", queue(Policy='{"Statement":')),
     ),

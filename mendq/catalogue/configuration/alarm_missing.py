@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mendq.catalogue.examples import DLQ_ARN, dlq, standard
+from mendq.catalogue.examples import DLQ_ARN, dlq, standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -29,17 +29,17 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 
-DEPTH = "ApproximateNumberOfMessagesVisible"
-AGE = "ApproximateAgeOfOldestMessage"
-IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+DEPTH_METRIC = "ApproximateNumberOfMessagesVisible"
+AGE_METRIC = "ApproximateAgeOfOldestMessage"
+IN_FLIGHT_METRIC = "ApproximateNumberOfMessagesNotVisible"
 # An alarm on either of these shows that messages are in a DLQ. NumberOfMessagesSent does not: it
 # leaves out messages that SQS moves there.
-_DLQ_METRICS = frozenset({DEPTH, AGE})
+_METRICS_OF_WATCHED_DLQ = frozenset({DEPTH_METRIC, AGE_METRIC})
 # The metrics that an alarm should watch, in words for people.
-WATCHED: Mapping[str, str] = {
-    AGE: "how old its oldest message is",
-    IN_FLIGHT: "how many of its messages are in flight",
-    DEPTH: "how many messages lie in {name}",
+WORDS_BY_METRIC: Mapping[str, str] = {
+    AGE_METRIC: "how old its oldest message is",
+    IN_FLIGHT_METRIC: "how many of its messages are in flight",
+    DEPTH_METRIC: "how many messages lie in {name}",
 }
 
 
@@ -50,31 +50,33 @@ def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
     """
     is_dlq = facts.receives_only_dlq_messages
     if facts.alarmed is not None and not is_dlq:
-        for metric in (AGE, IN_FLIGHT):
+        for metric in (AGE_METRIC, IN_FLIGHT_METRIC):
             if metric not in facts.alarmed:
                 yield facts, metric
     dlq = facts if is_dlq else facts.dlq
-    if dlq is not None and dlq.alarmed is not None and not dlq.alarmed & _DLQ_METRICS:
-        yield dlq, DEPTH
+    if dlq is not None and dlq.alarmed is not None and not dlq.alarmed & _METRICS_OF_WATCHED_DLQ:
+        yield dlq, DEPTH_METRIC
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the metrics of the queue and its DLQ that no alarm of this account watches."""
-    missing = [
-        WATCHED[metric].format(name=queue.name) for queue, metric in find_unwatched_metrics(facts)
+    unwatched_metrics = [
+        WORDS_BY_METRIC[metric].format(name=queue.name)
+        for queue, metric in find_unwatched_metrics(facts)
     ]
-    if not missing:
+    if not unwatched_metrics:
         return None
-    command = f"`mendq alarms {facts.name}` writes alarms that do"
+    command_text = f"`mendq alarms {facts.name}` writes alarms that do"
     return DetectedFault(
-        f"no CloudWatch alarm of this account watches {', nor '.join(missing)}: {command}"
+        f"no CloudWatch alarm of this account watches {', nor '.join(unwatched_metrics)}: "
+        f"{command_text}"
     )
 
 
-def _with_dlq(*alarmed: str) -> Facts:
-    """Return a queue with alarms on all metrics, and with a DLQ that has alarms on `alarmed`."""
-    dlq_facts = QueueFacts(DLQ_ARN, {"DelaySeconds": "0"}, alarmed=frozenset(alarmed))
-    return standard(alarmed=frozenset({AGE, IN_FLIGHT}), dlq=dlq_facts)
+def _make_queue_with_dlq(*alarmed_metrics: str) -> Facts:
+    """Return a queue with alarms on all metrics. Its DLQ has alarms on `alarmed_metrics`."""
+    dlq_facts = QueueFacts(DLQ_ARN, {"DelaySeconds": "0"}, alarmed=frozenset(alarmed_metrics))
+    return standard_queue(alarmed=frozenset({AGE_METRIC, IN_FLIGHT_METRIC}), dlq=dlq_facts)
 
 
 ALARM_MISSING = ReportedSymptom(
@@ -84,14 +86,18 @@ ALARM_MISSING = ReportedSymptom(
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),
     examples=lambda: (
-        QueueExample("no alarm at all", standard(alarmed=frozenset())),
-        QueueExample("its age alone is watched", standard(alarmed=frozenset({AGE}))),
-        QueueExample("of its DLQ what SQS does not count", _with_dlq("NumberOfMessagesSent")),
+        QueueExample("no alarm at all", standard_queue(alarmed=frozenset())),
+        QueueExample("its age alone is watched", standard_queue(alarmed=frozenset({AGE_METRIC}))),
+        QueueExample(
+            "of its DLQ what SQS does not count", _make_queue_with_dlq("NumberOfMessagesSent")
+        ),
         QueueExample("a DLQ that nobody watches", dlq(alarmed=frozenset())),
-        QueueNearMiss("all are watched", _with_dlq(DEPTH)),
-        QueueNearMiss("it has no DLQ", replace(_with_dlq(), dlq=None)),
-        QueueNearMiss("its DLQ is gone", replace(_with_dlq(), dlq=QueueFacts(DLQ_ARN, {}))),
-        QueueNearMiss("a DLQ whose age is watched", dlq(alarmed=frozenset({AGE}))),
-        QueueNearMiss("nobody asked for alarms", standard()),
+        QueueNearMiss("all are watched", _make_queue_with_dlq(DEPTH_METRIC)),
+        QueueNearMiss("it has no DLQ", replace(_make_queue_with_dlq(), dlq=None)),
+        QueueNearMiss(
+            "its DLQ is gone", replace(_make_queue_with_dlq(), dlq=QueueFacts(DLQ_ARN, {}))
+        ),
+        QueueNearMiss("a DLQ whose age is watched", dlq(alarmed=frozenset({AGE_METRIC}))),
+        QueueNearMiss("nobody asked for alarms", standard_queue()),
     ),
 )

@@ -17,9 +17,11 @@ from mendq.model.failed_call import DELETED_MESSAGE, EXPIRED_HANDLE
 
 # SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
 # too.
-LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
-AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE)
-_AT_MOST_20 = "Must be >= 0 and <= 20, if provided."
+LATE_DELETE_CALL = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
+EXTENSION_AFTER_OWN_DELETE = refused_value(
+    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+)
+_AT_MOST_20_REASON = "Must be >= 0 and <= 20, if provided."
 
 INVALID_REQUEST = ReportedSymptom(
     name="invalid_request",
@@ -30,11 +32,11 @@ INVALID_REQUEST = ReportedSymptom(
     seen_as=seen_as_labelled("invalid_request"),
     examples=lambda: (
         CallExample(
-            "a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20)
+            "a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20_REASON)
         ),
-        CallExample("an extension after the caller's own delete", AFTER_OWN_DELETE),
+        CallExample("an extension after the caller's own delete", EXTENSION_AFTER_OWN_DELETE),
         CallExample("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
-        CallNearMiss("a receipt handle that expired", LATE_DELETE),
+        CallNearMiss("a receipt handle that expired", LATE_DELETE_CALL),
         CallNearMiss("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),
         CallNearMiss(
             "a code that SQS does not document", failed_call("SendMessage", "NeverHeardOf")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-# Imported as a module: its list of symptoms imports this file, and `known_tags` is called only
+# Imported as a module: its list of symptoms imports this file, and `list_known_tags` is called only
 # later.
 from mendq import catalogue
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
@@ -42,10 +42,10 @@ from mendq.model.tags import (
 from mendq.notifications.text import format_value, limit_lines
 
 # At most this many characters of a key or a value are shown.
-_MOST_CHARACTERS = 40
+_MOST_SHOWN_CHARACTERS = 40
 
 
-def find_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
+def describe_tag_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each Mendq tag with an unknown key or value.
 
     Keys and values are escaped and shortened, because anybody who may tag the queue can write them.
@@ -54,32 +54,35 @@ def find_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
         tags: A queue's tags, without the tag that names a team if the settings have that team. The
             catalogue does not know the settings, so it reports every team as unknown.
     """
-    tags_by_key = catalogue.known_tags()
-    for key, text in sorted(tags.items()):
-        tag = tags_by_key.get(key)
+    tag_by_key = catalogue.list_known_tags()
+    for key, tag_value in sorted(tags.items()):
+        tag = tag_by_key.get(key)
         if tag is not None:
-            yield from _find_mistakes_in_value(tag, text)
+            yield from _describe_value_mistake(tag, tag_value)
         elif key.lower().partition(":")[0] == MODE_TAG:
-            yield f"{format_value(key, _MOST_CHARACTERS)} is no tag that Mendq knows"
+            yield f"{format_value(key, _MOST_SHOWN_CHARACTERS)} is no tag that Mendq knows"
 
 
-def _find_mistakes_in_value(tag: QueueTag, text: str) -> Iterator[str]:
+def _describe_value_mistake(tag: QueueTag, tag_value: str) -> Iterator[str]:
     """Yield a sentence if the value of a tag that Mendq knows is not one that the tag takes."""
-    says = f"the tag {tag.key} says {format_value(text, _MOST_CHARACTERS)}"
+    sentence_start = f"the tag {tag.key} says {format_value(tag_value, _MOST_SHOWN_CHARACTERS)}"
     if tag.values is TagValues.SECONDS:
         try:
-            read_seconds_tag({tag.key: text}, tag.key)
+            read_seconds_tag({tag.key: tag_value}, tag.key)
         except TagUnreadable as unreadable:
             yield str(unreadable)
     elif tag.values is TagValues.TEAM:
-        yield f"{says}, which is no team of the settings"
-    elif tag.values is TagValues.WORD and text not in tag.words:
-        yield f"{says}, which is none of {', '.join(tag.words)}: it is taken for {tag.words[-1]}"
+        yield f"{sentence_start}, which is no team of the settings"
+    elif tag.values is TagValues.WORD and tag_value not in tag.words:
+        yield (
+            f"{sentence_start}, which is none of {', '.join(tag.words)}: it is taken for "
+            f"{tag.words[-1]}"
+        )
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the first three tags with a mistake."""
-    mistakes = limit_lines(find_mistakes(facts.tags), 3)
+    mistakes = limit_lines(describe_tag_mistakes(facts.tags), 3)
     return DetectedFault("; ".join(mistakes)) if mistakes else None
 
 

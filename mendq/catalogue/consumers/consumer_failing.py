@@ -18,8 +18,14 @@ from __future__ import annotations
 from shlex import quote
 from typing import Any
 
-from mendq.catalogue.dlq.attach import EXPLAINED_BY, find_failing_consumers
-from mendq.catalogue.examples import FAILING, as_dlq, standard, vary, with_dlq
+from mendq.catalogue.dlq.attach import EXPLAINING_SYMPTOMS, find_failing_consumers
+from mendq.catalogue.examples import (
+    FAILING_FUNCTION,
+    as_dlq,
+    queue_with_dlq,
+    replace_values,
+    standard_queue,
+)
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Detection,
@@ -46,39 +52,47 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
         f"longer visibility timeout would only slow the retries. Now {consequence}"
     )
-    return Escalate("consumer_failing", reason, _command_for_errors(facts))
+    return Escalate("consumer_failing", reason, _make_errors_command(facts))
 
 
-def _command_for_errors(facts: Facts) -> str:
+def _make_errors_command(facts: Facts) -> str:
     """Return the command that shows the log of a failing Lambda function.
 
     Without such a function, return the command that shows the number of receives.
     """
-    failing = failing_consumer(facts)
-    if failing is None:
+    failing_function = failing_consumer(facts)
+    if failing_function is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
-    log_group = quote(f"/aws/lambda/{failing.name}")
+    log_group = quote(f"/aws/lambda/{failing_function.name}")
     options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
     return aws_command("logs filter-log-events", facts.queue_arn, options)
 
 
-def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
+def _make_queue(
+    sent: int = 1_000, received: int = 3_000, deleted: int = 400, **overrides: Any
+) -> Facts:
     """Return a queue whose consumers do not finish most messages, unless other counts are given.
 
-    `over` has further values, as `standard` takes them.
+    `overrides` has further values, as `standard_queue` takes them.
     """
     counts = {"sent": sent, "received": received, "deleted": deleted}
-    return standard(ApproximateNumberOfMessagesNotVisible=5, **counts, **over)
+    return standard_queue(ApproximateNumberOfMessagesNotVisible=5, **counts, **overrides)
 
 
-_BY_LAMBDA = _queue(12, 60, 2, backlog_now=10, lambda_consumers=(FAILING,))
-_OLDEST_STAYS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
-_NONE_FINISHED = _queue(60, 1_200, 0, backlog_now=60)
-_RETRIED = _queue(420, 840, 420)
-_THREE_BAD = _queue(140, 500, 137, backlog_now=3)
-_MOVED_TO_DLQ = with_dlq(ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90)
-_SAME_BACKLOG = {"backlog_before": 1_000, "backlog_now": 1_000}
-_BLOCKED_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_OLDEST_STAYS)
+_QUEUE_OF_FAILING_FUNCTION = _make_queue(
+    12, 60, 2, backlog_now=10, lambda_consumers=(FAILING_FUNCTION,)
+)
+_UNCHANGED_OLDEST_COUNTS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
+_QUEUE_WITH_NONE_FINISHED = _make_queue(60, 1_200, 0, backlog_now=60)
+_QUEUE_WITH_RETRIES = _make_queue(420, 840, 420)
+_QUEUE_WITH_THREE_BAD_MESSAGES = _make_queue(140, 500, 137, backlog_now=3)
+_QUEUE_LOSING_TO_DLQ = queue_with_dlq(
+    ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90
+)
+_UNCHANGED_BACKLOG_COUNTS = {"backlog_before": 1_000, "backlog_now": 1_000}
+_QUEUE_WITH_BLOCKED_GROUP = _make_queue(
+    300, 720, 0, backlog_now=300, in_flight_now=1, **_UNCHANGED_OLDEST_COUNTS
+)
 
 CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
@@ -87,7 +101,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    gives_way_to=EXPLAINED_BY,
+    gives_way_to=EXPLAINING_SYMPTOMS,
     detection=Detection(
         find_failing_consumers,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
@@ -95,27 +109,41 @@ CONSUMER_FAILING = NotifiedSymptom(
         lambda facts: facts.visible + facts.in_flight > 0,
     ),
     examples=lambda: (
-        QueueExample("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
-        QueueExample("few messages, none finished", _NONE_FINISHED, "consumer_failing"),
-        QueueExample("most moved to the DLQ", _MOVED_TO_DLQ, "consumer_failing"),
-        QueueExample("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
-        QueueNearMiss("half are given back twice, all are finished", _RETRIED),
-        QueueNearMiss("the same by Lambda", vary(_RETRIED, lambda_consumers=(FAILING,))),
-        QueueNearMiss("every message takes three tries", _queue(deleted=1_000)),
-        QueueNearMiss("what waits does not grow", _queue(500, 4_000, 500, **_SAME_BACKLOG)),
-        QueueNearMiss("three bad messages, the others are finished", _THREE_BAD),
-        QueueNearMiss("more deletes than messages, some of them late", _queue(deleted=1_400)),
-        QueueNearMiss("one message holds up its group", _BLOCKED_GROUP),
+        QueueExample(
+            "most messages are not finished", _make_queue(backlog_now=600), "consumer_failing"
+        ),
+        QueueExample("few messages, none finished", _QUEUE_WITH_NONE_FINISHED, "consumer_failing"),
+        QueueExample("most moved to the DLQ", _QUEUE_LOSING_TO_DLQ, "consumer_failing"),
+        QueueExample(
+            "a Lambda function fails, on a quiet queue",
+            _QUEUE_OF_FAILING_FUNCTION,
+            "consumer_failing",
+        ),
+        QueueNearMiss("half are given back twice, all are finished", _QUEUE_WITH_RETRIES),
+        QueueNearMiss(
+            "the same by Lambda",
+            replace_values(_QUEUE_WITH_RETRIES, lambda_consumers=(FAILING_FUNCTION,)),
+        ),
+        QueueNearMiss("every message takes three tries", _make_queue(deleted=1_000)),
+        QueueNearMiss(
+            "what waits does not grow", _make_queue(500, 4_000, 500, **_UNCHANGED_BACKLOG_COUNTS)
+        ),
+        QueueNearMiss(
+            "three bad messages, the others are finished", _QUEUE_WITH_THREE_BAD_MESSAGES
+        ),
+        QueueNearMiss("more deletes than messages, some of them late", _make_queue(deleted=1_400)),
+        QueueNearMiss("one message holds up its group", _QUEUE_WITH_BLOCKED_GROUP),
         QueueNearMiss(
             "people look at DLQ messages",
-            as_dlq(_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
+            as_dlq(_make_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
         ),
         QueueNearMiss(
             "late calls have opened a case already",
-            _queue(backlog_now=600, open_symptoms=EXPLAINED_BY),
+            _make_queue(backlog_now=600, open_symptoms=EXPLAINING_SYMPTOMS),
         ),
         QueueNearMiss(
-            "DLQ messages are being moved back", _queue(backlog_now=600, move_task_running=True)
+            "DLQ messages are being moved back",
+            _make_queue(backlog_now=600, move_task_running=True),
         ),
     ),
 )

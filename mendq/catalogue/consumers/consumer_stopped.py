@@ -13,7 +13,7 @@ Lambda itself disables a mapping if the function or its permissions were deleted
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import FUNCTION, as_dlq, standard, vary
+from mendq.catalogue.examples import LAMBDA_FUNCTION, as_dlq, replace_values, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -36,31 +36,35 @@ def detect(facts: Facts) -> DetectedFault | None:
     job that reads once a night. `messages_about_to_expire` reports such queues if messages are in
     danger. A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
     """
-    measured = facts.measurement
-    if measured is None or facts.receives_only_dlq_messages:
+    measurement = facts.measurement
+    if measurement is None or facts.receives_only_dlq_messages:
         return None
-    if not _is_switched_off(facts) or measured.received or not measured.least_visible:
+    if (
+        not _has_only_disabled_mappings(facts)
+        or measurement.received
+        or not measurement.least_visible
+    ):
         return None
-    functions = function_name(facts.stopped_consumers[0])
-    others = len(facts.stopped_consumers) - 1
-    if others:
-        functions += f" and {others} more"
+    functions_text = function_name(facts.stopped_consumers[0])
+    other_function_count = len(facts.stopped_consumers) - 1
+    if other_function_count:
+        functions_text += f" and {other_function_count} more"
     return DetectedFault(
-        f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
-        f"{measured.now.oldest_age_seconds:,} s, and none was received in "
-        f"{format_duration(measured.duration)}: "
-        f"the event source mapping of {functions} is disabled"
+        f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
+        f"{measurement.now.oldest_age_seconds:,} s, and none was received in "
+        f"{format_duration(measurement.duration)}: "
+        f"the event source mapping of {functions_text} is disabled"
     )
 
 
-def _is_switched_off(facts: Facts) -> bool:
+def _has_only_disabled_mappings(facts: Facts) -> bool:
     """Return True if Lambda functions read the queue only through disabled mappings."""
     return bool(facts.stopped_consumers) and not facts.lambda_consumers
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if all mappings are disabled and messages wait now."""
-    return _is_switched_off(facts) and facts.visible > 0
+    return _has_only_disabled_mappings(facts) and facts.visible > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -76,9 +80,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
 
 
-_STOPPED = standard(
+_QUEUE_WITH_STOPPED_FUNCTION = standard_queue(
     ApproximateNumberOfMessages=340,
-    stopped_consumers=(FUNCTION.function_arn,),
+    stopped_consumers=(LAMBDA_FUNCTION.function_arn,),
     sent=300,
     visible_now=340,
     least_visible=40,
@@ -95,12 +99,31 @@ CONSUMER_STOPPED = NotifiedSymptom(
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
     examples=lambda: (
-        QueueExample("its only mapping is disabled", _STOPPED, "consumer_stopped"),
-        QueueExample("nobody sends any more either", vary(_STOPPED, sent=0), "consumer_stopped"),
-        QueueNearMiss("another function reads it", vary(_STOPPED, lambda_consumers=(FUNCTION,))),
-        QueueNearMiss("somebody else receives", vary(_STOPPED, received=1)),
-        QueueNearMiss("nothing waited all the while", vary(_STOPPED, least_visible=0)),
-        QueueNearMiss("an archive, which nobody ever read", vary(_STOPPED, stopped_consumers=())),
-        QueueNearMiss("DLQ messages, read when somebody wants to", as_dlq(_STOPPED)),
+        QueueExample(
+            "its only mapping is disabled", _QUEUE_WITH_STOPPED_FUNCTION, "consumer_stopped"
+        ),
+        QueueExample(
+            "nobody sends any more either",
+            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, sent=0),
+            "consumer_stopped",
+        ),
+        QueueNearMiss(
+            "another function reads it",
+            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, lambda_consumers=(LAMBDA_FUNCTION,)),
+        ),
+        QueueNearMiss(
+            "somebody else receives", replace_values(_QUEUE_WITH_STOPPED_FUNCTION, received=1)
+        ),
+        QueueNearMiss(
+            "nothing waited all the while",
+            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, least_visible=0),
+        ),
+        QueueNearMiss(
+            "an archive, which nobody ever read",
+            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, stopped_consumers=()),
+        ),
+        QueueNearMiss(
+            "DLQ messages, read when somebody wants to", as_dlq(_QUEUE_WITH_STOPPED_FUNCTION)
+        ),
     ),
 )

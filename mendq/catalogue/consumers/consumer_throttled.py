@@ -19,7 +19,7 @@ from functools import partial
 from shlex import quote
 from typing import Any
 
-from mendq.catalogue.examples import FUNCTION, standard
+from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
 from mendq.catalogue.symptom import (
     Advice,
     DetectedFault,
@@ -37,7 +37,7 @@ from mendq.notifications.text import format_count
 
 # From this share of throttled invocations on, the queue is reported. Less is normal in a short
 # peak, because Lambda tries again automatically.
-THROTTLED_SHARE = 0.1
+LEAST_THROTTLED_SHARE = 0.1
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -45,17 +45,18 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     None if no message waits.
     """
-    measured = facts.measurement
-    throttled = _find_most_throttled(facts)
-    if measured is None or not measured.now.visible or throttled is None:
+    measurement = facts.measurement
+    throttled_function = _find_most_throttled(facts)
+    if measurement is None or not measurement.now.visible or throttled_function is None:
         return None
-    share = throttled.throttled_share or 0
-    if share < THROTTLED_SHARE:
+    throttled_share = throttled_function.throttled_share or 0
+    if throttled_share < LEAST_THROTTLED_SHARE:
         return None
     return DetectedFault(
-        f"{100 * share:.0f} % of the invocations of {throttled.name} were throttled, and "
-        f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
-        f"{measured.now.oldest_age_seconds:,} s"
+        f"{100 * throttled_share:.0f} % of the invocations of {throttled_function.name} were "
+        "throttled, and "
+        f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
+        f"{measurement.now.oldest_age_seconds:,} s"
     )
 
 
@@ -72,38 +73,41 @@ def is_suspect(facts: Facts) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: they decide how concurrency is shared."""
-    tries = facts.max_receive_count
+    max_receive_count = facts.max_receive_count
     consequence = (
-        f"each throttled try counts as a receive, and after {tries} of them a message that no "
+        f"each throttled try counts as a receive, and after {max_receive_count} of them a message "
+        "that no "
         "code has seen goes to the DLQ"
-        if tries
+        if max_receive_count
         else "messages wait until Lambda has room"
     )
     reason = (
         f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
         f"or the mapping lets in more than that: {consequence}"
     )
-    return Escalate("consumer_throttled", reason, _concurrency_command(facts))
+    return Escalate("consumer_throttled", reason, _make_concurrency_command(facts))
 
 
-def _concurrency_command(facts: Facts) -> str:
+def _make_concurrency_command(facts: Facts) -> str:
     """Return the command that shows the most throttled function's reserved concurrency.
 
     An empty answer means that the function has none, so the account's limit holds. The command is
     empty if no Lambda function reads the queue.
     """
-    throttled = _find_most_throttled(facts)
-    if throttled is None:
+    throttled_function = _find_most_throttled(facts)
+    if throttled_function is None:
         return ""
-    options = f"--function-name {quote(throttled.name)}"
+    options = f"--function-name {quote(throttled_function.name)}"
     return aws_command("lambda get-function-concurrency", facts.queue_arn, options)
 
 
-def _queue(throttled_share: float | None, **over: Any) -> Facts:
+def _make_queue(throttled_share: float | None, **overrides: Any) -> Facts:
     """Return a queue with 900 waiting messages and a function with this throttled share."""
-    waiting = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **over}
-    consumers = (replace(FUNCTION, throttled_share=throttled_share),)
-    return standard(ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting)
+    waiting_counts = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **overrides}
+    consumers = (replace(LAMBDA_FUNCTION, throttled_share=throttled_share),)
+    return standard_queue(
+        ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting_counts
+    )
 
 
 CONSUMER_THROTTLED = NotifiedSymptom(
@@ -121,10 +125,12 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     ),
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
-        QueueExample("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),
-        QueueExample("every invocation is", _queue(1.0), "consumer_throttled"),
-        QueueNearMiss("a burst now and then", _queue(0.099)),
-        QueueNearMiss("throttled, and nothing waits", _queue(0.5, visible_now=0)),
-        QueueNearMiss("Lambda counted no invocation", _queue(None)),
+        QueueExample(
+            "a tenth is throttled", _make_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"
+        ),
+        QueueExample("every invocation is", _make_queue(1.0), "consumer_throttled"),
+        QueueNearMiss("a burst now and then", _make_queue(0.099)),
+        QueueNearMiss("throttled, and nothing waits", _make_queue(0.5, visible_now=0)),
+        QueueNearMiss("Lambda counted no invocation", _make_queue(None)),
     ),
 )

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, failed_call, standard
+from mendq.catalogue.examples import LAMBDA_FUNCTION, STANDARD_ARN, failed_call, standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
@@ -44,12 +44,12 @@ from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
 from mendq.notifications.text import format_count, format_duration
 
-MOST_SECONDS = SetReceiveWaitTime.maximum
+LONGEST_WAIT_SECONDS = SetReceiveWaitTime.maximum
 # AWS bills every receive, also an empty one. The queue is reported from ten empty receives for each
 # received message on, if there are at least 10,000 an hour: these cost about 3 dollars a month.
-EMPTY_FOR_EACH_MESSAGE = 10
-EMPTY_AN_HOUR = 10_000
-_NEEDS = frozenset({Need.MEASUREMENTS})
+LEAST_EMPTY_RECEIVES_PER_MESSAGE = 10
+LEAST_EMPTY_RECEIVES_PER_HOUR = 10_000
+_DETECTION_NEEDS = frozenset({Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -57,16 +57,21 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A queue that a Lambda function reads is not reported, because Lambda uses long polling.
     """
-    measured = facts.measurement
-    if measured is None or not facts.is_short_polled:
+    measurement = facts.measurement
+    if measurement is None or not facts.is_short_polled:
         return None
-    empty = measured.empty_receives
-    received = measured.received
-    if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
+    empty_receives = measurement.empty_receives
+    received_messages = measurement.received
+    if empty_receives < max(
+        1,
+        LEAST_EMPTY_RECEIVES_PER_MESSAGE * received_messages,
+        LEAST_EMPTY_RECEIVES_PER_HOUR * measurement.hours,
+    ):
         return None
     return DetectedFault(
-        f"{empty:,} receives in {format_duration(measured.duration)} found nothing, while "
-        f"{format_count(received, 'message')} came"
+        f"{empty_receives:,} receives in {format_duration(measurement.duration)} found nothing, "
+        "while "
+        f"{format_count(received_messages, 'message')} came"
     )
 
 
@@ -75,7 +80,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
     Failed calls name the throttled API calls. A scan has no failed calls: it counted the receives.
     """
-    quotas = quotas_command("sqs", facts.queue_arn)
+    quotas_command_line = quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
         return Ignore("need_already_met", "few receives are in vain by now")
     if not facts.found and RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
@@ -83,40 +88,48 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer "
             "would not make them fewer. Look at how callers retry, and at the account's rate"
         )
-        return Refuse("senders_throttled", reason, quotas)
-    current = number_in(facts.attributes, SetReceiveWaitTime.attribute)
-    if current >= MOST_SECONDS:
+        return Refuse("senders_throttled", reason, quotas_command_line)
+    current_wait_seconds = number_in(facts.attributes, SetReceiveWaitTime.attribute)
+    if current_wait_seconds >= LONGEST_WAIT_SECONDS:
         reason = (
-            f"receives already wait {MOST_SECONDS} s unless a reader asks for less, and are "
+            f"receives already wait {LONGEST_WAIT_SECONDS} s unless a reader asks for less, and "
+            "are "
             "throttled: look for readers that set WaitTimeSeconds, and how many there are"
         )
-        return Escalate("already_long_polling", reason, quotas)
+        return Escalate("already_long_polling", reason, quotas_command_line)
     reason = (
         f"{facts.found or 'receives are throttled'}, and on an empty queue each waits "
-        f"{current:,} s for a message; with {MOST_SECONDS} s there are fewer of them. A client "
+        f"{current_wait_seconds:,} s for a message; with {LONGEST_WAIT_SECONDS} s there are fewer "
+        "of them. A client "
         "whose read timeout is shorter hangs up first and leaves messages in flight that nobody has"
     )
-    step = SetReceiveWaitTime(current, MOST_SECONDS)
+    step = SetReceiveWaitTime(current_wait_seconds, LONGEST_WAIT_SECONDS)
     if not facts.lambda_consumers:
         return Plan((step,), reason)
     reason += ". Lambda sets the wait itself: if nobody else reads the queue, this changes nothing"
     return Plan((step,), reason, at_most=Mode.PROPOSE)
 
 
-def _throttled_queue(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
+def _make_throttled_queue(wait_seconds: int, *event_names: str, **overrides: Any) -> Facts:
     """Return a queue with this wait, on which these API calls were throttled."""
-    return standard(ReceiveMessageWaitTimeSeconds=wait_seconds, event_names=event_names, **over)
+    return standard_queue(
+        ReceiveMessageWaitTimeSeconds=wait_seconds, event_names=event_names, **overrides
+    )
 
 
-def _short_polled_queue(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
+def _make_short_polled_queue(
+    empty_receives: int = 60_000, received: int = 6_000, **overrides: Any
+) -> Facts:
     """Return a queue with short polling and these counts in six hours."""
     counts = {"empty_receives": empty_receives, "received": received}
-    return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **counts, **over})
+    return standard_queue(**{"ReceiveMessageWaitTimeSeconds": 0, **counts, **overrides})
 
 
-_RAISED = (SetReceiveWaitTime(0, 20),)
-_BY_LAMBDA_TOO = _throttled_queue(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
-_RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
+_RAISE_STEPS = (SetReceiveWaitTime(0, 20),)
+_QUEUE_WITH_LAMBDA_READER = _make_throttled_queue(
+    0, "ReceiveMessage", lambda_consumers=(LAMBDA_FUNCTION,)
+)
+_THROTTLED_RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
 EMPTY_RECEIVES = FixedSymptom(
     name="empty_receives",
@@ -132,29 +145,48 @@ EMPTY_RECEIVES = FixedSymptom(
     plan=plan,
     # Short polling is SQS's default, so nearly every queue of an account may be suspect.
     detection=Detection(
-        detect, _NEEDS, lambda facts: facts.is_short_polled, measured_last=True, reads=("receives",)
+        detect,
+        _DETECTION_NEEDS,
+        lambda facts: facts.is_short_polled,
+        measured_last=True,
+        reads=("receives",),
     ),
     examples=lambda: (
         CallExample(
-            "short polling, SQS's default", _RECEIVE, _throttled_queue(0, "ReceiveMessage"), _RAISED
+            "short polling, SQS's default",
+            _THROTTLED_RECEIVE,
+            _make_throttled_queue(0, "ReceiveMessage"),
+            _RAISE_STEPS,
         ),
-        CallExample("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
-        QueueExample("ten in vain for each message", _short_polled_queue(), _RAISED),
+        CallExample(
+            "a Lambda consumer beside other readers",
+            _THROTTLED_RECEIVE,
+            _QUEUE_WITH_LAMBDA_READER,
+            _RAISE_STEPS,
+        ),
+        QueueExample("ten in vain for each message", _make_short_polled_queue(), _RAISE_STEPS),
         QueueExample(
-            "nobody sends, and readers never rest", _short_polled_queue(2_000_000, 0), _RAISED
+            "nobody sends, and readers never rest",
+            _make_short_polled_queue(2_000_000, 0),
+            _RAISE_STEPS,
         ),
-        QueueNearMiss("every tenth receive finds one", _short_polled_queue(60_000, 6_001)),
+        QueueNearMiss("every tenth receive finds one", _make_short_polled_queue(60_000, 6_001)),
         QueueNearMiss(
-            "readers wait, if only a little", _short_polled_queue(ReceiveMessageWaitTimeSeconds=1)
+            "readers wait, if only a little",
+            _make_short_polled_queue(ReceiveMessageWaitTimeSeconds=1),
         ),
         QueueNearMiss(
             "Lambda reads it, and waits by itself",
-            _short_polled_queue(lambda_consumers=(FUNCTION,)),
+            _make_short_polled_queue(lambda_consumers=(LAMBDA_FUNCTION,)),
         ),
         CallNearMiss("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
-        RefusalExample("senders alone", _throttled_queue(0, "SendMessage"), "senders_throttled"),
         RefusalExample(
-            "long polling is on", _throttled_queue(20, "ReceiveMessage"), "already_long_polling"
+            "senders alone", _make_throttled_queue(0, "SendMessage"), "senders_throttled"
+        ),
+        RefusalExample(
+            "long polling is on",
+            _make_throttled_queue(20, "ReceiveMessage"),
+            "already_long_polling",
         ),
     ),
 )

@@ -15,7 +15,7 @@ handled twice, and long polling would only hide the error.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import ROLE, failed_call, standard
+from mendq.catalogue.examples import ROLE_ARN, failed_call, standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
@@ -34,13 +34,13 @@ from mendq.notifications.commands import get_attributes_command
 # SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
 # With fewer messages in flight than this, the queue has recovered.
-PASSED_BELOW = IN_FLIGHT_QUOTA // 2
-_IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+RECOVERED_BELOW = IN_FLIGHT_QUOTA // 2
+_IN_FLIGHT_ATTRIBUTE = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people; `Ignore` if few messages are in flight by now."""
-    if facts.in_flight < PASSED_BELOW:
+    if facts.in_flight < RECOVERED_BELOW:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
     reason = (
@@ -50,17 +50,19 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"nobody deletes stays in flight for {facts.visibility_seconds:,} s. Long polling only "
         f"hides the error. Who receives: {name_first_few(facts.principals)}"
     )
-    command = get_attributes_command(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
+    command = get_attributes_command(
+        facts.queue_arn, _IN_FLIGHT_ATTRIBUTE, "ApproximateNumberOfMessages"
+    )
     return Escalate("in_flight_full", reason, command)
 
 
-def _queue(in_flight: int) -> Facts:
-    return standard(**{_IN_FLIGHT: in_flight}, principals=(ROLE,))
+def _make_queue(in_flight: int) -> Facts:
+    return standard_queue(**{_IN_FLIGHT_ATTRIBUTE: in_flight}, principals=(ROLE_ARN,))
 
 
-def _example(title: str, code: str, in_flight: int) -> CallExample:
-    call = failed_call("ReceiveMessage", code)
-    return CallExample(title, call, _queue(in_flight), "in_flight_full")
+def _make_example(title: str, error_code: str, in_flight: int) -> CallExample:
+    call = failed_call("ReceiveMessage", error_code)
+    return CallExample(title, call, _make_queue(in_flight), "in_flight_full")
 
 
 IN_FLIGHT_LIMIT = NotifiedSymptom(
@@ -74,10 +76,12 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     plan=plan,
     extra_sections=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
-        _example("nothing is given out any more", "OverLimit", 119_998),
-        _example("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
+        _make_example("nothing is given out any more", "OverLimit", 119_998),
+        _make_example(
+            "half of it and more, counted approximately", "OverLimitException", RECOVERED_BELOW
+        ),
         RefusalExample(
-            "they have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"
+            "they have caught up meanwhile", _make_queue(RECOVERED_BELOW - 1), "below_the_limit"
         ),
         CallNearMiss(
             "too many permissions on one queue", failed_call("AddPermission", "OverLimit")

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.examples import FUNCTION, standard
+from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -40,51 +40,57 @@ from mendq.notifications.commands import aws_command
 
 # The lowest MaximumConcurrency that a mapping takes.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-LEAST_CONCURRENCY = 2
+LEAST_MAXIMUM_CONCURRENCY = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the first mapping with a fault, by its configuration or by the queue's metrics."""
     for consumer in facts.lambda_consumers:
-        for because, setting in _find_faults(consumer, facts):
-            options = f"--uuid {consumer.mapping_id} {setting}"
-            change = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
-            return DetectedFault(f"{because}: {change}")
+        for fault_sentence, corrected_option in _list_faults(consumer, facts):
+            options = f"--uuid {consumer.mapping_id} {corrected_option}"
+            change_command = aws_command(
+                "lambda update-event-source-mapping", facts.queue_arn, options
+            )
+            return DetectedFault(f"{fault_sentence}: {change_command}")
     return None
 
 
-def _find_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
+def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield each fault of a mapping: a sentence, and the option that corrects it.
 
     A reserved concurrency of 0 is no fault: it is how people switch a function off. A function
     without reserved concurrency shares the account's.
     """
-    most = consumer.maximum_concurrency or 0
-    reserved = consumer.reserved_concurrency
-    if reserved and most > max(reserved, LEAST_CONCURRENCY):
-        because = (
-            f"its event source mapping lets {consumer.name} run {most:,} times at once, more than "
-            f"its reserved concurrency of {reserved:,}: the rest is throttled and given back"
+    maximum_concurrency = consumer.maximum_concurrency or 0
+    reserved_concurrency = consumer.reserved_concurrency
+    if reserved_concurrency and maximum_concurrency > max(
+        reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY
+    ):
+        fault_sentence = (
+            f"its event source mapping lets {consumer.name} run {maximum_concurrency:,} times at "
+            "once, more than "
+            f"its reserved concurrency of {reserved_concurrency:,}: the rest is throttled and "
+            "given back"
         )
-        fitting = max(reserved, LEAST_CONCURRENCY)
-        yield because, f"--scaling-config MaximumConcurrency={fitting}"
+        fitting_value = max(reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY)
+        yield fault_sentence, f"--scaling-config MaximumConcurrency={fitting_value}"
     window_seconds = consumer.batching_window_seconds
-    seconds = facts.visibility_seconds
-    if window_seconds >= seconds:
+    visibility_seconds = facts.visibility_seconds
+    if window_seconds >= visibility_seconds:
         # AWS advises a visibility timeout of six times the function's timeout plus the window.
-        fitting = max(0, seconds - 6 * consumer.timeout_seconds)
-        because = (
+        fitting_value = max(0, visibility_seconds - 6 * consumer.timeout_seconds)
+        fault_sentence = (
             f"its event source mapping waits up to {window_seconds:,} s for a batch; what waits "
-            f"comes again after the visibility timeout of {seconds:,} s"
+            f"comes again after the visibility timeout of {visibility_seconds:,} s"
         )
-        yield because, f"--maximum-batching-window-in-seconds {fitting}"
+        yield fault_sentence, f"--maximum-batching-window-in-seconds {fitting_value}"
     if _returns_whole_batches(consumer, facts):
-        because = (
+        fault_sentence = (
             f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
             f"each brings up to {consumer.batch_size:,} messages back, done ones among them, until "
             "its code answers with batchItemFailures and the mapping takes that"
         )
-        yield because, "--function-response-types ReportBatchItemFailures"
+        yield fault_sentence, "--function-response-types ReportBatchItemFailures"
 
 
 def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
@@ -93,12 +99,16 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     A function that runs into its timeout cannot report single messages, so for such a function
     ReportBatchItemFailures would not help.
     """
-    measured = facts.measurement
-    if measured is None or facts.move_task_running or not _may_return_batches(consumer):
+    measurement = facts.measurement
+    if measurement is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
-    few = max(TOLERATED_SHARE * measured.received, measured.counter_tolerance)
+    negligible_receives = max(TOLERATED_SHARE * measurement.received, measurement.counter_tolerance)
     has_failures = (consumer.error_share or 0) >= TOLERATED_SHARE
-    return measured.fruitless_receives > few and has_failures and not consumer.is_near_timeout
+    return (
+        measurement.fruitless_receives > negligible_receives
+        and has_failures
+        and not consumer.is_near_timeout
+    )
 
 
 def _may_return_batches(consumer: LambdaConsumer) -> bool:
@@ -115,20 +125,26 @@ def is_suspect(facts: Facts) -> bool:
     return has_messages and any(map(_may_return_batches, facts.lambda_consumers))
 
 
-def _queue(received: int = 1_200, **over: Any) -> Facts:
+def _make_queue(received: int = 1_200, **overrides: Any) -> Facts:
     """Return a queue with one receive in six without a delete, and a function that fails one run in
     5.
 
-    `over` has other fields of the function.
+    `overrides` has other fields of the function.
     """
-    consumer = replace(FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **over})
+    consumer = replace(
+        LAMBDA_FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **overrides}
+    )
     counts = {"sent": 1_000, "received": received, "deleted": 1_000}
-    return standard(ApproximateNumberOfMessages=40, lambda_consumers=(consumer,), **counts)
+    return standard_queue(ApproximateNumberOfMessages=40, lambda_consumers=(consumer,), **counts)
 
 
-def _with_concurrency(most: int, reserved: int | None) -> Facts:
+def _make_queue_with_concurrency(
+    maximum_concurrency: int, reserved_concurrency: int | None
+) -> Facts:
     """Return a queue whose mapping has this MaximumConcurrency and reserved concurrency."""
-    return _queue(1_000, maximum_concurrency=most, reserved_concurrency=reserved)
+    return _make_queue(
+        1_000, maximum_concurrency=maximum_concurrency, reserved_concurrency=reserved_concurrency
+    )
 
 
 MAPPING_WASTES_RECEIVES = ReportedSymptom(
@@ -144,20 +160,25 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         of_configuration=True,
     ),
     examples=lambda: (
-        QueueExample("a fifth of the runs fail, and bring ten messages back", _queue()),
-        QueueExample("twenty runs where five are reserved", _with_concurrency(20, 5)),
+        QueueExample("a fifth of the runs fail, and bring ten messages back", _make_queue()),
+        QueueExample("twenty runs where five are reserved", _make_queue_with_concurrency(20, 5)),
         QueueExample(
-            "batches wait as long as the timeout", _queue(1_000, batching_window_seconds=30)
+            "batches wait as long as the timeout", _make_queue(1_000, batching_window_seconds=30)
         ),
-        QueueNearMiss("they wait for less", _queue(1_000, batching_window_seconds=29)),
-        QueueNearMiss("the mapping takes answers", _queue(reports_item_failures=True)),
-        QueueNearMiss("one message at a time", _queue(batch_size=1)),
-        QueueNearMiss("a failure now and then", _queue(error_share=0.04)),
-        QueueNearMiss("hardly anything comes again", _queue(1_050)),
-        QueueNearMiss("runs are cut off, and answer nothing", _queue(duration_p99_seconds=30.0)),
-        QueueNearMiss("as many runs as are reserved", _with_concurrency(5, 5)),
-        QueueNearMiss("nothing is reserved", _with_concurrency(20, None)),
-        QueueNearMiss("a function that is switched off", _with_concurrency(20, 0)),
-        QueueNearMiss("the least that a mapping takes", _with_concurrency(LEAST_CONCURRENCY, 1)),
+        QueueNearMiss("they wait for less", _make_queue(1_000, batching_window_seconds=29)),
+        QueueNearMiss("the mapping takes answers", _make_queue(reports_item_failures=True)),
+        QueueNearMiss("one message at a time", _make_queue(batch_size=1)),
+        QueueNearMiss("a failure now and then", _make_queue(error_share=0.04)),
+        QueueNearMiss("hardly anything comes again", _make_queue(1_050)),
+        QueueNearMiss(
+            "runs are cut off, and answer nothing", _make_queue(duration_p99_seconds=30.0)
+        ),
+        QueueNearMiss("as many runs as are reserved", _make_queue_with_concurrency(5, 5)),
+        QueueNearMiss("nothing is reserved", _make_queue_with_concurrency(20, None)),
+        QueueNearMiss("a function that is switched off", _make_queue_with_concurrency(20, 0)),
+        QueueNearMiss(
+            "the least that a mapping takes",
+            _make_queue_with_concurrency(LEAST_MAXIMUM_CONCURRENCY, 1),
+        ),
     ),
 )

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.dlq.redrive_causes import CAUSES
-from mendq.catalogue.examples import AT, STANDARD_ARN, dlq, source
+from mendq.catalogue.dlq.redrive_causes import CAUSE_SYMPTOMS
+from mendq.catalogue.examples import EXAMPLE_TIME, STANDARD_ARN, dlq, source
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
@@ -40,7 +40,7 @@ from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.own_change import make_rollback_command
 from mendq.notifications.text import format_count, format_duration
 
-_NEEDS = frozenset(
+_DETECTION_NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
 )
 
@@ -51,17 +51,18 @@ def detect(facts: Facts) -> DetectedFault | None:
     Messages that producers send to the queue directly are no DLQ messages and do not count. The
     result is None without measurements, and while a message movement task runs.
     """
-    measured = facts.measurement
-    if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
+    measurement = facts.measurement
+    if measurement is None or facts.move_task_running or facts.open_symptoms & CAUSE_SYMPTOMS:
         return None
-    more = measured.visible_growth
+    new_message_count = measurement.visible_growth
     # If producers send here too, inexact counters can show arrivals that were none.
-    tolerance = measured.counter_tolerance if facts.is_sent_to else 0
-    if not facts.dlq_sources or more < 1 or measured.messages_arrived <= tolerance:
+    tolerance = measurement.counter_tolerance if facts.is_sent_to else 0
+    if not facts.dlq_sources or new_message_count < 1 or measurement.messages_arrived <= tolerance:
         return None
     return DetectedFault(
-        f"{format_count(more, 'more DLQ message')} in {format_duration(measured.duration)}, "
-        f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
+        f"{format_count(new_message_count, 'more DLQ message')} in "
+        f"{format_duration(measurement.duration)}, "
+        f"{measurement.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 
 
@@ -76,18 +77,22 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     If a change by Mendq may have moved the messages, the notification offers its rollback. If the
     case of that change reports the messages already, there is no second notification.
     """
-    found = facts.found or "messages arrive"
-    change = facts.own_change
-    if change is not None and change.is_reported and len(facts.source_arns) == 1:
-        return Ignore("said_of_another", f"case {change.case_id} reports these messages already")
-    look = (
+    fault = facts.found or "messages arrive"
+    own_change = facts.own_change
+    if own_change is not None and own_change.is_reported and len(facts.source_arns) == 1:
+        return Ignore(
+            "said_of_another", f"case {own_change.case_id} reports these messages already"
+        )
+    advice_sentence = (
         "Look at the log of the source's consumer, then at a message; "
         f"send them back when it is fixed{_describe_receives(facts)}"
     )
-    if change is not None:
-        return Escalate(OWN_CHANGE_CODE, f"{found}. {look}", make_rollback_command(change))
+    if own_change is not None:
+        return Escalate(
+            OWN_CHANGE_CODE, f"{fault}. {advice_sentence}", make_rollback_command(own_change)
+        )
     command = dlq_messages_command(facts.source_arns[0]) if facts.source_arns else ""
-    return Escalate("no_known_cause", f"{found}; no open case says why. {look}", command)
+    return Escalate("no_known_cause", f"{fault}; no open case says why. {advice_sentence}", command)
 
 
 def _describe_receives(facts: Facts) -> str:
@@ -96,33 +101,35 @@ def _describe_receives(facts: Facts) -> str:
     It also says what to do if work takes longer than the visibility timeout, because counts cannot
     tell such messages from messages that fail. The text is empty if the number is not known.
     """
-    first = facts.dlq_sources[0] if facts.dlq_sources else None
-    if first is None or first.max_receive_count is None:
+    first_source = facts.dlq_sources[0] if facts.dlq_sources else None
+    if first_source is None or first_source.max_receive_count is None:
         return ""
     return (
-        f". From {first.name} they come after {format_count(first.max_receive_count, 'receive')} "
-        f"of {first.visibility_seconds:,} s each: where work takes longer than that, the tag "
-        f"{MAX_PROCESSING_TAG} on {first.name} says so to Mendq"
+        f". From {first_source.name} they come after "
+        f"{format_count(first_source.max_receive_count, 'receive')} "
+        f"of {first_source.visibility_seconds:,} s each: where work takes longer than that, the "
+        "tag "
+        f"{MAX_PROCESSING_TAG} on {first_source.name} says so to Mendq"
     )
 
 
-def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:
+def _make_queue(messages_before: int = 2, messages_now: int = 3, **overrides: Any) -> Facts:
     """Return a DLQ with these numbers of messages at both ends of the measured time."""
-    backlog = {"backlog_before": before, "backlog_now": now}
-    visible = {"visible_before": before, "visible_now": now}
-    return dlq(**{"ApproximateNumberOfMessages": 3, **backlog, **visible, **over})
+    backlog = {"backlog_before": messages_before, "backlog_now": messages_now}
+    visible = {"visible_before": messages_before, "visible_now": messages_now}
+    return dlq(**{"ApproximateNumberOfMessages": 3, **backlog, **visible, **overrides})
 
 
-_FIRST = _queue(1, 1, began_silent=True, dlq_sources=(source(),))
-_ATTACHED = OwnChange(
+_DLQ_WITH_FIRST_MESSAGE = _make_queue(1, 1, began_silent=True, dlq_sources=(source(),))
+_DLQ_ATTACHMENT = OwnChange(
     case_id="dlq_missing-0123456789ab",
     queue_arn=STANDARD_ARN,
-    written_at=AT,
+    written_at=EXAMPLE_TIME,
     did="attached the DLQ orders-dlq to orders",
     effect="messages that had been received 5 times move there",
     take_back="To take the change back",
 )
-_REPORTED = replace(_ATTACHED, is_reported=True)
+_REPORTED_DLQ_ATTACHMENT = replace(_DLQ_ATTACHMENT, is_reported=True)
 
 DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     name="dlq_messages_arriving",
@@ -131,18 +138,26 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     "that can be the cause; messages are not touched.",
     aws_page=DLQ_GUIDE,
     plan=plan,
-    gives_way_to=CAUSES,
+    gives_way_to=CAUSE_SYMPTOMS,
     shown_attributes=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
-    detection=Detection(detect, _NEEDS, is_suspect),
+    detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
     examples=lambda: (
-        QueueExample("one more than there were", _queue(), "no_known_cause"),
-        QueueExample("the first one after hours of silence", _FIRST, "no_known_cause"),
-        QueueExample("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE_CODE),
-        RefusalExample("that case reports it", _queue(own_change=_REPORTED), "said_of_another"),
-        QueueNearMiss("the only message is there all the while", _queue(1, 1)),
-        QueueNearMiss("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
-        QueueNearMiss("a redrive moves them", _queue(move_task_running=True)),
-        QueueNearMiss("somebody sends straight to it", _queue(sent=1)),
-        QueueNearMiss("a queue that takes no DLQ messages", _queue(dlq_sources=())),
+        QueueExample("one more than there were", _make_queue(), "no_known_cause"),
+        QueueExample(
+            "the first one after hours of silence", _DLQ_WITH_FIRST_MESSAGE, "no_known_cause"
+        ),
+        QueueExample("Mendq attached it", _make_queue(own_change=_DLQ_ATTACHMENT), OWN_CHANGE_CODE),
+        RefusalExample(
+            "that case reports it",
+            _make_queue(own_change=_REPORTED_DLQ_ATTACHMENT),
+            "said_of_another",
+        ),
+        QueueNearMiss("the only message is there all the while", _make_queue(1, 1)),
+        QueueNearMiss(
+            "the cause is known", _make_queue(open_symptoms=frozenset({"consumer_failing"}))
+        ),
+        QueueNearMiss("a redrive moves them", _make_queue(move_task_running=True)),
+        QueueNearMiss("somebody sends straight to it", _make_queue(sent=1)),
+        QueueNearMiss("a queue that takes no DLQ messages", _make_queue(dlq_sources=())),
     ),
 )

@@ -22,16 +22,21 @@ from typing import Any
 
 from mendq.catalogue.dlq.dlq_messages_arriving import is_suspect
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
-from mendq.catalogue.dlq.redrive_plan import FIXED_FIRST, find_causes, plan_redrive, time_left
+from mendq.catalogue.dlq.redrive_plan import (
+    SYMPTOMS_TO_FIX_FIRST,
+    estimate_time_left,
+    find_causes,
+    plan_redrive,
+)
 from mendq.catalogue.examples import (
-    A_DAY,
+    CLOSED_KMS_CASE,
+    DAY_SECONDS,
     DLQ_ARN,
-    FOR_ONE_NETWORK,
-    FUNCTION,
-    KMS,
-    LATER,
-    MEASURED,
-    SOLE,
+    DLQ_MEASUREMENT,
+    LAMBDA_FUNCTION,
+    LATER_EXAMPLE_TIME,
+    ONE_NETWORK_POLICY,
+    SOLE_SOURCE,
     STANDARD_ARN,
     case,
     messages,
@@ -66,18 +71,18 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
-    fixed = find_causes(facts).fixed_cases
-    if not fixed:
+    fixed_cases = find_causes(facts).fixed_cases
+    if not fixed_cases:
         return None
-    causes = name_first_few(
-        [f"{cause.symptom} at {parts_of(cause.queue_arn).name}" for cause in fixed[:2]]
+    causes_text = name_first_few(
+        [f"{case.symptom} at {parts_of(case.queue_arn).name}" for case in fixed_cases[:2]]
     )
-    left = time_left(facts)
-    wait = "waits" if facts.visible == 1 else "wait"
+    time_until_expiry = estimate_time_left(facts)
+    wait_verb = "waits" if facts.visible == 1 else "wait"
     return DetectedFault(
-        f"{format_count(facts.visible, 'DLQ message')} {wait}, and {causes} is fixed; "
-        f"the first expires {left}",
-        seconds_left=left.at_least.total_seconds(),
+        f"{format_count(facts.visible, 'DLQ message')} {wait_verb}, and {causes_text} is fixed; "
+        f"the first expires {time_until_expiry}",
+        seconds_left=time_until_expiry.at_least.total_seconds(),
     )
 
 
@@ -86,22 +91,26 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return plan_redrive(facts, facts.found or "messages wait, and what killed them is fixed")
 
 
-_SEND_BACK = RedriveMessages(HELD_VALUE, STANDARD_ARN)
+_SEND_BACK_STEP = RedriveMessages(HELD_VALUE, STANDARD_ARN)
 _TWO_SOURCES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
-_NEXT_DLQ = Redrive(f"{DLQ_ARN}-2", 5).text
-_TAG_OFF = {REDRIVE_TAG: "off"}
-_ONE_NETWORK_SOURCE = source(Policy=FOR_ONE_NETWORK)
-_TOO_SHORT = "visibility_timeout_too_short"
-_DECLINED = case(_TOO_SHORT, State.PROPOSED, State.DECLINED)
-_LONG_FIXED = replace(KMS, at=MEASURED.since)
-_MORE_ARRIVE = {"visible_before": 190, "backlog_before": 190, "oldest_age_seconds_now": A_DAY}
-_KEPT_FOUR_DAYS = messages(KMS, MessageRetentionPeriod=4 * A_DAY)
-_RAISED = SetMessageRetention(4 * A_DAY, SetMessageRetention.maximum)
+_NEXT_DLQ_POLICY = Redrive(f"{DLQ_ARN}-2", 5).text
+_REDRIVE_OFF_TAGS = {REDRIVE_TAG: "off"}
+_ONE_NETWORK_SOURCE = source(Policy=ONE_NETWORK_POLICY)
+_CAUSE_SYMPTOM = "visibility_timeout_too_short"
+_DECLINED_CASE = case(_CAUSE_SYMPTOM, State.PROPOSED, State.DECLINED)
+_LONG_FIXED_CASE = replace(CLOSED_KMS_CASE, at=DLQ_MEASUREMENT.since)
+_ARRIVAL_COUNTS = {
+    "visible_before": 190,
+    "backlog_before": 190,
+    "oldest_age_seconds_now": DAY_SECONDS,
+}
+_DLQ_WITH_FOUR_DAY_RETENTION = messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS)
+_RAISE_RETENTION_STEP = SetMessageRetention(4 * DAY_SECONDS, SetMessageRetention.maximum)
 
 
-def _refusal(code: str, title: str, *cases: Case, **over: Any) -> RefusalExample:
+def _make_refusal_example(code: str, title: str, *cases: Case, **overrides: Any) -> RefusalExample:
     """Return an example: a DLQ as `messages` builds it, whose redrive is refused with this code."""
-    return RefusalExample(title, messages(*cases, **over), code)
+    return RefusalExample(title, messages(*cases, **overrides), code)
 
 
 DLQ_MESSAGES_WAITING = FixedSymptom(
@@ -115,32 +124,59 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
     shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
-    gives_way_to=FIXED_FIRST,
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
     tags=(REDRIVE_PERMISSION,),
     examples=lambda: (
-        QueueExample("what was too short is fixed and watched", messages(), (_SEND_BACK,)),
-        QueueExample("they may expire on the way", _KEPT_FOUR_DAYS, (_SEND_BACK, _RAISED)),
+        QueueExample("what was too short is fixed and watched", messages(), (_SEND_BACK_STEP,)),
+        QueueExample(
+            "they may expire on the way",
+            _DLQ_WITH_FOUR_DAY_RETENTION,
+            (_SEND_BACK_STEP, _RAISE_RETENTION_STEP),
+        ),
         QueueNearMiss("nothing waits", messages(ApproximateNumberOfMessages=0)),
-        QueueNearMiss("nothing proves the fix yet", messages(case(_TOO_SHORT, State.APPLIED))),
-        QueueNearMiss("it was fixed before the first message came", messages(until=LATER)),
-        _refusal("need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0),
-        _refusal("shared_dlq", "two queues die there", dlq_sources=_TWO_SOURCES, sole_source=None),
-        _refusal("source_not_managed", "nobody manages it", sole_source=replace(SOLE, mode=None)),
-        _refusal(
-            "redrive_off", "its source's tag says so", sole_source=replace(SOLE, tags=_TAG_OFF)
+        QueueNearMiss("nothing proves the fix yet", messages(case(_CAUSE_SYMPTOM, State.APPLIED))),
+        QueueNearMiss(
+            "it was fixed before the first message came", messages(until=LATER_EXAMPLE_TIME)
         ),
-        _refusal("redrive_off", "the DLQ's own tag forbids it", tags=_TAG_OFF),
-        _refusal("messages_die_further", "its messages die further", RedrivePolicy=_NEXT_DLQ),
-        _refusal("messages_are_read", "a function reads it", lambda_consumers=(FUNCTION,)),
-        _refusal("messages_are_taken", "somebody deletes messages", deleted=1, deleted_lately=1),
-        _refusal("move_task_running", "somebody moves them", move_task_running=True),
-        _refusal("cause_not_fixed", "a second cause was declined", KMS, _DECLINED),
-        _refusal(
-            "messages_arrive", "more come, hours after it was fixed", _LONG_FIXED, **_MORE_ARRIVE
+        _make_refusal_example(
+            "need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0
         ),
-        _refusal("no_fixed_cause", "nobody knows what killed them", source_cases=()),
-        _refusal(
+        _make_refusal_example(
+            "shared_dlq", "two queues die there", dlq_sources=_TWO_SOURCES, sole_source=None
+        ),
+        _make_refusal_example(
+            "source_not_managed", "nobody manages it", sole_source=replace(SOLE_SOURCE, mode=None)
+        ),
+        _make_refusal_example(
+            "redrive_off",
+            "its source's tag says so",
+            sole_source=replace(SOLE_SOURCE, tags=_REDRIVE_OFF_TAGS),
+        ),
+        _make_refusal_example(
+            "redrive_off", "the DLQ's own tag forbids it", tags=_REDRIVE_OFF_TAGS
+        ),
+        _make_refusal_example(
+            "messages_die_further", "its messages die further", RedrivePolicy=_NEXT_DLQ_POLICY
+        ),
+        _make_refusal_example(
+            "messages_are_read", "a function reads it", lambda_consumers=(LAMBDA_FUNCTION,)
+        ),
+        _make_refusal_example(
+            "messages_are_taken", "somebody deletes messages", deleted=1, deleted_lately=1
+        ),
+        _make_refusal_example("move_task_running", "somebody moves them", move_task_running=True),
+        _make_refusal_example(
+            "cause_not_fixed", "a second cause was declined", CLOSED_KMS_CASE, _DECLINED_CASE
+        ),
+        _make_refusal_example(
+            "messages_arrive",
+            "more come, hours after it was fixed",
+            _LONG_FIXED_CASE,
+            **_ARRIVAL_COUNTS,
+        ),
+        _make_refusal_example("no_fixed_cause", "nobody knows what killed them", source_cases=()),
+        _make_refusal_example(
             "network_only_policy",
             "the source lets in one network",
             dlq_sources=(_ONE_NETWORK_SOURCE,),

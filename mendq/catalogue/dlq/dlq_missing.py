@@ -25,22 +25,22 @@ from math import sqrt
 from statistics import median
 
 from mendq.catalogue.dlq.attach import (
-    FIXED_FIRST,
+    SYMPTOMS_TO_FIX_FIRST,
     find_missing_dlq,
     has_no_dlq,
     plan_named_dlq,
     plan_new_dlq,
 )
-from mendq.catalogue.dlq.moved_along import ask_first, describe_taken_along
+from mendq.catalogue.dlq.moved_along import describe_possible_loss, require_approval
 from mendq.catalogue.examples import (
     DLQ_ARN,
-    FAILING,
-    FUNCTION,
+    FAILING_FUNCTION,
+    LAMBDA_FUNCTION,
     STANDARD_ARN,
     as_dlq,
-    standard,
-    vary,
-    with_dlq,
+    queue_with_dlq,
+    replace_values,
+    standard_queue,
 )
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
@@ -61,34 +61,34 @@ from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, format_duration
 
 # Messages come back often if there are more than this many receives for each delete.
-RECEIVES_PER_DELETE = 3
+MANY_RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
 # covers at least ENOUGH_TRIES timeouts. Report them only if there are at least LEAST_BAD times as
 # many receives in vain as one such message would cause.
-ENOUGH_TRIES = 10
-LEAST_BAD = 0.5
+LEAST_TIMEOUTS_MEASURED = 10
+LEAST_BAD_MESSAGES = 0.5
 # The receives in vain divided by the tries estimate the number of bad messages. The least number of
 # messages in the queue must be between SHARE_THAT_STAYS and MOST_TIMES_BAD times this estimate. The
 # estimate is too low if consumers set a longer visibility timeout for a message. With at most
 # FEW_BAD bad messages, changes of the backlog are compared with chance only if the least number is
 # larger than the estimate explains.
-SHARE_THAT_STAYS = 0.8
-MOST_TIMES_BAD = 10
-FEW_BAD = 10
+LEAST_STAYING_SHARE = 0.8
+MOST_MESSAGES_PER_BAD_MESSAGE = 10
+FEW_BAD_MESSAGES = 10
 # The half of the time with fewer receives in vain must have at least this share of the receives in
 # vain of the other half. Otherwise the failures were short-lived.
-STEADY_SHARE = 0.4
+LEAST_STEADY_SHARE = 0.4
 # Half hours that make up the last hour, and half hours that must be known of a busy queue.
-LATELY_STRETCHES = 2
-STRETCHES_OF_BUSY = 8
+STRETCHES_OF_LAST_HOUR = 2
+LEAST_STRETCHES_OF_BUSY_QUEUE = 8
 # On a busy queue, at most this share of the receives is in vain, and consumers finish the backlog
 # within this many minutes.
-FEW_SHARE = 0.1
-MINUTES_OF_WORK = 5
+MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE = 0.1
+MOST_BACKLOG_MINUTES = 5
 # An open case of these symptoms reports the same fault more exactly.
-EXPLAINED_BY = frozenset({"fifo_group_blocked"})
-_NEEDS = frozenset(
+EXPLAINING_SYMPTOMS = frozenset({"fifo_group_blocked"})
+_DETECTION_NEEDS = frozenset(
     {
         Need.QUEUE,
         Need.LAMBDA_CONSUMERS,
@@ -111,8 +111,8 @@ def detect(facts: Facts) -> DetectedFault | None:
             "consumers cannot handle is received again and again until it expires",
             about=dlq_arn,
         )
-    because = _describe_need(facts)
-    return DetectedFault(because) if because else None
+    need_sentence = _describe_need(facts)
+    return DetectedFault(need_sentence) if need_sentence else None
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -120,37 +120,39 @@ def is_suspect(facts: Facts) -> bool:
 
     Such a queue has no DLQ and no Lambda function that reads it, and holds messages.
     """
-    may_need = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
-    return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
+    may_need_dlq = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
+    return may_need_dlq and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan the DLQ that RedrivePolicy names, or a new one. A person must approve a FIFO DLQ."""
-    found = detect(facts)
-    because = facts.found or (found.because if found else "it has no DLQ")
+    fault = detect(facts)
+    first_sentence = facts.found or (fault.because if fault else "it has no DLQ")
     if facts.is_fifo:
-        return ask_first(_plan_dlq(facts, f"{because}. {describe_taken_along(facts)}"))
-    return _plan_dlq(facts, because)
+        return require_approval(
+            _plan_dlq(facts, f"{first_sentence}. {describe_possible_loss(facts)}")
+        )
+    return _plan_dlq(facts, first_sentence)
 
 
-def _plan_dlq(facts: Facts, because: str) -> Plan | Refusal:
+def _plan_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan the missing queue that RedrivePolicy names, or else a new DLQ."""
     dlq_arn = find_missing_dlq(facts)
     if dlq_arn is not None:
-        return plan_named_dlq(facts, dlq_arn, because)
-    return plan_new_dlq(facts, because)
+        return plan_named_dlq(facts, dlq_arn, first_sentence)
+    return plan_new_dlq(facts, first_sentence)
 
 
 def _describe_need(facts: Facts) -> str | None:
     """Return a sentence that says why the queue needs a DLQ. None if no need is shown.
 
-    None if the queue has a DLQ, or if a symptom in EXPLAINED_BY is open, which explains the fault.
-    None if the queue has the name of a DLQ, because its sources may have been deleted.
+    None if the queue has a DLQ, or if a symptom in EXPLAINING_SYMPTOMS is open, which explains the
+    fault. None if the queue has the name of a DLQ, because its sources may have been deleted.
     Without a Lambda consumer, None also if the queue was not measured, if a move task runs, or if
     no messages come back.
     """
-    is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
-    if not has_no_dlq(facts) or is_called_one or EXPLAINED_BY & facts.open_symptoms:
+    has_dlq_name = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
+    if not has_no_dlq(facts) or has_dlq_name or EXPLAINING_SYMPTOMS & facts.open_symptoms:
         return None
     if facts.lambda_consumers:
         function_arn = facts.lambda_consumers[0].function_arn
@@ -158,76 +160,91 @@ def _describe_need(facts: Facts) -> str | None:
             f"it has no DLQ, and messages that {function_arn} cannot handle come back until they "
             "expire"
         )
-    measured = facts.measurement
-    if measured is None or facts.move_task_running or not _comes_back(facts, measured):
+    measurement = facts.measurement
+    if (
+        measurement is None
+        or facts.move_task_running
+        or not _has_returning_messages(facts, measurement)
+    ):
         return None
-    messages = format_count(measured.messages, "message")
-    left = measured.now.backlog
+    messages_text = format_count(measurement.messages, "message")
+    messages_left = measurement.now.backlog
     return (
-        f"it has no DLQ, and messages come back: in {format_duration(measured.duration)} consumers "
-        f"received {messages} {format_count(measured.received, 'time')} and deleted "
-        f"{measured.deleted:,}; {format_count(left, 'message')} {'is' if left == 1 else 'are'} left"
+        f"it has no DLQ, and messages come back: in {format_duration(measurement.duration)} "
+        "consumers "
+        f"received {messages_text} {format_count(measurement.received, 'time')} and deleted "
+        f"{measurement.deleted:,}; {format_count(messages_left, 'message')} "
+        f"{'is' if messages_left == 1 else 'are'} left"
     )
 
 
-def _comes_back(facts: Facts, measured: Measurement) -> bool:
+def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if some messages stay in the queue and are received again and again.
 
     If the queue was empty at times, consumers finished every message that they received again.
     """
-    if measured.now.backlog == 0:
+    if measurement.now.backlog == 0:
         return False
-    stretches = measured.recent.stretches
+    stretches = measurement.recent.stretches
     # If the first receives are in the last stretch, the empty queue before says nothing.
-    is_new = not any(stretch.received for stretch in stretches[:-1])
-    is_often = measured.received > RECEIVES_PER_DELETE * measured.deleted
-    is_often = is_often and measured.received > measured.messages
-    if is_often and (is_new or measured.fewest_messages != 0):
+    has_only_new_receives = not any(stretch.received for stretch in stretches[:-1])
+    is_received_often = measurement.received > MANY_RECEIVES_PER_DELETE * measurement.deleted
+    is_received_often = is_received_often and measurement.received > measurement.messages
+    if is_received_often and (has_only_new_receives or measurement.fewest_messages != 0):
         return True
     if not stretches:
-        return _few_stay_by_sums(facts, measured)
-    return _few_stay_lately(facts, measured) or _few_stay_among_many(facts, stretches)
+        return _may_bad_messages_explain_backlog(facts, measurement)
+    return _is_backlog_mostly_bad_messages(facts, measurement) or _do_bad_messages_hide_in_traffic(
+        facts, stretches
+    )
 
 
-def _tries(facts: Facts, lasted: timedelta) -> float:
-    """Return how many visibility timeouts fit into `lasted`.
+def _count_timeouts(facts: Facts, duration: timedelta) -> float:
+    """Return how many visibility timeouts fit into `duration`.
 
     A message that never finishes is received once in each of them.
     """
-    return lasted.total_seconds() / max(facts.visibility_seconds, 1)
+    return duration.total_seconds() / max(facts.visibility_seconds, 1)
 
 
-def _few_stay_by_sums(facts: Facts, measured: Measurement) -> bool:
+def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) -> bool:
     """Return True if messages that never finish may explain the whole backlog.
 
     Their number is estimated from the counts of the whole measured time. This is used only if the
     counts of its half hours are not known.
     """
-    bad = measured.fruitless_receives / max(_tries(facts, measured.duration), 1)
-    return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
+    bad_messages = measurement.fruitless_receives / max(
+        _count_timeouts(facts, measurement.duration), 1
+    )
+    return (
+        bad_messages >= LEAST_BAD_MESSAGES
+        and measurement.now.backlog <= MOST_MESSAGES_PER_BAD_MESSAGE * bad_messages + 1
+    )
 
 
-def _few_stay_lately(facts: Facts, measured: Measurement) -> bool:
+def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if the queue held hardly anything but messages that never finish.
 
     This looks at the last hour, or at the whole measured time if visibility timeouts are long.
     """
-    stretches = measured.recent.stretches
-    if _tries(facts, LATELY_STRETCHES * STRETCH_DURATION) >= ENOUGH_TRIES:
-        stretches = stretches[-LATELY_STRETCHES:]
-    stays = _StayingMessages.of(facts, stretches)
+    stretches = measurement.recent.stretches
+    if _count_timeouts(facts, STRETCHES_OF_LAST_HOUR * STRETCH_DURATION) >= LEAST_TIMEOUTS_MEASURED:
+        stretches = stretches[-STRETCHES_OF_LAST_HOUR:]
+    staying = _StayingMessages.of(facts, stretches)
     return (
-        stays is not None
-        and stays.tries >= ENOUGH_TRIES
-        and stays.is_steady
-        and stays.bad >= LEAST_BAD
-        and SHARE_THAT_STAYS * stays.bad <= stays.fewest <= MOST_TIMES_BAD * stays.bad + 1
-        and stays.usual <= 2 * stays.fewest + 2
-        and not stays.comes_and_goes
+        staying is not None
+        and staying.timeout_count >= LEAST_TIMEOUTS_MEASURED
+        and staying.is_steady
+        and staying.bad_messages >= LEAST_BAD_MESSAGES
+        and LEAST_STAYING_SHARE * staying.bad_messages
+        <= staying.fewest_messages
+        <= MOST_MESSAGES_PER_BAD_MESSAGE * staying.bad_messages + 1
+        and staying.usual_messages <= 2 * staying.fewest_messages + 2
+        and not staying.is_random_failure
     )
 
 
-def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool:
+def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measurement]) -> bool:
     """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
     On such a queue few receives lead to no delete, and both halves of the time have about as many
@@ -235,17 +252,17 @@ def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool
     messages explain. But consumers must be able to finish it within MINUTES_OF_WORK, and it must
     not grow.
     """
-    stays = _StayingMessages.of(facts, stretches)
+    staying = _StayingMessages.of(facts, stretches)
     return (
-        stays is not None
-        and len(stretches) >= STRETCHES_OF_BUSY
-        and stays.tries >= ENOUGH_TRIES
-        and stays.is_steady
-        and stays.bad >= LEAST_BAD
-        and stays.fewest >= stays.bad
-        and stays.in_vain <= FEW_SHARE * stays.received
-        and stays.usual <= stays.deleted_a_minute * MINUTES_OF_WORK
-        and not stays.grows
+        staying is not None
+        and len(stretches) >= LEAST_STRETCHES_OF_BUSY_QUEUE
+        and staying.timeout_count >= LEAST_TIMEOUTS_MEASURED
+        and staying.is_steady
+        and staying.bad_messages >= LEAST_BAD_MESSAGES
+        and staying.fewest_messages >= staying.bad_messages
+        and staying.receives_in_vain <= MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE * staying.receive_count
+        and staying.usual_messages <= staying.deletes_per_minute * MOST_BACKLOG_MINUTES
+        and not staying.is_growing
     )
 
 
@@ -254,39 +271,43 @@ class _StayingMessages:
     """Evidence about messages that never finish, from some half hours of the measured time.
 
     Attributes:
-        tries: The number of visibility timeouts in that time.
-        received: Receives.
-        in_vain: Receives that no delete followed.
-        bad: The number of messages that explain `in_vain`, if each is received once per timeout.
-        fewest: The least number of messages in the queue.
-        usual: The median number of messages in the queue.
-        deleted_a_minute: Deletes per minute.
+        timeout_count: The number of visibility timeouts in that time.
+        receive_count: Receives.
+        receives_in_vain: Receives that no delete followed.
+        bad_messages: The number of messages that explain `receives_in_vain`, if each is received
+            once per timeout.
+        fewest_messages: The least number of messages in the queue.
+        usual_messages: The median number of messages in the queue.
+        deletes_per_minute: Deletes per minute.
         is_steady: True if both halves of the time have about as many receives in vain.
-        grows: True if the backlog is clearly larger at the end than at the start.
+        is_growing: True if the backlog is clearly larger at the end than at the start.
     """
 
-    tries: float
-    received: int
-    in_vain: int
-    bad: float
-    fewest: int
-    usual: float
-    deleted_a_minute: float
+    timeout_count: float
+    receive_count: int
+    receives_in_vain: int
+    bad_messages: float
+    fewest_messages: int
+    usual_messages: float
+    deletes_per_minute: float
     is_steady: bool
-    grows: bool
+    is_growing: bool
 
     @property
-    def comes_and_goes(self) -> bool:
+    def is_random_failure(self) -> bool:
         """True if many messages fail at random and are finished later.
 
         The number of such messages varies by chance, by its square root or more. The number of
         messages that never finish does not vary. With at most FEW_BAD bad messages, this is tested
-        only if `fewest` is above `2 * bad + 1`: such a backlog cannot come from bad messages alone.
+        only if `fewest_messages` is above `2 * bad + 1`: such a backlog cannot come from bad
+        messages alone.
         """
-        if self.bad > FEW_BAD:
-            return self.usual - self.fewest > sqrt(self.bad)
-        is_unexplained = self.fewest > 2 * self.bad + 1
-        return is_unexplained and self.usual - self.fewest > sqrt(self.usual)
+        if self.bad_messages > FEW_BAD_MESSAGES:
+            return self.usual_messages - self.fewest_messages > sqrt(self.bad_messages)
+        is_backlog_unexplained = self.fewest_messages > 2 * self.bad_messages + 1
+        return is_backlog_unexplained and self.usual_messages - self.fewest_messages > sqrt(
+            self.usual_messages
+        )
 
     @classmethod
     def of(cls, facts: Facts, stretches: Sequence[Measurement]) -> _StayingMessages | None:
@@ -294,47 +315,53 @@ class _StayingMessages:
         backlogs = [
             stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
         ]
-        fewest = min((stretch.fewest_messages or 0 for stretch in stretches), default=0)
-        if not fewest or len(backlogs) < len(stretches):
+        fewest_messages = min((stretch.fewest_messages or 0 for stretch in stretches), default=0)
+        if not fewest_messages or len(backlogs) < len(stretches):
             return None
-        lasted = stretches[-1].until - stretches[0].since
-        tries = max(_tries(facts, lasted), 1)
-        half = len(stretches) // 2
-        halves = (stretches[:half], stretches[half:]) if half else (stretches,)
-        in_vain = [_count_in_vain(part) for part in halves]
+        duration = stretches[-1].until - stretches[0].since
+        timeout_count = max(_count_timeouts(facts, duration), 1)
+        half_length = len(stretches) // 2
+        halves = (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
+        in_vain_by_half = [_count_receives_in_vain(half) for half in halves]
         # A message that is still in flight was not received in vain yet.
         more_in_flight = stretches[-1].now.in_flight - stretches[0].before.in_flight
-        total = max(0, sum(in_vain) - max(0, more_in_flight))
-        deleted = sum(stretch.deleted for stretch in stretches)
+        receives_in_vain = max(0, sum(in_vain_by_half) - max(0, more_in_flight))
+        delete_count = sum(stretch.deleted for stretch in stretches)
         return cls(
-            tries=tries,
-            received=sum(stretch.received for stretch in stretches),
-            in_vain=total,
-            bad=total / tries,
-            fewest=fewest,
-            usual=median(backlogs),
-            deleted_a_minute=deleted / (lasted / DATAPOINT_PERIOD),
-            is_steady=min(in_vain) >= STEADY_SHARE * max(in_vain),
-            grows=backlogs[-1] > 1.5 * backlogs[0] + 10,
+            timeout_count=timeout_count,
+            receive_count=sum(stretch.received for stretch in stretches),
+            receives_in_vain=receives_in_vain,
+            bad_messages=receives_in_vain / timeout_count,
+            fewest_messages=fewest_messages,
+            usual_messages=median(backlogs),
+            deletes_per_minute=delete_count / (duration / DATAPOINT_PERIOD),
+            is_steady=min(in_vain_by_half) >= LEAST_STEADY_SHARE * max(in_vain_by_half),
+            is_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )
 
 
-def _count_in_vain(stretches: Sequence[Measurement]) -> int:
+def _count_receives_in_vain(stretches: Sequence[Measurement]) -> int:
     """Return the number of receives that no delete followed."""
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 
-def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
+def _make_attach_steps(receives: int) -> tuple[CreateDlq, AttachDlq]:
     """Return an example's steps: create DLQ_ARN and attach it with this `maxReceiveCount`."""
     return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
 
 
-_ATTACH = _attach(DEFAULT_MAX_RECEIVE_COUNT)
-_NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
-_READ = vary(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
-_COMES_BACK = vary(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
-_FEW_BAD = vary(
-    _NONE,
+_ATTACH_STEPS = _make_attach_steps(DEFAULT_MAX_RECEIVE_COUNT)
+_QUEUE_WITHOUT_DLQ = standard_queue(
+    ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {})
+)
+_QUEUE_READ_BY_LAMBDA = replace_values(
+    _QUEUE_WITHOUT_DLQ, lambda_consumers=(LAMBDA_FUNCTION,), sent=60, received=60, deleted=60
+)
+_QUEUE_WITH_RETURNING_MESSAGE = replace_values(
+    _QUEUE_WITHOUT_DLQ, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1
+)
+_QUEUE_WITH_FEW_BAD_MESSAGES = replace_values(
+    _QUEUE_WITHOUT_DLQ,
     ApproximateNumberOfMessages=3,
     sent=140,
     received=500,
@@ -343,10 +370,14 @@ _FEW_BAD = vary(
     visible_now=3,
 )
 # The function receives a few bad messages so often that it fails in most of its runs.
-_FEW_FAIL = vary(_FEW_BAD, lambda_consumers=(FAILING,))
-_AMONG_MANY = vary(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
-_GIVEN_BACK = vary(
-    _NONE,
+_QUEUE_WITH_FUNCTION_FAILING_AT_FEW = replace_values(
+    _QUEUE_WITH_FEW_BAD_MESSAGES, lambda_consumers=(FAILING_FUNCTION,)
+)
+_BUSY_QUEUE_WITH_FEW_BAD_MESSAGES = replace_values(
+    _QUEUE_WITH_FEW_BAD_MESSAGES, sent=9_000, received=11_000, deleted=8_997
+)
+_QUEUE_WITH_MESSAGES_GIVEN_BACK = replace_values(
+    _QUEUE_WITHOUT_DLQ,
     ApproximateNumberOfMessages=8,
     sent=90,
     received=1_080,
@@ -354,10 +385,12 @@ _GIVEN_BACK = vary(
     backlog_now=8,
     visible_now=8,
 )
-_ALONE = vary(_NONE, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1)
-_OFTEN = vary(_COMES_BACK, received=720)
-_NONE_FINISHED = vary(
-    _NONE,
+_QUEUE_WITH_ONE_BAD_MESSAGE = replace_values(
+    _QUEUE_WITHOUT_DLQ, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1
+)
+_QUEUE_RECEIVED_VERY_OFTEN = replace_values(_QUEUE_WITH_RETURNING_MESSAGE, received=720)
+_QUEUE_WITH_NONE_FINISHED = replace_values(
+    _QUEUE_WITHOUT_DLQ,
     ApproximateNumberOfMessages=60,
     sent=60,
     received=1_200,
@@ -365,18 +398,20 @@ _NONE_FINISHED = vary(
     backlog_now=60,
     visible_now=60,
 )
-_TWO_CAME = vary(
-    _NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
+_QUEUE_WITH_TWO_UNFINISHED = replace_values(
+    _QUEUE_WITH_NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
 )
-_ALL_FINISHED = vary(_NONE, sent=420, received=840, deleted=420)
-_SLOW = vary(_NONE, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20)
-_THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
-_QUARANTINE = arn_of_quarantine(STANDARD_ARN)
+_QUEUE_WITH_ALL_FINISHED = replace_values(_QUEUE_WITHOUT_DLQ, sent=420, received=840, deleted=420)
+_QUEUE_OF_SLOW_CONSUMERS = replace_values(
+    _QUEUE_WITHOUT_DLQ, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20
+)
+_EXISTING_DLQ = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
+_QUARANTINE_ARN = arn_of_quarantine(STANDARD_ARN)
 
 
-def _naming(dlq_arn: str) -> Facts:
+def _make_queue_naming_dlq(dlq_arn: str) -> Facts:
     """Return a queue whose RedrivePolicy names `dlq_arn`, a queue that does not exist."""
-    return with_dlq(dlq=QueueFacts(dlq_arn, {}))
+    return queue_with_dlq(dlq=QueueFacts(dlq_arn, {}))
 
 
 DLQ_MISSING = FixedSymptom(
@@ -389,34 +424,64 @@ DLQ_MISSING = FixedSymptom(
     aws_page=DLQ_GUIDE,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    gives_way_to=FIXED_FIRST | EXPLAINED_BY,
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST | EXPLAINING_SYMPTOMS,
     shown_attributes=(AttachDlq.attribute,),
     # The fault is in the configuration. The measurement only shows that it matters now.
-    detection=Detection(detect, _NEEDS, is_suspect, of_configuration=True),
+    detection=Detection(detect, _DETECTION_NEEDS, is_suspect, of_configuration=True),
     examples=lambda: (
         QueueExample(
-            "the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)
+            "the queue that is named is gone",
+            _make_queue_naming_dlq(DLQ_ARN),
+            (CreateDlq("", DLQ_ARN),),
         ),
-        QueueExample("a Lambda function reads it", _READ, _ATTACH),
-        QueueExample("a message comes back again and again", _COMES_BACK, _attach(100)),
-        QueueExample("a few of many come back", _FEW_BAD, _attach(20)),
-        QueueExample("a function fails at a few of many", _FEW_FAIL, _attach(20)),
-        QueueExample("a few of very many come back", _AMONG_MANY, _ATTACH),
-        QueueExample("good ones are given back ten times", _GIVEN_BACK, _attach(50)),
-        QueueExample("one message, nothing known of earlier", _ALONE, _attach(100)),
+        QueueExample("a Lambda function reads it", _QUEUE_READ_BY_LAMBDA, _ATTACH_STEPS),
         QueueExample(
-            "somebody's queue has the name", vary(_READ, dlq_namesake=_THERE), "name_taken"
+            "a message comes back again and again",
+            _QUEUE_WITH_RETURNING_MESSAGE,
+            _make_attach_steps(100),
         ),
-        RefusalExample("no limit is known to be safe", _OFTEN, "no_safe_limit"),
-        RefusalExample("nothing is finished", _NONE_FINISHED, "cause_first"),
-        RefusalExample("two came and none is finished", _TWO_CAME, "nothing_finished"),
+        QueueExample(
+            "a few of many come back", _QUEUE_WITH_FEW_BAD_MESSAGES, _make_attach_steps(20)
+        ),
+        QueueExample(
+            "a function fails at a few of many",
+            _QUEUE_WITH_FUNCTION_FAILING_AT_FEW,
+            _make_attach_steps(20),
+        ),
+        QueueExample(
+            "a few of very many come back", _BUSY_QUEUE_WITH_FEW_BAD_MESSAGES, _ATTACH_STEPS
+        ),
+        QueueExample(
+            "good ones are given back ten times",
+            _QUEUE_WITH_MESSAGES_GIVEN_BACK,
+            _make_attach_steps(50),
+        ),
+        QueueExample(
+            "one message, nothing known of earlier",
+            _QUEUE_WITH_ONE_BAD_MESSAGE,
+            _make_attach_steps(100),
+        ),
+        QueueExample(
+            "somebody's queue has the name",
+            replace_values(_QUEUE_READ_BY_LAMBDA, dlq_namesake=_EXISTING_DLQ),
+            "name_taken",
+        ),
+        RefusalExample("no limit is known to be safe", _QUEUE_RECEIVED_VERY_OFTEN, "no_safe_limit"),
+        RefusalExample("nothing is finished", _QUEUE_WITH_NONE_FINISHED, "cause_first"),
         RefusalExample(
-            "it names a quarantine that is gone", _naming(_QUARANTINE), "names_a_quarantine"
+            "two came and none is finished", _QUEUE_WITH_TWO_UNFINISHED, "nothing_finished"
         ),
-        QueueNearMiss("it has one", with_dlq(dlq=_THERE)),
-        QueueNearMiss("given back, and all are finished", _ALL_FINISHED),
-        QueueNearMiss("slow consumers, a growing backlog", _SLOW),
-        QueueNearMiss("it takes DLQ messages itself", as_dlq(_READ)),
-        QueueNearMiss("it is called a DLQ", vary(_READ, queue_arn=DLQ_ARN)),
+        RefusalExample(
+            "it names a quarantine that is gone",
+            _make_queue_naming_dlq(_QUARANTINE_ARN),
+            "names_a_quarantine",
+        ),
+        QueueNearMiss("it has one", queue_with_dlq(dlq=_EXISTING_DLQ)),
+        QueueNearMiss("given back, and all are finished", _QUEUE_WITH_ALL_FINISHED),
+        QueueNearMiss("slow consumers, a growing backlog", _QUEUE_OF_SLOW_CONSUMERS),
+        QueueNearMiss("it takes DLQ messages itself", as_dlq(_QUEUE_READ_BY_LAMBDA)),
+        QueueNearMiss(
+            "it is called a DLQ", replace_values(_QUEUE_READ_BY_LAMBDA, queue_arn=DLQ_ARN)
+        ),
     ),
 )

@@ -17,7 +17,7 @@ never lowered, because that would delete messages.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources, vary
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, replace_values, sources
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
@@ -36,7 +36,7 @@ from mendq.model.steps import SetMessageRetention
 
 # This goes into the reason of the change, because it is the only chance to tell people: once the
 # DLQ has 14 days, the symptom is not found again.
-_CANNOT_BE_LONGER = (
+_LONGEST_RETENTION_REMARK = (
     ". At 14 days both keep the same, and this cannot be longer: for what dies later still, "
     "somebody has to shorten that source's retention, which deletes its older messages"
 )
@@ -49,16 +49,21 @@ def detect(facts: Facts) -> DetectedFault | None:
     names it as DLQ, if it has SQS's maximum already, or if producers send to the queue:
     then it is not only a DLQ, and its owner may have chosen the retention for their messages.
     """
-    longest = _find_longest_source(facts)
-    if facts.is_fifo or longest is None or facts.is_sent_to:
+    longest_source = _find_longest_source(facts)
+    if facts.is_fifo or longest_source is None or facts.is_sent_to:
         return None
-    retained = facts.retention_seconds
-    source_retained = longest.retention_seconds
-    if retained > source_retained or retained >= LONGEST_RETENTION_SECONDS:
+    retention_seconds = facts.retention_seconds
+    source_retention_seconds = longest_source.retention_seconds
+    if (
+        retention_seconds > source_retention_seconds
+        or retention_seconds >= LONGEST_RETENTION_SECONDS
+    ):
         return None
     return DetectedFault(
-        f"it keeps messages for {retained:,} s counted from when they were first sent, and "
-        f"{longest.queue_arn} keeps its messages for {source_retained:,} s: what dies late there "
+        f"it keeps messages for {retention_seconds:,} s counted from when they were first sent, "
+        "and "
+        f"{longest_source.queue_arn} keeps its messages for {source_retention_seconds:,} s: what "
+        "dies late there "
         f"is deleted here before anybody has seen it"
     )
 
@@ -68,41 +73,43 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
     Mendq never lowers a retention, so this change has no rollback.
     """
-    found = detect(facts)
-    longest = _find_longest_source(facts)
-    if found is None or longest is None:
+    fault = detect(facts)
+    longest_source = _find_longest_source(facts)
+    if fault is None or longest_source is None:
         reason = (
             "messages are kept as long as can be, or longer than at their sources, or come from "
             "producers too"
         )
         return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
-    reason = found.because
-    if longest.retention_seconds >= LONGEST_RETENTION_SECONDS:
-        reason += _CANNOT_BE_LONGER
+    reason = fault.because
+    if longest_source.retention_seconds >= LONGEST_RETENTION_SECONDS:
+        reason += _LONGEST_RETENTION_REMARK
     return Plan(
         (step,),
         reason,
-        at_most=Mode.HEAL if longest.queue_arn in facts.approved_sources else Mode.PROPOSE,
-        source_arn=longest.queue_arn,
+        at_most=Mode.HEAL if longest_source.queue_arn in facts.approved_sources else Mode.PROPOSE,
+        source_arn=longest_source.queue_arn,
     )
 
 
 def _find_longest_source(facts: Facts) -> QueueFacts | None:
     """Return the source with the longest retention; None if no other queue names this one."""
-    others = (source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn)
-    return max(others, key=lambda source: source.retention_seconds, default=None)
+    other_sources = (
+        source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn
+    )
+    return max(other_sources, key=lambda source: source.retention_seconds, default=None)
 
 
-def _dlq(own_seconds: int, source_seconds: int) -> Facts:
+def _make_dlq(own_seconds: int, source_seconds: int) -> Facts:
     """Return a DLQ with a retention of `own_seconds`, whose source has `source_seconds`."""
-    named_by = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_seconds))
-    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=named_by)
+    source_queues = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_seconds))
+    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=source_queues)
 
 
-def _example(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
-    raised = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
-    return QueueExample(title, _dlq(own_seconds, source_seconds), (raised,))
+def _make_example(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
+    raise_step = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
+    return QueueExample(title, _make_dlq(own_seconds, source_seconds), (raise_step,))
 
 
 DLQ_RETENTION_TOO_SHORT = FixedSymptom(
@@ -119,16 +126,20 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     shown_attributes=("MessageRetentionPeriod",),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
-        _example("both keep for the four days that SQS starts with", 345_600, 345_600),
-        _example("the source keeps longer", 1_209_599, 1_209_600),
-        QueueNearMiss("messages are kept a second longer", _dlq(345_601, 345_600)),
-        QueueNearMiss("both keep as long as SQS can", _dlq(1_209_600, 1_209_600)),
-        QueueNearMiss("on FIFO time begins anew", vary(_dlq(60, 345_600), queue_arn=QUEUE_ARN)),
-        QueueNearMiss("producers send to it", vary(_dlq(60, 345_600), sent=1)),
-        QueueNearMiss("nobody's DLQ", vary(_dlq(60, 345_600), dlq_sources=())),
-        QueueNearMiss("its own DLQ", vary(_dlq(60, 345_600), queue_arn=STANDARD_ARN)),
+        _make_example("both keep for the four days that SQS starts with", 345_600, 345_600),
+        _make_example("the source keeps longer", 1_209_599, 1_209_600),
+        QueueNearMiss("messages are kept a second longer", _make_dlq(345_601, 345_600)),
+        QueueNearMiss("both keep as long as SQS can", _make_dlq(1_209_600, 1_209_600)),
+        QueueNearMiss(
+            "on FIFO time begins anew", replace_values(_make_dlq(60, 345_600), queue_arn=QUEUE_ARN)
+        ),
+        QueueNearMiss("producers send to it", replace_values(_make_dlq(60, 345_600), sent=1)),
+        QueueNearMiss("nobody's DLQ", replace_values(_make_dlq(60, 345_600), dlq_sources=())),
+        QueueNearMiss(
+            "its own DLQ", replace_values(_make_dlq(60, 345_600), queue_arn=STANDARD_ARN)
+        ),
         RefusalExample(
-            "somebody raised it meanwhile", _dlq(1_209_600, 345_600), "need_already_met"
+            "somebody raised it meanwhile", _make_dlq(1_209_600, 345_600), "need_already_met"
         ),
     ),
 )

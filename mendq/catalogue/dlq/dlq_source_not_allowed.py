@@ -44,39 +44,40 @@ ATTRIBUTE = AllowRedriveFrom.attribute
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the sources that name this DLQ, fit it, and are not allowed."""
-    refused = _list_refused_sources(facts)
-    if not refused:
+    refused_arns = _list_refused_sources(facts)
+    if not refused_arns:
         return None
     return DetectedFault(
-        f"its {ATTRIBUTE} keeps out {name_first_few(refused)}, whose DLQ it is: what "
+        f"its {ATTRIBUTE} keeps out {name_first_few(refused_arns)}, whose DLQ it is: what "
         "cannot be handled there is handed out again and again, and never becomes a message"
     )
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan to allow the refused sources, as many as SQS takes; never all queues."""
-    found = detect(facts)
-    allowed = _parse_allow_policy(facts)
-    if found is None or allowed is None:
+    fault = detect(facts)
+    allow_policy = _parse_allow_policy(facts)
+    if fault is None or allow_policy is None:
         return Ignore("need_already_met", "it lets in every queue that names it")
     command = get_attributes_command(facts.queue_arn, ATTRIBUTE)
-    if allowed.permission != "byQueue":
-        reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
+    if allow_policy.permission != "byQueue":
+        reason = f"{fault.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
-    refused = _list_refused_sources(facts)
-    free_places = max(0, MOST_NAMED_SOURCES - len(allowed.sources))
-    added = refused[:free_places]
-    left_out = refused[free_places:]
-    if not added:
-        reason = f"{found.because}. SQS takes {MOST_NAMED_SOURCES} sources by name, and it has them"
+    refused_arns = _list_refused_sources(facts)
+    free_places = max(0, MOST_NAMED_SOURCES - len(allow_policy.sources))
+    added_arns = refused_arns[:free_places]
+    left_out_arns = refused_arns[free_places:]
+    if not added_arns:
+        reason = f"{fault.because}. SQS takes {MOST_NAMED_SOURCES} sources by name, and it has them"
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
-        AllowRedriveFrom.value_in(facts.attributes), allowed.with_sources(*added).text
+        AllowRedriveFrom.value_in(facts.attributes), allow_policy.with_sources(*added_arns).text
     )
-    reason = f"{found.because}. Whoever named the others may have left it out on purpose"
-    if left_out:
+    reason = f"{fault.because}. Whoever named the others may have left it out on purpose"
+    if left_out_arns:
         reason += (
-            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out)} would stay out"
+            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out_arns)} would stay "
+            "out"
         )
     return Plan((step,), reason)
 
@@ -91,27 +92,31 @@ def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
 
 def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
     """Return the fitting sources that the DLQ does not allow; none if its policy is unreadable."""
-    allowed = _parse_allow_policy(facts)
-    if allowed is None:
+    allow_policy = _parse_allow_policy(facts)
+    if allow_policy is None:
         return ()
-    refused = (arn for arn in sorted(facts.source_arns) if not allowed.allows(arn))
-    return tuple(arn for arn in refused if not why_unfit_as_dlq(arn, facts.queue_arn))
+    refused_arns = (arn for arn in sorted(facts.source_arns) if not allow_policy.allows(arn))
+    return tuple(arn for arn in refused_arns if not why_unfit_as_dlq(arn, facts.queue_arn))
 
 
-def _queue(allowed: str, *source_arns: str) -> Facts:
-    """Return a DLQ that the queues `source_arns` name. `allowed` is its RedriveAllowPolicy."""
-    return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
+def _make_queue(allow_policy: str, *source_arns: str) -> Facts:
+    """Return a DLQ that the queues `source_arns` name. `allow_policy` is its RedriveAllowPolicy."""
+    return dlq(RedriveAllowPolicy=allow_policy, dlq_sources=sources(*source_arns))
 
 
-def _allow_policy(*source_arns: str) -> str:
+def _make_allow_policy(*source_arns: str) -> str:
     return RedriveAllow("byQueue", source_arns).text
 
 
-_ORDERS = STANDARD_ARN
-_PARCELS = _ORDERS.replace("orders", "parcels")
-_NOBODY = RedriveAllow("denyAll").text
-_TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_NAMED_SOURCES))
-_ADDED = (AllowRedriveFrom(_allow_policy(_PARCELS), _allow_policy(_ORDERS, _PARCELS)),)
+_ORDERS_ARN = STANDARD_ARN
+_PARCELS_ARN = _ORDERS_ARN.replace("orders", "parcels")
+_DENY_ALL_POLICY = RedriveAllow("denyAll").text
+_TEN_SOURCE_ARNS = tuple(f"{_PARCELS_ARN}-{n}" for n in range(MOST_NAMED_SOURCES))
+_ADD_SOURCE_STEPS = (
+    AllowRedriveFrom(
+        _make_allow_policy(_PARCELS_ARN), _make_allow_policy(_ORDERS_ARN, _PARCELS_ARN)
+    ),
+)
 
 DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     name="dlq_source_not_allowed",
@@ -126,20 +131,33 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
         QueueExample(
-            "another source is named", _queue(_allow_policy(_PARCELS), _ORDERS, _PARCELS), _ADDED
+            "another source is named",
+            _make_queue(_make_allow_policy(_PARCELS_ARN), _ORDERS_ARN, _PARCELS_ARN),
+            _ADD_SOURCE_STEPS,
         ),
-        QueueExample("nobody is let in", _queue(_NOBODY, _ORDERS), "denied_to_all"),
         QueueExample(
-            "it names ten", _queue(_allow_policy(*_TEN), _ORDERS, *_TEN), "too_many_sources"
+            "nobody is let in", _make_queue(_DENY_ALL_POLICY, _ORDERS_ARN), "denied_to_all"
         ),
-        QueueNearMiss("without a policy all are let in", _queue("", _ORDERS)),
-        QueueNearMiss("every source is named", _queue(_allow_policy(_ORDERS), _ORDERS)),
-        QueueNearMiss("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
+        QueueExample(
+            "it names ten",
+            _make_queue(_make_allow_policy(*_TEN_SOURCE_ARNS), _ORDERS_ARN, *_TEN_SOURCE_ARNS),
+            "too_many_sources",
+        ),
+        QueueNearMiss("without a policy all are let in", _make_queue("", _ORDERS_ARN)),
         QueueNearMiss(
-            "one is of the other type", _queue(_allow_policy(_ORDERS), _ORDERS, QUEUE_ARN)
+            "every source is named", _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN)
+        ),
+        QueueNearMiss(
+            "a text that is no policy", _make_queue('{"redrivePermission":', _ORDERS_ARN)
+        ),
+        QueueNearMiss(
+            "one is of the other type",
+            _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN, QUEUE_ARN),
         ),
         RefusalExample(
-            "it names it by now", _queue(_allow_policy(_ORDERS), _ORDERS), "need_already_met"
+            "it names it by now",
+            _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN),
+            "need_already_met",
         ),
     ),
 )

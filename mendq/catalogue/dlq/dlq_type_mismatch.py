@@ -11,7 +11,7 @@ people must create a DLQ of the right type.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, queue, with_dlq
+from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, queue, queue_with_dlq
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
@@ -36,7 +36,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_FIFO_DLQ = f"{DLQ_ARN}{FIFO}"
+_FIFO_DLQ_ARN = f"{DLQ_ARN}{FIFO}"
 
 DLQ_TYPE_MISMATCH = ReportedSymptom(
     name="dlq_type_mismatch",
@@ -45,10 +45,10 @@ DLQ_TYPE_MISMATCH = ReportedSymptom(
     aws_page=DLQ_GUIDE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
-        QueueExample("FIFO to standard", with_dlq(queue_arn=QUEUE_ARN)),
-        QueueExample("standard to FIFO", with_dlq(dlq_arn=_FIFO_DLQ)),
-        QueueNearMiss("both FIFO", with_dlq(dlq_arn=_FIFO_DLQ, queue_arn=QUEUE_ARN)),
+        QueueExample("FIFO to standard", queue_with_dlq(queue_arn=QUEUE_ARN)),
+        QueueExample("standard to FIFO", queue_with_dlq(dlq_arn=_FIFO_DLQ_ARN)),
+        QueueNearMiss("both FIFO", queue_with_dlq(dlq_arn=_FIFO_DLQ_ARN, queue_arn=QUEUE_ARN)),
         QueueNearMiss("none is named", queue()),
-        QueueNearMiss("what it names is no queue", with_dlq(dlq_arn="orders")),
+        QueueNearMiss("what it names is no queue", queue_with_dlq(dlq_arn="orders")),
     ),
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue.examples import FUNCTION, standard, with_dlq
+from mendq.catalogue.examples import LAMBDA_FUNCTION, queue_with_dlq, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -30,11 +30,15 @@ from mendq.notifications.text import format_count
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report a queue with a Lambda function and a `maxReceiveCount` of one or two."""
-    receives = facts.max_receive_count
-    if receives is None or receives >= FEWEST_RECEIVES_BEFORE_DLQ or not facts.lambda_consumers:
+    max_receive_count = facts.max_receive_count
+    if (
+        max_receive_count is None
+        or max_receive_count >= FEWEST_RECEIVES_BEFORE_DLQ
+        or not facts.lambda_consumers
+    ):
         return None
     return DetectedFault(
-        f"after {format_count(receives, 'receive')} a message that "
+        f"after {format_count(max_receive_count, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
         f"{DEFAULT_MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the "
         "function gives messages back on purpose, set at least three times its mean number of "
@@ -42,7 +46,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_BY_LAMBDA: Any = {"lambda_consumers": (FUNCTION,)}
+_LAMBDA_FACTS: Any = {"lambda_consumers": (LAMBDA_FUNCTION,)}
 
 
 MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
@@ -54,10 +58,10 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
     examples=lambda: (
-        QueueExample("one try", with_dlq(1, **_BY_LAMBDA)),
-        QueueExample("two tries", with_dlq(2, **_BY_LAMBDA)),
-        QueueNearMiss("three tries", with_dlq(3, **_BY_LAMBDA)),
-        QueueNearMiss("no Lambda function reads it", with_dlq(1)),
-        QueueNearMiss("no DLQ", standard(**_BY_LAMBDA)),
+        QueueExample("one try", queue_with_dlq(1, **_LAMBDA_FACTS)),
+        QueueExample("two tries", queue_with_dlq(2, **_LAMBDA_FACTS)),
+        QueueNearMiss("three tries", queue_with_dlq(3, **_LAMBDA_FACTS)),
+        QueueNearMiss("no Lambda function reads it", queue_with_dlq(1)),
+        QueueNearMiss("no DLQ", standard_queue(**_LAMBDA_FACTS)),
     ),
 )

@@ -21,149 +21,167 @@ from mendq.notifications.text import Section, command_line, format_count, plain
 # The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-MOST_IN_A_BATCH = 10
+MOST_MESSAGES_PER_BATCH = 10
 
 
 @dataclass(frozen=True)
-class MovedAlong:
+class GoodMessageBounds:
     """Upper bounds on the good messages that reach the DLQ with the failing ones.
 
-    `now` is the bound for the messages in the queue now; `waiting` counts them, in flight or not.
-    `later` is the bound when the change is made, because more messages may wait by then. It is None
-    if the number of `groups` in flight is not known. `batch` is the largest batch that consumers
-    receive.
+    `current_bound` is the bound for the messages in the queue now; `waiting_messages` counts them,
+    in flight or not. `later_bound` is the bound when the change is made, because more messages may
+    wait by then. It is None if the number of `groups_in_flight` in flight is not known.
+    `largest_batch` is the largest batch that consumers receive.
     """
 
-    waiting: int
-    batch: int
-    groups: int | None
+    waiting_messages: int
+    largest_batch: int
+    groups_in_flight: int | None
 
     @property
-    def later(self) -> int | None:
+    def later_bound(self) -> int | None:
         """Upper bound on the good messages that may move later; None if it is not known."""
-        return None if self.groups is None else self.groups * (self.batch - 1)
+        return (
+            None
+            if self.groups_in_flight is None
+            else self.groups_in_flight * (self.largest_batch - 1)
+        )
 
     @property
-    def now(self) -> int:
+    def current_bound(self) -> int:
         """Upper bound on the good messages in the queue now that may move to the DLQ."""
-        if self.batch == 1:
+        if self.largest_batch == 1:
             return 0
-        others = max(0, self.waiting - 1)
-        return others if self.later is None else min(others, self.later)
+        other_waiting_messages = max(0, self.waiting_messages - 1)
+        return (
+            other_waiting_messages
+            if self.later_bound is None
+            else min(other_waiting_messages, self.later_bound)
+        )
 
     @property
     def is_possible(self) -> bool:
         """True unless consumers receive one message at a time: then the failing one moves alone."""
-        return self.batch > 1
+        return self.largest_batch > 1
 
 
-def count_moved_along(facts: Facts) -> MovedAlong:
+def bound_good_messages(facts: Facts) -> GoodMessageBounds:
     """Return upper bounds on the good messages that move to the DLQ with the failing ones.
 
     A Lambda mapping's batch size lowers the bound only if the mapping is unchanged since the oldest
     message was sent. Receives with an earlier, larger batch size count too.
     """
-    measured = facts.measurement
-    waiting = facts.visible + facts.in_flight
-    groups = None
-    if measured is not None:
-        waiting = max(waiting, measured.now.visible + measured.now.in_flight)
+    measurement = facts.measurement
+    waiting_messages = facts.visible + facts.in_flight
+    groups_in_flight = None
+    if measurement is not None:
+        waiting_messages = max(
+            waiting_messages, measurement.now.visible + measurement.now.in_flight
+        )
         # CloudWatch reports 0 between two receives, also if groups are blocked.
-        groups = measured.now.groups_in_flight or None
-    return MovedAlong(waiting, _largest_batch(facts), groups)
+        groups_in_flight = measurement.now.groups_in_flight or None
+    return GoodMessageBounds(waiting_messages, _find_largest_batch(facts), groups_in_flight)
 
 
-def _largest_batch(facts: Facts) -> int:
+def _find_largest_batch(facts: Facts) -> int:
     """Return the largest batch in which the waiting messages may have been received."""
-    measured, consumers = facts.measurement, facts.lambda_consumers
-    if measured is None or not consumers or facts.stopped_consumers:
-        return MOST_IN_A_BATCH
-    oldest_sent_at = measured.until - timedelta(seconds=measured.now.oldest_age_seconds)
+    measurement, consumers = facts.measurement, facts.lambda_consumers
+    if measurement is None or not consumers or facts.stopped_consumers:
+        return MOST_MESSAGES_PER_BATCH
+    oldest_sent_at = measurement.until - timedelta(seconds=measurement.now.oldest_age_seconds)
     for consumer in consumers:
         if consumer.modified_at is None or consumer.modified_at >= oldest_sent_at:
-            return MOST_IN_A_BATCH
-    return min(MOST_IN_A_BATCH, max(consumer.batch_size for consumer in consumers))
+            return MOST_MESSAGES_PER_BATCH
+    return min(MOST_MESSAGES_PER_BATCH, max(consumer.batch_size for consumer in consumers))
 
 
-def describe_moved_along(facts: Facts) -> str:
+def describe_good_messages(facts: Facts) -> str:
     """Return a text that says how many good messages may move to the DLQ, and why.
 
     It also has the command that sends them back.
     """
-    along = count_moved_along(facts)
-    if not along.is_possible:
+    bounds = bound_good_messages(facts)
+    if not bounds.is_possible:
         return (
             "Its function takes one message at a time, so no good message moves to the DLQ with it"
         )
-    waits = "waits" if along.waiting == 1 else "wait"
+    wait_verb = "waits" if bounds.waiting_messages == 1 else "wait"
     return (
-        f"Up to {format_count(along.now, 'good message')} would move to the DLQ with the failing "
-        f"one ({along.waiting:,} {waits} now{_describe_growth(along)}): SQS hands out up to "
-        f"{along.batch} of a group together and counts the receive for each, whatever "
+        f"Up to {format_count(bounds.current_bound, 'good message')} would move to the DLQ with "
+        "the failing "
+        f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_growth(bounds)}): SQS hands "
+        "out up to "
+        f"{bounds.largest_batch} of a group together and counts the receive for each, whatever "
         "maxReceiveCount is. "
         f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
         "failing one"
     )
 
 
-def describe_taken_along(facts: Facts) -> str:
+def describe_possible_loss(facts: Facts) -> str:
     """Return a text that says how many good messages a failing one would take to the DLQ.
 
     It is for a queue in which no message is known to fail yet.
     """
-    batch = _largest_batch(facts)
-    if batch == 1:
+    largest_batch = _find_largest_batch(facts)
+    if largest_batch == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
-    good = format_count(batch - 1, "good message")
+    good_messages_text = format_count(largest_batch - 1, "good message")
     return (
-        f"A message that fails takes up to {good} of its group along: "
-        f"SQS hands out up to {batch} of a group together and counts the receive for each. "
+        f"A message that fails takes up to {good_messages_text} of its group along: "
+        f"SQS hands out up to {largest_batch} of a group together and counts the receive for each. "
         f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
         "failing one"
     )
 
 
-def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
+def require_approval(plan: Plan | Refusal) -> Plan | Refusal:
     """Return the plan so that a person must approve it in every mode.
 
     Good messages may move to the DLQ, so a person must decide. A refusal is returned unchanged.
     """
-    if isinstance(planned, Refusal):
-        return planned
-    return replace(planned, at_most=min(planned.at_most, Mode.PROPOSE))
+    if isinstance(plan, Refusal):
+        return plan
+    return replace(plan, at_most=min(plan.at_most, Mode.PROPOSE))
 
 
-def _describe_growth(along: MovedAlong) -> str:
+def _describe_growth(bounds: GoodMessageBounds) -> str:
     """Return the end of a sentence: how many good messages may move if more messages arrive.
 
     The text is empty if that is not more than now, or not known.
     """
-    if along.later is None or along.later <= along.now:
+    if bounds.later_bound is None or bounds.later_bound <= bounds.current_bound:
         return ""
-    return f"; up to {along.later:,} if more messages arrive"
+    return f"; up to {bounds.later_bound:,} if more messages arrive"
 
 
-def good_messages_section(facts: Facts) -> tuple[Section, ...]:
+def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
     """Return the section about good messages: why this bound, and what to do before and after."""
-    along = count_moved_along(facts)
-    if not along.is_possible:
+    bounds = bound_good_messages(facts)
+    if not bounds.is_possible:
         return ()
-    per_group = f"at most {along.batch - 1} per group, because a batch has at most {along.batch}"
-    groups = "the number of groups in flight is not known"
-    if along.groups is not None:
-        groups = f"{format_count(along.groups, 'group')} in flight"
+    group_bound_text = (
+        f"at most {bounds.largest_batch - 1} per group, because a batch has at most "
+        f"{bounds.largest_batch}"
+    )
+    groups_text = "the number of groups in flight is not known"
+    if bounds.groups_in_flight is not None:
+        groups_text = f"{format_count(bounds.groups_in_flight, 'group')} in flight"
+    waiting_text = format_count(bounds.waiting_messages, "message")
     lines = [
-        f"an upper bound: {per_group}; {groups}, {format_count(along.waiting, 'message')} waiting",
+        f"an upper bound: {group_bound_text}; {groups_text}, {waiting_text} waiting",
         "before: the failing message comes first in its group only if your consumer deletes the",
         "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]
-    lines += [_batch_of_one(facts, consumer) for consumer in whole_batch_consumers(facts)]
+    lines += [
+        _make_batch_size_command(facts, consumer) for consumer in list_whole_batch_consumers(facts)
+    ]
     lines += ["after: send the good messages back. The command shows which one stays, and asks:"]
     lines += [command_line(leave_first_command(facts.queue_arn))]
     return (Section("GOOD MESSAGES MOVE ALONG", tuple(lines), can_be_cut=False),)
 
 
-def whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
+def list_whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
     """Return the functions whose mapping returns the whole batch to SQS if one message fails."""
     return [
         consumer
@@ -172,7 +190,7 @@ def whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
     ]
 
 
-def _batch_of_one(facts: Facts, consumer: LambdaConsumer) -> str:
+def _make_batch_size_command(facts: Facts, consumer: LambdaConsumer) -> str:
     """Return the command that sets the mapping's batch size to 1."""
     options = f"--uuid {plain(consumer.mapping_id, 64)} --batch-size 1"
     command = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)

@@ -30,7 +30,7 @@ from mendq.model.tags import REDRIVE_ON, REDRIVE_PERMISSION
 from mendq.notifications.text import format_count
 
 # A case of one of these symptoms about the source explains why its messages reached the DLQ.
-CAUSES = frozenset(
+CAUSE_SYMPTOMS = frozenset(
     {
         "visibility_timeout_too_short",
         "consumer_failing",
@@ -43,9 +43,9 @@ CAUSES = frozenset(
 )
 
 # In these states a fix is proven, although the case is not closed yet.
-PROVEN = frozenset({State.VERIFIED, State.WATCHING})
+PROVEN_STATES = frozenset({State.VERIFIED, State.WATCHING})
 # The actor of a case that Mendq itself closed.
-_FOLLOW_UP = "follow_up"
+_FOLLOW_UP_ACTOR = "follow_up"
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class CauseCases:
     """The cases that may explain why messages reached a DLQ, by the state of their cause.
 
     Attributes:
-        proven: Cases whose fix is proven: it was verified, or Mendq watched it.
-        unproven: Cases that are closed without a proof: a person closed them, or the symptom only
-            stayed away.
-        unfixed: Cases whose symptom still shows, or that nobody has fixed.
+        proven_cases: Cases whose fix is proven: it was verified, or Mendq watched it.
+        unproven_cases: Cases that are closed without a proof: a person closed them, or the symptom
+            only stayed away.
+        unfixed_cases: Cases whose symptom still shows, or that nobody has fixed.
     """
 
-    proven: tuple[Case, ...] = ()
-    unproven: tuple[Case, ...] = ()
-    unfixed: tuple[Case, ...] = ()
+    proven_cases: tuple[Case, ...] = ()
+    unproven_cases: tuple[Case, ...] = ()
+    unfixed_cases: tuple[Case, ...] = ()
 
     @property
     def fixed_cases(self) -> tuple[Case, ...]:
         """Cases whose cause is over, proven ones first."""
-        return (*self.proven, *self.unproven)
+        return (*self.proven_cases, *self.unproven_cases)
 
 
 def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> CauseCases:
@@ -79,35 +79,35 @@ def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> Cause
         cases: The newest case of each symptom about the source.
         first_message_at: The time when the first of the messages came.
     """
-    proven: list[Case] = []
-    unproven: list[Case] = []
-    unfixed: list[Case] = []
+    proven_cases: list[Case] = []
+    unproven_cases: list[Case] = []
+    unfixed_cases: list[Case] = []
     for case in cases:
-        if case.symptom not in CAUSES:
+        if case.symptom not in CAUSE_SYMPTOMS:
             continue
         if not is_unresolved(case) and case.at < first_message_at:
             continue
-        if _is_unfixed(case):
-            unfixed.append(case)
-        elif _is_proven(case):
-            proven.append(case)
+        if _has_unfixed_cause(case):
+            unfixed_cases.append(case)
+        elif _has_proven_fix(case):
+            proven_cases.append(case)
         else:
-            unproven.append(case)
-    return CauseCases(tuple(proven), tuple(unproven), tuple(unfixed))
+            unproven_cases.append(case)
+    return CauseCases(tuple(proven_cases), tuple(unproven_cases), tuple(unfixed_cases))
 
 
 def is_unresolved(case: Case) -> bool:
     """Return True if the case is open and its fix is not proven."""
-    return not case.is_final and case.state not in PROVEN
+    return not case.is_final and case.state not in PROVEN_STATES
 
 
-def _is_unfixed(case: Case) -> bool:
+def _has_unfixed_cause(case: Case) -> bool:
     """Return True if the cause is not fixed, as far as the case shows.
 
     The case is then open without a proven fix, or it ended without being closed, or it was closed
     because the queue was deleted or is no longer managed.
     """
-    if case.state in PROVEN:
+    if case.state in PROVEN_STATES:
         return False
     return case.state is not State.CLOSED or case.reason in (
         QUEUE_GONE_REASON,
@@ -115,19 +115,19 @@ def _is_unfixed(case: Case) -> bool:
     )
 
 
-def _is_proven(case: Case) -> bool:
+def _has_proven_fix(case: Case) -> bool:
     """Return True if the fix is proven: the case is verified or watched, or follow_up ended it.
 
     The last part counts if follow_up moved the case on from the state `watching`, to any state. So
-    ask `_is_unfixed` first: it finds cases whose fix failed while it was watched.
+    ask `_has_unfixed_cause` first: it finds cases whose fix failed while it was watched.
     """
-    was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP
-    return case.state in PROVEN or was_watched
+    was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP_ACTOR
+    return case.state in PROVEN_STATES or was_watched
 
 
 REDRIVE_TAG = REDRIVE_PERMISSION.key
-READ = "kms:Decrypt"
-SEND = "kms:GenerateDataKey"
+KMS_READ_ACTION = "kms:Decrypt"
+KMS_SEND_ACTION = "kms:GenerateDataKey"
 
 
 def is_redrive_off(tags: Mapping[str, str]) -> bool:
@@ -177,47 +177,54 @@ def find_redrive_objection(
     )
 
 
-def describe_needed_grants(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
-    """Return a sentence about the grants on KMS keys that `who` needs to move messages.
+def describe_needed_grants(role_description: str, dlq: QueueFacts, source: QueueFacts) -> str:
+    """Return a sentence about the grants on KMS keys that a role needs to move messages.
 
-    The text is empty if `who` needs no grant. The key that AWS manages may be used by everybody of
-    its account who may use the queue, and SQS's own encryption needs no grant. A quarantine has the
-    same encryption as its source, so it needs no grant of its own.
+    `role_description` names the role. The text is empty if the role needs no grant. The key that
+    AWS manages may be used by everybody of its account who may use the queue, and SQS's own
+    encryption needs no grant. A quarantine has the same encryption as its source, so it needs no
+    grant of its own.
     """
-    arns_by_key = defaultdict[str, list[str]](list)
+    queue_arns_by_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):
         if queue.kms_key is not None and not is_aws_managed(queue.kms_key):
-            arns_by_key[queue.kms_key].append(queue.queue_arn)
+            queue_arns_by_key[queue.kms_key].append(queue.queue_arn)
     grants = []
-    for key, arns in arns_by_key.items():
-        actions = f"{READ} and {SEND}" if source.queue_arn in arns else READ
-        names = ", ".join(parts_of(arn).name for arn in arns)
-        grants.append(f"{actions} on {key} ({names})")
+    for key, queue_arns in queue_arns_by_key.items():
+        actions = (
+            f"{KMS_READ_ACTION} and {KMS_SEND_ACTION}"
+            if source.queue_arn in queue_arns
+            else KMS_READ_ACTION
+        )
+        queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in queue_arns)
+        grants.append(f"{actions} on {key} ({queue_names})")
     if not grants:
         return ""
-    where = "in the key's policy, or in its own where that lets it"
-    return f"{who} needs {'; '.join(grants)}: {where}"
+    place_text = "in the key's policy, or in its own where that lets it"
+    return f"{role_description} needs {'; '.join(grants)}: {place_text}"
 
 
 # The IAM actions for moving messages: on the queue that they leave, and on the queue that they go
 # to.
-LEAVING = actions_allowing(("DeleteMessage", "ReceiveMessage"))
-ARRIVING = actions_allowing(("SendMessage",))
+RECEIVE_AND_DELETE_ACTIONS = actions_allowing(("DeleteMessage", "ReceiveMessage"))
+SEND_ACTIONS = actions_allowing(("SendMessage",))
 
 # The change to a policy that lets Mendq's redrive role in.
-REMEDY = (
+NETWORK_DENY_REMEDY = (
     "except Mendq's redrive role by the further condition "
     '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}'
 )
 
 # Condition keys about the network from which a call comes.
-_NETWORK_KEYS = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
-_IF_EXISTS = "ifexists"
+_NETWORK_CONDITION_KEYS = frozenset(
+    {"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"}
+)
+_IF_EXISTS_SUFFIX = "ifexists"
 # Operators that hold for a value other than the given one.
-_NOT_OPERATORS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
+_NEGATED_OPERATORS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
 
 
-def find_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
+def describe_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
     """Return why the queue's policy denies Mendq's redrive role because of its network, or None.
 
     Mendq assumes that its Lambda function calls from none of the networks that a policy names, so a
@@ -234,8 +241,11 @@ def find_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> st
         return "its policy cannot be read"
     for statement in statements:
         if _denies_other_networks(statement, queue_arn, actions):
-            name = f' ("{statement.sid[:64]}")' if statement.sid else ""
-            return f"a statement of its policy{name} denies whoever does not come from one network"
+            statement_name = f' ("{statement.sid[:64]}")' if statement.sid else ""
+            return (
+                f"a statement of its policy{statement_name} denies whoever does not come from one "
+                "network"
+            )
     return None
 
 
@@ -252,7 +262,7 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
         for operator, key, values in list_conditions(statement)
     ]
     is_about_network = any(
-        key in _NETWORK_KEYS and _holds_outside_network(operator, values)
+        key in _NETWORK_CONDITION_KEYS and _holds_outside_network(operator, values)
         for operator, key, values in conditions
     )
     excepts_role = any(
@@ -268,16 +278,16 @@ def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
     The condition holds if the call's value must differ from the named ones, or may be missing.
     """
     must_be_missing = operator == "null" and "true" in values
-    must_differ = "not" in operator.removesuffix(_IF_EXISTS)
-    return must_differ or _IF_EXISTS in operator or must_be_missing
+    must_differ = "not" in operator.removesuffix(_IF_EXISTS_SUFFIX)
+    return must_differ or _IF_EXISTS_SUFFIX in operator or must_be_missing
 
 
 def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue_arn: str) -> bool:
     """Return True if the condition does not hold for Mendq's redrive role, so it is not denied."""
     queue = parts_of(queue_arn)
-    role = f":iam::{queue.account}:role/{role_name(REDRIVE_PURPOSE, queue.region)}"
-    role_arn = f"arn:{partition_of(queue.region)}{role}".lower()
+    role_path = f":iam::{queue.account}:role/{role_name(REDRIVE_PURPOSE, queue.region)}"
+    role_arn = f"arn:{partition_of(queue.region)}{role_path}".lower()
     is_about_roles = (
-        operator.removesuffix(_IF_EXISTS) in _NOT_OPERATORS and key == "aws:principalarn"
+        operator.removesuffix(_IF_EXISTS_SUFFIX) in _NEGATED_OPERATORS and key == "aws:principalarn"
     )
     return is_about_roles and any(matches_wildcards(pattern, role_arn) for pattern in values)

@@ -11,7 +11,7 @@ queues is the last one.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, with_dlq
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, queue_with_dlq, sources
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
@@ -26,32 +26,34 @@ from mendq.model.queue import Redrive
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a circle of one, two or three queues. Longer ones are not looked for."""
-    first = facts.dlq_arn
-    if first is None:
+    first_dlq_arn = facts.dlq_arn
+    if first_dlq_arn is None:
         return None
-    second = facts.dlq.dlq_arn if facts.dlq else None
-    if first == facts.queue_arn:
-        circle = [facts.queue_arn, first]
-    elif second == facts.queue_arn:
-        circle = [facts.queue_arn, first, second]
-    elif second is not None and second in facts.source_arns:
-        circle = [facts.queue_arn, first, second, facts.queue_arn]
+    second_dlq_arn = facts.dlq.dlq_arn if facts.dlq else None
+    if first_dlq_arn == facts.queue_arn:
+        circle_arns = [facts.queue_arn, first_dlq_arn]
+    elif second_dlq_arn == facts.queue_arn:
+        circle_arns = [facts.queue_arn, first_dlq_arn, second_dlq_arn]
+    elif second_dlq_arn is not None and second_dlq_arn in facts.source_arns:
+        circle_arns = [facts.queue_arn, first_dlq_arn, second_dlq_arn, facts.queue_arn]
     else:
         return None
-    return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(circle)}")
+    return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(circle_arns)}")
 
 
-def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
-    """Return a queue with the DLQ `dlq_arn`, whose own DLQ is `next_arn` (empty: it has none).
+def _make_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str) -> Facts:
+    """Return a queue with the DLQ `dlq_arn`, whose own DLQ is `next_dlq_arn` (empty: it has none).
 
     `source_arns` are the queues that name the example queue as their DLQ.
     """
-    after = {"RedrivePolicy": Redrive(next_arn, 5).text} if next_arn else {}
-    named_by = sources(*source_arns)
-    return with_dlq(dlq_arn=dlq_arn, dlq=QueueFacts(dlq_arn, after), dlq_sources=named_by)
+    dlq_attributes = {"RedrivePolicy": Redrive(next_dlq_arn, 5).text} if next_dlq_arn else {}
+    source_queues = sources(*source_arns)
+    return queue_with_dlq(
+        dlq_arn=dlq_arn, dlq=QueueFacts(dlq_arn, dlq_attributes), dlq_sources=source_queues
+    )
 
 
-_LAST = f"{DLQ_ARN}-of-{DLQ_ARN.rpartition(':')[2]}"
+_LAST_DLQ_ARN = f"{DLQ_ARN}-of-{DLQ_ARN.rpartition(':')[2]}"
 
 REDRIVE_CYCLE = ReportedSymptom(
     name="redrive_cycle",
@@ -62,12 +64,14 @@ REDRIVE_CYCLE = ReportedSymptom(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
     ),
     examples=lambda: (
-        QueueExample("its own DLQ", _queue(STANDARD_ARN)),
-        QueueExample("each is the other's", _queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
-        QueueExample("three in a circle", _queue(DLQ_ARN, _LAST, _LAST)),
-        QueueNearMiss("its messages stay where they are", _queue(DLQ_ARN)),
-        QueueNearMiss("messages of messages", _queue(DLQ_ARN, _LAST)),
-        QueueNearMiss("two queues share one", _queue(DLQ_ARN, _LAST, f"{_LAST}-2")),
+        QueueExample("its own DLQ", _make_queue(STANDARD_ARN)),
+        QueueExample("each is the other's", _make_queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
+        QueueExample("three in a circle", _make_queue(DLQ_ARN, _LAST_DLQ_ARN, _LAST_DLQ_ARN)),
+        QueueNearMiss("its messages stay where they are", _make_queue(DLQ_ARN)),
+        QueueNearMiss("messages of messages", _make_queue(DLQ_ARN, _LAST_DLQ_ARN)),
+        QueueNearMiss(
+            "two queues share one", _make_queue(DLQ_ARN, _LAST_DLQ_ARN, f"{_LAST_DLQ_ARN}-2")
+        ),
         QueueNearMiss("no DLQ", queue()),
     ),
 )

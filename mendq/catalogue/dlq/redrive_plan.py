@@ -22,24 +22,24 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from mendq.catalogue.dlq.redrive_causes import (
-    ARRIVING,
-    CAUSES,
-    LEAVING,
-    PROVEN,
+    CAUSE_SYMPTOMS,
+    NETWORK_DENY_REMEDY,
+    PROVEN_STATES,
+    RECEIVE_AND_DELETE_ACTIONS,
     REDRIVE_TAG,
-    REMEDY,
+    SEND_ACTIONS,
     CauseCases,
     describe_needed_grants,
+    describe_network_deny,
     find_cause_cases,
-    find_network_deny,
     is_redrive_off,
     is_unresolved,
 )
 from mendq.catalogue.dlq.time_left import (
     TimeLeft,
-    can_expire_during,
+    bound_time_left_by_age,
+    can_messages_expire_during,
     estimate_duration,
-    time_left_by_age,
 )
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
@@ -52,9 +52,9 @@ from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMes
 from mendq.notifications.commands import redrive_preview_command
 from mendq.notifications.text import format_count, format_duration
 
-_SEEN_FIRST = "a person has to see this first"
+_PERSON_FIRST_TEXT = "a person has to see this first"
 # A time before every message.
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def find_causes(facts: Facts) -> CauseCases:
@@ -64,32 +64,34 @@ def find_causes(facts: Facts) -> CauseCases:
     the first message is not known, it is taken to be as old as the DLQ's retention allows. Without
     any measurement, every case counts.
     """
-    measured = facts.measurement
-    if measured is None:
-        return find_cause_cases(facts.source_cases, _LONG_AGO)
+    measurement = facts.measurement
+    if measurement is None:
+        return find_cause_cases(facts.source_cases, _EARLIEST_TIME)
     if not is_age_known(facts):
-        longest = timedelta(seconds=facts.retention_seconds)
-        return find_cause_cases(facts.source_cases, measured.until - longest)
+        longest_age = timedelta(seconds=facts.retention_seconds)
+        return find_cause_cases(facts.source_cases, measurement.until - longest_age)
     # CloudWatch measured the age at some moment of the last minute.
-    began_at = (
-        measured.until - DATAPOINT_PERIOD - timedelta(seconds=measured.now.oldest_age_seconds)
+    first_message_at = (
+        measurement.until - DATAPOINT_PERIOD - timedelta(seconds=measurement.now.oldest_age_seconds)
     )
-    if measured.least_visible and not measured.deleted:
+    if measurement.least_visible and not measurement.deleted:
         # Messages were there all the time and none was deleted, so the first one came before. The
         # age metric may leave it out.
-        began_at = min(began_at, measured.since)
-    return find_cause_cases(facts.source_cases, began_at)
+        first_message_at = min(first_message_at, measurement.since)
+    return find_cause_cases(facts.source_cases, first_message_at)
 
 
-def time_left(facts: Facts) -> TimeLeft:
+def estimate_time_left(facts: Facts) -> TimeLeft:
     """Return bounds on the time until the first message of the DLQ expires."""
     retained_seconds = facts.retention_seconds
     if facts.measurement is None or not is_age_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
     sources = facts.dlq_sources or ()
-    longest = max((source.retention_seconds for source in sources), default=0)
+    longest_source_seconds = max((source.retention_seconds for source in sources), default=0)
     age_seconds = facts.measurement.now.oldest_age_seconds
-    return time_left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
+    return bound_time_left_by_age(
+        age_seconds, retained_seconds, longest_source_seconds, is_fifo=facts.is_fifo
+    )
 
 
 def is_age_known(facts: Facts) -> bool:
@@ -102,16 +104,16 @@ def is_age_known(facts: Facts) -> bool:
 
 
 # While a case of one of these is open, messages that go back would fail again.
-FIXED_FIRST = CAUSES | {"dlq_messages_arriving"}
+SYMPTOMS_TO_FIX_FIRST = CAUSE_SYMPTOMS | {"dlq_messages_arriving"}
 # The bounds of a redrive as Mendq ships them.
-SHIPPED = Bounds()
-_AT_WORK = "may be at work on them, or send them back himself"
+SHIPPED_BOUNDS = Bounds()
+_OTHER_WORK_TEXT = "may be at work on them, or send them back himself"
 # If messages were deleted in this many different hours, somebody works on the DLQ regularly. A
 # person who sent some messages back by hand deletes in fewer hours.
-VISITS = 3
+HOURS_OF_REGULAR_DELETES = 3
 
 
-def plan_redrive(facts: Facts, because: str) -> Plan | Refusal:
+def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan to send all messages of the DLQ back to their source.
 
     If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
@@ -119,36 +121,39 @@ def plan_redrive(facts: Facts, because: str) -> Plan | Refusal:
 
     Args:
         facts: The DLQ.
-        because: The sentence with which the plan's reason begins.
+        first_sentence: The sentence with which the plan's reason begins.
     """
     refusal = find_first_objection(facts)
     if refusal is not None:
         return refusal
-    (queue,) = facts.dlq_sources or ()
+    (source_queue,) = facts.dlq_sources or ()
     source = facts.sole_source
     assert source is not None  # noqa: S101 - `find_first_objection` refuses without one
-    forecast = RedriveForecast(facts, queue, source)
+    forecast = RedriveForecast(facts, source_queue, source)
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
         return refusal
-    steps: list[AttributeStep] = [RedriveMessages(HELD_VALUE, queue.queue_arn)]
-    retained = facts.retention_seconds
-    longest = SetMessageRetention.maximum
-    if can_expire_during(time_left(facts), forecast.duration) and retained < longest:
-        steps.append(SetMessageRetention(retained, longest))
+    steps: list[AttributeStep] = [RedriveMessages(HELD_VALUE, source_queue.queue_arn)]
+    retention_seconds = facts.retention_seconds
+    longest_retention_seconds = SetMessageRetention.maximum
+    if (
+        can_messages_expire_during(estimate_time_left(facts), forecast.duration)
+        and retention_seconds < longest_retention_seconds
+    ):
+        steps.append(SetMessageRetention(retention_seconds, longest_retention_seconds))
     doubts = tuple(_list_doubts(facts, source))
     sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
-    reason = ". ".join((because, *doubts, *sentences))
-    highest = Mode.PROPOSE if doubts else Mode.HEAL
-    return Plan(tuple(steps), reason, at_most=min(highest, source.mode or Mode.OBSERVE))
+    reason = ". ".join((first_sentence, *doubts, *sentences))
+    highest_mode = Mode.PROPOSE if doubts else Mode.HEAL
+    return Plan(tuple(steps), reason, at_most=min(highest_mode, source.mode or Mode.OBSERVE))
 
 
 def _list_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
     """Yield sentences about everything that a person must consider before the redrive."""
     if not is_age_known(facts):
-        yield f"Nobody has measured since when messages wait: {_SEEN_FIRST}"
-    for case in find_causes(facts).unproven:
-        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_SEEN_FIRST}"
+        yield f"Nobody has measured since when messages wait: {_PERSON_FIRST_TEXT}"
+    for case in find_causes(facts).unproven_cases:
+        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_PERSON_FIRST_TEXT}"
     if facts.is_fifo:
         yield (
             f"Order will mix: {facts.visible:,} go in behind and among others, of which "
@@ -173,25 +178,31 @@ class RedriveForecast:
     source: SoleSource
 
     @property
-    def soak(self) -> timedelta:
+    def soak_duration(self) -> timedelta:
         """The wait after each stage, in which a message that still fails comes back to the DLQ."""
-        return replace(SHIPPED, soak_factor=self.source.soak_factor).soak_duration(
+        return replace(SHIPPED_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.queue.max_receive_count or 1,
             needed_seconds=self.queue.visibility_seconds,
             delay_seconds=number_in(self.queue.attributes, "DelaySeconds"),
         )
 
     @property
-    def per_second(self) -> float:
+    def rate_per_second(self) -> float:
         """Messages that go back per second; 0 if the source's consumers delete none now."""
-        least = SHIPPED.least_per_tick / SHIPPED.tick_seconds
-        deletes = self.source.deletes_per_second
-        return max(least, SHIPPED.rate_per_second(deletes)) if deletes > 0 else 0
+        least_rate = SHIPPED_BOUNDS.least_per_tick / SHIPPED_BOUNDS.tick_seconds
+        deletes_per_second = self.source.deletes_per_second
+        return (
+            max(least_rate, SHIPPED_BOUNDS.rate_per_second(deletes_per_second))
+            if deletes_per_second > 0
+            else 0
+        )
 
     @property
     def duration(self) -> timedelta | None:
         """How long the redrive takes; None if it moves nothing."""
-        return estimate_duration(self.facts.visible, self.per_second, self.soak, SHIPPED)
+        return estimate_duration(
+            self.facts.visible, self.rate_per_second, self.soak_duration, SHIPPED_BOUNDS
+        )
 
     def refuse_if_too_slow(self) -> Refusal | None:
         """Return a refusal if messages would expire during the redrive, even if kept for 14 days.
@@ -199,26 +210,34 @@ class RedriveForecast:
         None if the redrive is fast enough, or if it moves nothing.
         """
         attributes = self.facts.attributes
-        longest = {**attributes, "MessageRetentionPeriod": str(SetMessageRetention.maximum)}
-        left = time_left(replace(self.facts, attributes=longest))
+        raised_attributes = {
+            **attributes,
+            "MessageRetentionPeriod": str(SetMessageRetention.maximum),
+        }
+        time_until_expiry = estimate_time_left(replace(self.facts, attributes=raised_attributes))
         duration = self.duration
-        if duration is None or duration <= left.at_most:
+        if duration is None or duration <= time_until_expiry.at_most:
             return None
         reason = (
             f"{format_count(self.facts.visible, 'message')} would take {format_duration(duration)} "
-            f"at {self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
-            f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
+            f"at {self.rate_per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} "
+            "are "
+            f"deleted there, and the first expires {time_until_expiry}, kept for 14 days: choose "
+            "which go, or "
             "send them faster, by hand"
         )
         return Refuse("redrive_too_slow", reason, redrive_preview_command(self.queue.queue_arn))
 
     def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
         """Yield sentences that explain the redrive to people, without a full stop."""
-        name = parts_of(self.queue.queue_arn).name
+        source_name = parts_of(self.queue.queue_arn).name
         yield (
-            f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
-            f"as many after each soak of {format_duration(self.soak)}; {self._describe_pace()}. It "
-            f"halts when {100 * SHIPPED.halt_share:.0f} % or {SHIPPED.halt_returned} of them have "
+            f"They go back to {source_name}, {SHIPPED_BOUNDS.canary} first and then "
+            f"{SHIPPED_BOUNDS.growth} times "
+            f"as many after each soak of {format_duration(self.soak_duration)}; "
+            f"{self._describe_pace()}. It "
+            f"halts when {100 * SHIPPED_BOUNDS.halt_share:.0f} % or {SHIPPED_BOUNDS.halt_returned} "
+            "of them have "
             "died again"
         )
         if is_retention_raised:
@@ -229,12 +248,13 @@ class RedriveForecast:
             yield grants
 
     def _describe_pace(self) -> str:
-        deletes = self.source.deletes_per_second
+        deletes_per_second = self.source.deletes_per_second
         duration = self.duration
         if duration is None:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
-            f"at {100 * SHIPPED.rate_share:.0f} % of what is deleted there ({deletes:,.2f} a "
+            f"at {100 * SHIPPED_BOUNDS.rate_share:.0f} % of what is deleted there "
+            f"({deletes_per_second:,.2f} a "
             f"second) that takes about {format_duration(duration)}"
         )
 
@@ -251,97 +271,113 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield the refusals of a redrive. Only the first one counts, and it stops the checks."""
     if not facts.visible or not facts.dlq_sources:
         yield Ignore("need_already_met", "no DLQ message waits there any more")
-    yield from _check_queues(facts)
-    yield from _check_other_work(facts)
-    yield from _check_cause(facts)
+    yield from _find_queue_objections(facts)
+    yield from _find_other_work_objections(facts)
+    yield from _find_cause_objections(facts)
     # Check this before the redrive, or SQS would deny a call when some messages are already moved.
     (source,) = facts.dlq_sources or ()
-    for queue, actions in ((facts, LEAVING), (source, ARRIVING)):
-        fault = find_network_deny(queue.attributes.get("Policy", ""), queue.queue_arn, actions)
-        if fault is not None:
-            reason = f"{queue.queue_arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
+    for queue, actions in ((facts, RECEIVE_AND_DELETE_ACTIONS), (source, SEND_ACTIONS)):
+        deny_text = describe_network_deny(
+            queue.attributes.get("Policy", ""), queue.queue_arn, actions
+        )
+        if deny_text is not None:
+            reason = (
+                f"{queue.queue_arn}: {deny_text}, and so Mendq. To let it in: {NETWORK_DENY_REMEDY}"
+            )
             yield Refuse("network_only_policy", reason, redrive_preview_command(source.queue_arn))
 
 
-def _check_queues(facts: Facts) -> Iterator[Refusal]:
+def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
 
     It was checked before that Mendq may act on the DLQ itself.
     """
-    sources = facts.source_arns
-    sole = facts.sole_source
-    if sole is None or sources != (sole.queue_arn,):
-        others = (
-            f"it takes the messages of {len(sources):,} queues"
-            if len(sources) > 1
+    source_arns = facts.source_arns
+    sole_source = facts.sole_source
+    if sole_source is None or source_arns != (sole_source.queue_arn,):
+        other_sources_text = (
+            f"it takes the messages of {len(source_arns):,} queues"
+            if len(source_arns) > 1
             else "it takes the messages of another queue too, which keeps Mendq out"
         )
         reason = (
-            f"{others}, and which of these is fixed is a person's to say: one source's alone are "
+            f"{other_sources_text}, and which of these is fixed is a person's to say: one source's "
+            "alone are "
             "sent back by hand"
         )
-        fixed = [case.queue_arn for case in find_causes(facts).fixed_cases]
-        yield Refuse("shared_dlq", reason, redrive_preview_command((fixed or sources)[0]))
+        fixed_source_arns = [case.queue_arn for case in find_causes(facts).fixed_cases]
+        yield Refuse(
+            "shared_dlq", reason, redrive_preview_command((fixed_source_arns or source_arns)[0])
+        )
         return
-    for arn, tags in ((facts.queue_arn, facts.tags), (sole.queue_arn, sole.tags)):
+    for queue_arn, tags in (
+        (facts.queue_arn, facts.tags),
+        (sole_source.queue_arn, sole_source.tags),
+    ):
         if is_redrive_off(tags):
-            yield Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
-    if sole.mode is None:
-        reason = f"{sole.queue_arn}, where they would go, is not managed by Mendq"
+            yield Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {queue_arn} forbids it")
+    if sole_source.mode is None:
+        reason = f"{sole_source.queue_arn}, where they would go, is not managed by Mendq"
         yield Ignore("source_not_managed", reason)
     if facts.is_sent_to:
         reason = "producers send to it: which of its messages died at its source is not known"
-        yield Refuse("sent_to", reason, redrive_preview_command(sole.queue_arn))
+        yield Refuse("sent_to", reason, redrive_preview_command(sole_source.queue_arn))
     if facts.attributes.get("RedrivePolicy"):
         reason = "it has a DLQ itself: messages that are only held die further there"
         yield Ignore("messages_die_further", reason)
 
 
-def _check_other_work(facts: Facts) -> Iterator[Refusal]:
+def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because somebody else works on the messages. An approval waits meanwhile."""
     if facts.lambda_consumers:
-        reader = facts.lambda_consumers[0].function_arn
-        yield Ignore("messages_are_read", f"{reader} reads it: whoever reads them {_AT_WORK}")
-    deletes = describe_deletes(facts)
-    if deletes is not None:
-        yield Ignore("messages_are_taken", f"{deletes}: whoever does that {_AT_WORK}")
+        reader_arn = facts.lambda_consumers[0].function_arn
+        yield Ignore(
+            "messages_are_read", f"{reader_arn} reads it: whoever reads them {_OTHER_WORK_TEXT}"
+        )
+    deletes_text = describe_deletes(facts)
+    if deletes_text is not None:
+        yield Ignore("messages_are_taken", f"{deletes_text}: whoever does that {_OTHER_WORK_TEXT}")
     if facts.move_task_running:
         reason = "a message movement task runs on it, or ran within the last 42 hours"
         yield Ignore("move_task_running", reason)
 
 
-def _check_cause(facts: Facts) -> Iterator[Refusal]:
+def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because the cause is open, not fixed or not known, or because more messages
     come.
 
     A case that is only watched after its fix was proven is no objection.
     """
-    watched = {case.symptom for case in facts.source_cases if case.state in PROVEN}
+    watched_symptoms = {case.symptom for case in facts.source_cases if case.state in PROVEN_STATES}
     open_causes = [
-        f"{case.symptom} at {_name(case)}" for case in facts.source_cases if is_unresolved(case)
+        f"{case.symptom} at {_name_queue_of_case(case)}"
+        for case in facts.source_cases
+        if is_unresolved(case)
     ]
-    open_causes += sorted((facts.open_symptoms & FIXED_FIRST) - watched)
+    open_causes += sorted((facts.open_symptoms & SYMPTOMS_TO_FIX_FIRST) - watched_symptoms)
     for cause in open_causes:
         reason = f"{cause} is open: messages that go back now would die again"
         yield Ignore("cause_first", reason)
-    causes = find_causes(facts)
-    for case in causes.unfixed:
-        reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
+    cause_cases = find_causes(facts)
+    for case in cause_cases.unfixed_cases:
+        reason = (
+            f"{case.symptom} at {_name_queue_of_case(case)} is {case.state}, so nobody has fixed it"
+        )
         yield Ignore("cause_not_fixed", reason)
-    if not causes.fixed_cases:
+    if not cause_cases.fixed_cases:
         reason = "no case at its source explains these messages and is fixed"
         yield Ignore("no_fixed_cause", reason)
-    measured = facts.measurement
+    measurement = facts.measurement
     # New messages prove another cause only if every cause was fixed before the measured time.
-    if measured is None or any(case.at > measured.since for case in causes.fixed_cases):
+    if measurement is None or any(case.at > measurement.since for case in cause_cases.fixed_cases):
         return
-    if measured.visible_growth >= 1 and measured.messages_arrived >= 1:
-        more = format_count(measured.visible_growth, "message")
-        reason = f"{more} came since it was fixed: something else kills messages"
+    if measurement.visible_growth >= 1 and measurement.messages_arrived >= 1:
+        new_messages_text = format_count(measurement.visible_growth, "message")
+        reason = f"{new_messages_text} came since it was fixed: something else kills messages"
         yield Ignore("messages_arrive", reason)
 
 
-def _name(case: Case) -> str:
+def _name_queue_of_case(case: Case) -> str:
     return parts_of(case.queue_arn).name
 
 
@@ -351,18 +387,21 @@ def describe_deletes(facts: Facts) -> str | None:
     They say how many messages were deleted, and when. None if nobody does so, or if there are no
     measurements.
     """
-    measured = facts.measurement
-    if measured is None:
+    measurement = facts.measurement
+    if measurement is None:
         return None
-    if measured.deleted_lately:
+    if measurement.deleted_lately:
         minutes = RECENT_DELETES_TIME.total_seconds() / 60
-        return f"{_count_deleted(measured.deleted_lately)} in the last {minutes:.0f} minutes"
-    if measured.hours_with_deletes >= VISITS:
         return (
-            f"{_count_deleted(measured.deleted)} in {measured.hours_with_deletes} different hours"
+            f"{_format_deleted_count(measurement.deleted_lately)} in the last {minutes:.0f} minutes"
+        )
+    if measurement.hours_with_deletes >= HOURS_OF_REGULAR_DELETES:
+        return (
+            f"{_format_deleted_count(measurement.deleted)} in {measurement.hours_with_deletes} "
+            "different hours"
         )
     return None
 
 
-def _count_deleted(messages: int) -> str:
-    return format_count(messages, "message was", "messages were") + " deleted"
+def _format_deleted_count(message_count: int) -> str:
+    return format_count(message_count, "message was", "messages were") + " deleted"

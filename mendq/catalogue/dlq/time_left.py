@@ -18,12 +18,12 @@ from mendq.model.limits import Bounds
 from mendq.notifications.text import format_duration
 
 # A redrive may take this many times as long as estimated.
-SAFETY = 2
+DURATION_SAFETY_FACTOR = 2
 # With less time left than this, messages are urgent: a person may need a day to approve a plan, and
 # there may be a weekend before that.
-UNHURRIED = timedelta(days=3)
-_NOTHING = timedelta()
-Item = TypeVar("Item")
+UNHURRIED_TIME = timedelta(days=3)
+_NO_TIME = timedelta()
+ItemType = TypeVar("ItemType")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TimeLeft:
     @property
     def is_urgent(self) -> bool:
         """True if the messages may expire before people have had a day to decide and a weekend."""
-        return self.at_least < UNHURRIED
+        return self.at_least < UNHURRIED_TIME
 
     def __str__(self) -> str:
         if self.at_least == self.at_most:
@@ -46,21 +46,21 @@ class TimeLeft:
         return f"in {format_duration(self.at_least)} to {format_duration(self.at_most)}"
 
 
-def time_left_of_message(sent_at: datetime, retained_seconds: int, now: datetime) -> TimeLeft:
+def compute_time_left(sent_at: datetime, retention_seconds: int, now: datetime) -> TimeLeft:
     """Return the time left to one message, exactly.
 
     Args:
         sent_at: The time from which SQS counts the message's age.
-        retained_seconds: The queue's retention period.
+        retention_seconds: The queue's retention period.
         now: The present time.
     """
-    retained = timedelta(seconds=retained_seconds)
-    left = min(max(sent_at + retained - now, _NOTHING), retained)
-    return TimeLeft(left, left)
+    retention = timedelta(seconds=retention_seconds)
+    time_until_expiry = min(max(sent_at + retention - now, _NO_TIME), retention)
+    return TimeLeft(time_until_expiry, time_until_expiry)
 
 
-def time_left_by_age(
-    age_seconds: float, retained_seconds: int, source_retained_seconds: int, *, is_fifo: bool
+def bound_time_left_by_age(
+    age_seconds: float, retention_seconds: int, source_retention_seconds: int, *, is_fifo: bool
 ) -> TimeLeft:
     """Return bounds on the time left to a DLQ's oldest message, by its age metric.
 
@@ -70,18 +70,18 @@ def time_left_by_age(
 
     Args:
         age_seconds: The metric's value.
-        retained_seconds: The DLQ's retention period.
-        source_retained_seconds: The longest retention period of a source.
+        retention_seconds: The DLQ's retention period.
+        source_retention_seconds: The longest retention period of a source.
         is_fifo: True for a FIFO queue.
     """
-    at_most = max(timedelta(seconds=retained_seconds - age_seconds), _NOTHING)
+    at_most = max(timedelta(seconds=retention_seconds - age_seconds), _NO_TIME)
     if is_fifo:
         return TimeLeft(at_most, at_most)
-    return TimeLeft(max(at_most - timedelta(seconds=source_retained_seconds), _NOTHING), at_most)
+    return TimeLeft(max(at_most - timedelta(seconds=source_retention_seconds), _NO_TIME), at_most)
 
 
 def estimate_duration(
-    messages: int, per_second: float, soak: timedelta, bounds: Bounds
+    message_count: int, messages_per_second: float, soak_duration: timedelta, bounds: Bounds
 ) -> timedelta | None:
     """Estimate how long a redrive takes; None if it never ends, because nothing may go back.
 
@@ -89,49 +89,58 @@ def estimate_duration(
     the soak after each stage (`mendq/redrive/machine.py`).
 
     Args:
-        messages: The messages that go back.
-        per_second: The rate at which they go back.
-        soak: The wait after each stage.
+        message_count: The messages that go back.
+        messages_per_second: The rate at which they go back.
+        soak_duration: The wait after each stage.
         bounds: The sizes and times of the stages.
     """
-    if per_second <= 0:
+    if messages_per_second <= 0:
         return None
-    tick = bounds.tick_seconds
+    tick_seconds = bounds.tick_seconds
     # No stage lasts longer than `stage_seconds`, so this is the largest stage.
-    largest = max(1.0, per_second * bounds.stage_seconds)
-    left = float(messages)
-    size = float(bounds.canary)
-    seconds = 0.0
-    while left > 0 and size < largest:
-        seconds += tick * max(1, ceil(min(size, left) / per_second / tick))
-        seconds += soak.total_seconds()
-        left -= size
-        size *= bounds.growth
-    if left > 0:
-        stages = ceil(left / largest)
-        seconds += left / per_second + stages * (tick + soak.total_seconds())
-    # Limited, so that `SAFETY` times the result is still a timedelta.
-    return timedelta(seconds=min(seconds, timedelta.max.total_seconds() / SAFETY / 2))
+    largest_stage_size = max(1.0, messages_per_second * bounds.stage_seconds)
+    messages_left = float(message_count)
+    stage_size = float(bounds.canary)
+    total_seconds = 0.0
+    while messages_left > 0 and stage_size < largest_stage_size:
+        total_seconds += tick_seconds * max(
+            1, ceil(min(stage_size, messages_left) / messages_per_second / tick_seconds)
+        )
+        total_seconds += soak_duration.total_seconds()
+        messages_left -= stage_size
+        stage_size *= bounds.growth
+    if messages_left > 0:
+        stage_count = ceil(messages_left / largest_stage_size)
+        total_seconds += messages_left / messages_per_second + stage_count * (
+            tick_seconds + soak_duration.total_seconds()
+        )
+    # Limited, so that `DURATION_SAFETY_FACTOR` times the result is still a timedelta.
+    return timedelta(
+        seconds=min(total_seconds, timedelta.max.total_seconds() / DURATION_SAFETY_FACTOR / 2)
+    )
 
 
-def can_expire_during(left: TimeLeft, duration: timedelta | None) -> bool:
+def can_messages_expire_during(time_until_expiry: TimeLeft, duration: timedelta | None) -> bool:
     """Return True if messages may expire before a redrive of this duration has sent them.
 
-    The redrive may take `SAFETY` times as long, and people may need the time `UNHURRIED` before it
-    starts. If `duration` is None, the redrive moves nothing and halts, so only `UNHURRIED` counts.
+    The redrive may take `DURATION_SAFETY_FACTOR` times as long, and people may need the time
+    `UNHURRIED_TIME` before it starts. If `duration` is None, the redrive moves nothing and halts,
+    so only `UNHURRIED_TIME` counts.
     """
-    return left.at_least < max(SAFETY * (duration or timedelta()), UNHURRIED)
+    return time_until_expiry.at_least < max(
+        DURATION_SAFETY_FACTOR * (duration or timedelta()), UNHURRIED_TIME
+    )
 
 
 def sort_by_urgency(
-    items: Iterable[Item], seconds_left: Callable[[Item], float | None]
-) -> list[Item]:
+    items: Iterable[ItemType], seconds_left: Callable[[ItemType], float | None]
+) -> list[ItemType]:
     """Return the items with those first that expire first.
 
     Items that never expire (`seconds_left` returns None) come last, in their present order.
     """
 
-    def find_key(item: Item) -> float:
+    def find_key(item: ItemType) -> float:
         seconds = seconds_left(item)
         return inf if seconds is None else seconds
 

@@ -17,7 +17,7 @@ Producers that send their own id are not affected.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import failed_call, not_taken, queue
+from mendq.catalogue.examples import failed_call, queue, refused_attribute_send
 from mendq.catalogue.symptom import (
     SENDS,
     SQS_GUIDE,
@@ -34,25 +34,25 @@ from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import may_be_fifo_arn
 from mendq.model.steps import DeduplicateByContent
 
-_STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted)
+_DEDUPLICATE_STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan to turn on content-based deduplication if it is off."""
-    if _STEP.value_in(facts.attributes) == _STEP.wanted:
+    if _DEDUPLICATE_STEP.value_in(facts.attributes) == _DEDUPLICATE_STEP.wanted:
         reason = "content-based deduplication is on by now: no sender needs an id any more"
         return Ignore("already_on", reason)
     return Plan(
-        (_STEP,),
+        (_DEDUPLICATE_STEP,),
         "senders give no deduplication id, so SQS refuses their messages; it can take a "
         "digest of the body instead. A message with the same body as one of the last 5 minutes is "
         "then accepted and dropped, even if its attributes differ",
     )
 
 
-def _example(title: str, event_name: str, code: str) -> CallExample:
-    call = failed_call(event_name, code, NO_DEDUPLICATION_ID)
-    return CallExample(title, call, queue(ContentBasedDeduplication="false"), (_STEP,))
+def _make_example(title: str, event_name: str, error_code: str) -> CallExample:
+    call = failed_call(event_name, error_code, NO_DEDUPLICATION_ID)
+    return CallExample(title, call, queue(ContentBasedDeduplication="false"), (_DEDUPLICATE_STEP,))
 
 
 DEDUP_ID_MISSING = FixedSymptom(
@@ -65,10 +65,16 @@ DEDUP_ID_MISSING = FixedSymptom(
     steps=(DeduplicateByContent,),
     plan=plan,
     examples=lambda: (
-        _example("the queue may not make one", "SendMessage", "InvalidParameterValue"),
-        _example("the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"),
-        CallNearMiss("an id with a space", not_taken("MessageDeduplicationId", "group 123")),
-        CallNearMiss("SQS's sentence", not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID)),
+        _make_example("the queue may not make one", "SendMessage", "InvalidParameterValue"),
+        _make_example(
+            "the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"
+        ),
+        CallNearMiss(
+            "an id with a space", refused_attribute_send("MessageDeduplicationId", "group 123")
+        ),
+        CallNearMiss(
+            "SQS's sentence", refused_attribute_send("MessageDeduplicationId", NO_DEDUPLICATION_ID)
+        ),
         RefusalExample(
             "it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"
         ),

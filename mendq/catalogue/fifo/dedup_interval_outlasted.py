@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue.examples import STANDARD_ARN, queue, vary
+from mendq.catalogue.examples import STANDARD_ARN, queue, replace_values
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -32,18 +32,19 @@ from mendq.notifications.text import format_count
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue whose producers send again, and whose work may outlast SQS's five minutes."""
-    dropped = facts.measurement.recent.deduplicated if facts.measurement else 0
-    if not dropped or not is_suspect(facts):
+    dropped_sends = facts.measurement.recent.deduplicated if facts.measurement else 0
+    if not dropped_sends or not is_suspect(facts):
         return None
     return DetectedFault(
-        f"producers send again: SQS dropped {format_count(dropped, 'send')} of the last hour as "
+        f"producers send again: SQS dropped {format_count(dropped_sends, 'send')} of the last hour "
+        "as "
         f"repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A message "
         f"may be at work for {facts.visibility_seconds:,} s: one that is sent again meanwhile, but "
         f"after the {DEDUPLICATION_INTERVAL_SECONDS} s, is handled twice"
     )
 
 
-_READS = ("repeated sends",)
+_METRIC_KINDS = ("repeated sends",)
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -51,9 +52,12 @@ def is_suspect(facts: Facts) -> bool:
     return facts.can_outlast_deduplication
 
 
-def _queue(dropped: int = 12, seconds: int = 301, **over: Any) -> Facts:
+def _make_queue(dropped_sends: int = 12, visibility_seconds: int = 301, **overrides: Any) -> Facts:
     """Return a FIFO queue with this visibility timeout and number of dropped sends."""
-    return vary(queue(VisibilityTimeout=seconds, recent=Recent(deduplicated=dropped)), **over)
+    return replace_values(
+        queue(VisibilityTimeout=visibility_seconds, recent=Recent(deduplicated=dropped_sends)),
+        **overrides,
+    )
 
 
 DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
@@ -62,13 +66,13 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     plan_in_words="Report it; how producers repeat is for their owner to say.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True, reads=_READS
+        detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True, reads=_METRIC_KINDS
     ),
     examples=lambda: (
-        QueueExample("work of up to 301 s", _queue()),
-        QueueExample("one repeat", _queue(1, 43_200)),
-        QueueNearMiss("nobody sends again", _queue(0)),
-        QueueNearMiss("work ends within five minutes", _queue(seconds=300)),
-        QueueNearMiss("a standard queue drops nothing", _queue(queue_arn=STANDARD_ARN)),
+        QueueExample("work of up to 301 s", _make_queue()),
+        QueueExample("one repeat", _make_queue(1, 43_200)),
+        QueueNearMiss("nobody sends again", _make_queue(0)),
+        QueueNearMiss("work ends within five minutes", _make_queue(visibility_seconds=300)),
+        QueueNearMiss("a standard queue drops nothing", _make_queue(queue_arn=STANDARD_ARN)),
     ),
 )

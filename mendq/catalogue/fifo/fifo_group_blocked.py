@@ -24,10 +24,22 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue.dlq.attach import FIXED_FIRST, has_no_dlq, plan_new_dlq
-from mendq.catalogue.dlq.moved_along import ask_first, describe_moved_along, good_messages_section
-from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, measurement, queue, vary
-from mendq.catalogue.fifo.stuck_group import TRIES, head_is_stuck, one_group_blocks
+from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST, has_no_dlq, plan_new_dlq
+from mendq.catalogue.dlq.moved_along import (
+    describe_good_messages,
+    make_good_messages_section,
+    require_approval,
+)
+from mendq.catalogue.examples import (
+    EXAMPLE_TIME,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    as_dlq,
+    measurement,
+    queue,
+    replace_values,
+)
+from mendq.catalogue.fifo.stuck_group import LEAST_TRIES, does_one_group_block, is_head_stuck
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -48,28 +60,31 @@ from mendq.notifications.text import format_count, format_duration
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a message that is received again and again and blocks its group, or the whole queue."""
-    measured = facts.measurement
-    if measured is None or facts.receives_only_dlq_messages or not is_suspect(facts):
+    measurement = facts.measurement
+    if measurement is None or facts.receives_only_dlq_messages or not is_suspect(facts):
         return None
-    if facts.move_task_running or (facts.dlq_arn and _seconds_left(facts) <= 0):
+    if facts.move_task_running or (facts.dlq_arn and _estimate_seconds_until_dlq(facts) <= 0):
         return None
-    waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
-    if one_group_blocks(measured):
+    waiting_text = f"its oldest message has waited {measurement.now.oldest_age_seconds:,} s"
+    if does_one_group_block(measurement):
         return DetectedFault(
-            f"{waits}; in {format_duration(measured.duration)} {measured.received:,} receives led "
-            f"to {measured.deleted:,} deletes, one group is in flight, "
-            f"{format_count(measured.now.visible, 'message')} waiting"
+            f"{waiting_text}; in {format_duration(measurement.duration)} {measurement.received:,} "
+            "receives led "
+            f"to {measurement.deleted:,} deletes, one group is in flight, "
+            f"{format_count(measurement.now.visible, 'message')} waiting"
         )
-    still = measured.recent.standstill
-    if still is None or not head_is_stuck(measured, facts.visibility_seconds):
+    standstill = measurement.recent.standstill
+    if standstill is None or not is_head_stuck(measurement, facts.visibility_seconds):
         return None
-    lasted = min(still.duration, timedelta(seconds=measured.now.oldest_age_seconds))
+    duration = min(standstill.duration, timedelta(seconds=measurement.now.oldest_age_seconds))
     return DetectedFault(
-        f"{waits}, and was the oldest for the last {format_duration(lasted)}. In that time "
-        f"consumers deleted {format_count(still.deleted, 'message')}, and "
-        f"{still.fruitless_receives:,} receives were not followed by a delete, as if one message "
+        f"{waiting_text}, and was the oldest for the last {format_duration(duration)}. In that "
+        "time "
+        f"consumers deleted {format_count(standstill.deleted, 'message')}, and "
+        f"{standstill.fruitless_receives:,} receives were not followed by a delete, as if one "
+        "message "
         f"is received after each visibility timeout of {facts.visibility_seconds:,} s. At least "
-        f"one group is held up; {format_count(measured.now.groups_in_flight or 0, 'group')} in "
+        f"one group is held up; {format_count(measurement.now.groups_in_flight or 0, 'group')} in "
         "flight"
     )
 
@@ -78,30 +93,31 @@ def is_suspect(facts: Facts) -> bool:
     """Return True for a FIFO queue with messages and without a DLQ that takes the message soon."""
     has_messages = facts.visible + facts.in_flight > 0
     has_policy = facts.attributes.get(AttachDlq.attribute)
-    receives = facts.max_receive_count or 0
-    return facts.is_fifo and has_messages and (not has_policy or receives > TRIES)
+    max_receive_count = facts.max_receive_count or 0
+    return facts.is_fifo and has_messages and (not has_policy or max_receive_count > LEAST_TRIES)
 
 
-def _seconds_left(facts: Facts) -> int:
+def _estimate_seconds_until_dlq(facts: Facts) -> int:
     """Return the seconds until the DLQ takes the oldest message; negative if it should have by now.
 
     This assumes one receive of the message after each visibility timeout.
     """
-    waited = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
-    return (facts.max_receive_count or 0) * facts.visibility_seconds - waited
+    age_seconds = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
+    return (facts.max_receive_count or 0) * facts.visibility_seconds - age_seconds
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan a DLQ that takes the message. If the queue has one, notify people when it will."""
-    found = detect(facts)
-    if found is None:
+    fault = detect(facts)
+    if fault is None:
         return Ignore("need_already_met", "its groups move on by now")
-    because = f"{found.because}. {describe_moved_along(facts)}"
+    first_sentences = f"{fault.because}. {describe_good_messages(facts)}"
     if has_no_dlq(facts):
-        return ask_first(plan_new_dlq(facts, because))
+        return require_approval(plan_new_dlq(facts, first_sentences))
     reason = (
-        f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
-        f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of "
+        f"{first_sentences}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
+        "which is "
+        f"in about {_estimate_seconds_until_dlq(facts):,} s; with a maxReceiveCount of "
         f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
         "if order does not matter"
     )
@@ -109,11 +125,11 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 _DLQ_ARN = arn_of_dlq(QUEUE_ARN)
-_REDRIVE = Redrive(_DLQ_ARN, DEFAULT_MAX_RECEIVE_COUNT).text
-_ATTACH = (CreateDlq("", _DLQ_ARN), AttachDlq("", _REDRIVE))
+_REDRIVE_POLICY = Redrive(_DLQ_ARN, DEFAULT_MAX_RECEIVE_COUNT).text
+_ATTACH_STEPS = (CreateDlq("", _DLQ_ARN), AttachDlq("", _REDRIVE_POLICY))
 
 
-_BLOCKED = queue(
+_BLOCKED_QUEUE = queue(
     ApproximateNumberOfMessages=59,
     ApproximateNumberOfMessagesNotVisible=1,
     sent=40,
@@ -128,27 +144,35 @@ _BLOCKED = queue(
     dlq_sources=(),
     dlq_namesake=QueueFacts(_DLQ_ARN, {}),
 )
-_LATE = Redrive(_DLQ_ARN, 1_000).text
-_SOON = Redrive(_DLQ_ARN, 130).text
+_LATE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 1_000).text
+_SOON_REDRIVE_POLICY = Redrive(_DLQ_ARN, 130).text
 
 
-def _queue_with_blocked_group(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
+def _make_queue_with_blocked_group(
+    receives_in_vain: int = 2, share_before: float | None = None, **overrides: Any
+) -> Facts:
     """Return a queue with one blocked group whose consumers finish messages of other groups.
 
     In 65 minutes consumers received the group's first message 130 times and finished 2,000 others.
 
     Args:
-        in_vain: Receives without a delete in the first of every four minutes.
-        share: Share of the receives without a delete before these minutes; None if not measured.
-        over: Other values for the 65 minutes.
+        receives_in_vain: Receives without a delete in the first of every four minutes.
+        share_before: Share of the receives without a delete before these minutes; None if not
+            measured.
+        overrides: Other values for the 65 minutes.
     """
-    counts = {"since": AT - 65 * DATAPOINT_PERIOD, "received": 2_130, "deleted": 2_000, **over}
-    before = None
-    if share is not None:
-        before = measurement(received=1_000, deleted=round(1_000 * (1 - share)))
-    by_minute = (in_vain, 2, 2, 4 - in_vain) * 16
-    recent = Recent(0, 0, measurement(**counts), before, by_minute)
-    return vary(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
+    counts = {
+        "since": EXAMPLE_TIME - 65 * DATAPOINT_PERIOD,
+        "received": 2_130,
+        "deleted": 2_000,
+        **overrides,
+    }
+    earlier_measurement = None
+    if share_before is not None:
+        earlier_measurement = measurement(received=1_000, deleted=round(1_000 * (1 - share_before)))
+    receives_in_vain_by_minute = (receives_in_vain, 2, 2, 4 - receives_in_vain) * 16
+    recent = Recent(0, 0, measurement(**counts), earlier_measurement, receives_in_vain_by_minute)
+    return replace_values(_BLOCKED_QUEUE, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
 FIFO_GROUP_BLOCKED = FixedSymptom(
@@ -169,42 +193,59 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     ),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    extra_sections=good_messages_section,
-    gives_way_to=FIXED_FIRST,
+    extra_sections=make_good_messages_section,
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
     examples=lambda: (
-        QueueExample("the first of its group fails each time", _BLOCKED, _ATTACH),
+        QueueExample("the first of its group fails each time", _BLOCKED_QUEUE, _ATTACH_STEPS),
         QueueExample(
-            "one group stands still while others flow", _queue_with_blocked_group(), _ATTACH
+            "one group stands still while others flow",
+            _make_queue_with_blocked_group(),
+            _ATTACH_STEPS,
         ),
-        QueueExample("fewer came to nothing before", _queue_with_blocked_group(0, 0.01), _ATTACH),
+        QueueExample(
+            "fewer came to nothing before", _make_queue_with_blocked_group(0, 0.01), _ATTACH_STEPS
+        ),
         QueueExample(
             "a DLQ takes it hours later",
-            vary(_queue_with_blocked_group(), RedrivePolicy=_LATE),
+            replace_values(_make_queue_with_blocked_group(), RedrivePolicy=_LATE_REDRIVE_POLICY),
             "waits_for_dlq",
         ),
         QueueNearMiss(
-            "a DLQ has taken it by now", vary(_queue_with_blocked_group(), RedrivePolicy=_SOON)
+            "a DLQ has taken it by now",
+            replace_values(_make_queue_with_blocked_group(), RedrivePolicy=_SOON_REDRIVE_POLICY),
         ),
-        QueueNearMiss("as many come to nothing by chance", _queue_with_blocked_group(0)),
-        QueueNearMiss("as many came to nothing before", _queue_with_blocked_group(0, 0.06)),
+        QueueNearMiss("as many come to nothing by chance", _make_queue_with_blocked_group(0)),
+        QueueNearMiss("as many came to nothing before", _make_queue_with_blocked_group(0, 0.06)),
         QueueNearMiss(
-            "the oldest is new", _queue_with_blocked_group(since=AT - 29 * DATAPOINT_PERIOD)
+            "the oldest is new",
+            _make_queue_with_blocked_group(since=EXAMPLE_TIME - 29 * DATAPOINT_PERIOD),
         ),
         QueueNearMiss(
-            "twenty timeouts are not over", vary(_queue_with_blocked_group(), VisibilityTimeout=200)
+            "twenty timeouts are not over",
+            replace_values(_make_queue_with_blocked_group(), VisibilityTimeout=200),
         ),
         QueueNearMiss(
-            "one message takes very long, and is received once", vary(_BLOCKED, received=1)
+            "one message takes very long, and is received once",
+            replace_values(_BLOCKED_QUEUE, received=1),
         ),
-        QueueNearMiss("several groups are tried", vary(_BLOCKED, groups_in_flight_now=3)),
-        QueueNearMiss("DLQ messages are being moved back", vary(_BLOCKED, move_task_running=True)),
-        QueueNearMiss("it takes DLQ messages itself", as_dlq(_BLOCKED)),
-        QueueNearMiss("a DLQ takes it after five receives", vary(_BLOCKED, RedrivePolicy=_REDRIVE)),
         QueueNearMiss(
-            "a standard queue holds no groups up", vary(_BLOCKED, queue_arn=STANDARD_ARN)
+            "several groups are tried", replace_values(_BLOCKED_QUEUE, groups_in_flight_now=3)
+        ),
+        QueueNearMiss(
+            "DLQ messages are being moved back",
+            replace_values(_BLOCKED_QUEUE, move_task_running=True),
+        ),
+        QueueNearMiss("it takes DLQ messages itself", as_dlq(_BLOCKED_QUEUE)),
+        QueueNearMiss(
+            "a DLQ takes it after five receives",
+            replace_values(_BLOCKED_QUEUE, RedrivePolicy=_REDRIVE_POLICY),
+        ),
+        QueueNearMiss(
+            "a standard queue holds no groups up",
+            replace_values(_BLOCKED_QUEUE, queue_arn=STANDARD_ARN),
         ),
     ),
 )

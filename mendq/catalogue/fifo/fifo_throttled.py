@@ -38,9 +38,9 @@ from mendq.model.queue import is_fifo_arn
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
 from mendq.notifications.commands import quotas_command
 
-_FIXED = "300 a second without high throughput, which nobody can raise"
+_FIXED_QUOTA_TEXT = "300 a second without high throughput, which nobody can raise"
 # The order counts: SQS takes a throughput limit per group only with deduplication per group.
-HIGH_THROUGHPUT: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughputByGroup)
+HIGH_THROUGHPUT_STEPS: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughputByGroup)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -48,37 +48,41 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
     Notify people if none is left, or if a step would overwrite a value that Mendq does not know.
     """
-    current = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT}
-    missing = [step for step in HIGH_THROUGHPUT if current[step] != step.wanted]
-    quotas = quotas_command("sqs", facts.queue_arn)
-    for step in missing:
+    current_word_by_step = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT_STEPS}
+    missing_steps = [
+        step for step in HIGH_THROUGHPUT_STEPS if current_word_by_step[step] != step.wanted
+    ]
+    quotas_command_line = quotas_command("sqs", facts.queue_arn)
+    for step in missing_steps:
         # SQS may get new values. Mendq does not know their meaning, so it does not overwrite them.
-        if current[step] != step.shipped:
-            word = current[step]
-            reason = f"{step.attribute} is {word!r}, which Mendq does not know: it keeps off"
-            return Escalate("high_throughput_unknown", reason, quotas)
-    if not missing:
+        if current_word_by_step[step] != step.shipped:
+            current_word = current_word_by_step[step]
+            reason = (
+                f"{step.attribute} is {current_word!r}, which Mendq does not know: it keeps off"
+            )
+            return Escalate("high_throughput_unknown", reason, quotas_command_line)
+    if not missing_steps:
         reason = (
             "the queue has high throughput: few message groups carry most of the load (300 calls a "
             "second each), or the region's quota is reached; more groups and batches help"
         )
-        return Escalate("high_throughput_already", reason, quotas)
+        return Escalate("high_throughput_already", reason, quotas_command_line)
     return Plan(
-        tuple(step(step.shipped, step.wanted) for step in missing),
+        tuple(step(step.shipped, step.wanted) for step in missing_steps),
         "the queue is throttled at 300 calls a second for each API action; with high throughput "
         "that holds for each message group, so it helps only where there are many. Deduplication "
         "then looks at each group alone: one id in two groups is two messages",
     )
 
 
-def _queue(scope: str, limit: str = "perQueue") -> Facts:
+def _make_queue(scope: str, limit: str = "perQueue") -> Facts:
     """Return a FIFO queue with this DeduplicationScope and FifoThroughputLimit."""
     return queue(DeduplicationScope=scope, FifoThroughputLimit=limit)
 
 
-_THROTTLED = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
-_BY_GROUP = LimitThroughputByGroup.wanted
-_BOTH = tuple(step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT)
+_THROTTLED_SEND = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
+_PER_GROUP_LIMIT = LimitThroughputByGroup.wanted
+_BOTH_STEPS = tuple(step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT_STEPS)
 
 FIFO_THROTTLED = FixedSymptom(
     name="fifo_throttled",
@@ -90,18 +94,25 @@ FIFO_THROTTLED = FixedSymptom(
     seen_as=seen_as_labelled("empty_receives", is_fifo_arn),
     # High throughput does not help other calls.
     is_evidence=carries_messages,
-    steps=HIGH_THROUGHPUT,
+    steps=HIGH_THROUGHPUT_STEPS,
     plan=plan,
-    extra_sections=QuotaSection("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
+    extra_sections=QuotaSection(
+        "calls of each API action", f"{_FIXED_QUOTA_TEXT}; with it, by region", "sqs"
+    ),
     examples=lambda: (
-        CallExample("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
+        CallExample("a queue as SQS makes it", _THROTTLED_SEND, _make_queue("queue"), _BOTH_STEPS),
         CallExample(
-            "what is on is not written again", _THROTTLED, _queue("messageGroup"), _BOTH[1:]
+            "what is on is not written again",
+            _THROTTLED_SEND,
+            _make_queue("messageGroup"),
+            _BOTH_STEPS[1:],
         ),
-        CallNearMiss("a standard queue", replace(_THROTTLED, queue_arn=STANDARD_ARN)),
-        RefusalExample("both are on", _queue("messageGroup", _BY_GROUP), "high_throughput_already"),
+        CallNearMiss("a standard queue", replace(_THROTTLED_SEND, queue_arn=STANDARD_ARN)),
         RefusalExample(
-            "a scope that SQS has added since", _queue("tenant"), "high_throughput_unknown"
+            "both are on", _make_queue("messageGroup", _PER_GROUP_LIMIT), "high_throughput_already"
+        ),
+        RefusalExample(
+            "a scope that SQS has added since", _make_queue("tenant"), "high_throughput_unknown"
         ),
     ),
 )

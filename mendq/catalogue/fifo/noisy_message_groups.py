@@ -15,7 +15,7 @@ a queue of its own.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import standard
+from mendq.catalogue.examples import standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -40,18 +40,25 @@ def detect(facts: Facts) -> DetectedFault | None:
     be high too, otherwise quiet messages have just arrived in a burst. The number must be high too,
     otherwise a single message only takes long.
     """
-    measured = facts.measurement
-    if measured is None:
+    measurement = facts.measurement
+    if measurement is None:
         return None
-    now = measured.now
-    most = measured.deleted_lately + TOLERATED_MESSAGES
-    is_old = now.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
-    if not now.noisy_groups or not is_old or now.quiet_visible <= most:
+    current_gauges = measurement.now
+    most_quiet_messages = measurement.deleted_lately + TOLERATED_MESSAGES
+    has_waited_long = current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
+    if (
+        not current_gauges.noisy_groups
+        or not has_waited_long
+        or current_gauges.quiet_visible <= most_quiet_messages
+    ):
         return None
     return DetectedFault(
-        f"SQS counts {format_count(now.noisy_groups, 'noisy message group')}; of the others "
-        f"{now.quiet_visible:,} messages wait, the oldest for {now.quiet_oldest_age_seconds:,} s, "
-        f"and {format_count(measured.deleted_lately, 'message')} in all left the queue in the last "
+        f"SQS counts {format_count(current_gauges.noisy_groups, 'noisy message group')}; of the "
+        "others "
+        f"{current_gauges.quiet_visible:,} messages wait, the oldest for "
+        f"{current_gauges.quiet_oldest_age_seconds:,} s, "
+        f"and {format_count(measurement.deleted_lately, 'message')} in all left the queue in the "
+        "last "
         f"{RECENT_DELETES_TIME.total_seconds() / 60:.0f} minutes"
     )
 
@@ -68,21 +75,23 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    age = METRICS_BY_KIND["message groups"]["quiet_age"]
-    command = metric_command(facts.queue_arn, age.metric, age.statistic, facts.measurement)
+    age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
+    command = metric_command(
+        facts.queue_arn, age_metric.metric, age_metric.statistic, facts.measurement
+    )
     return Escalate("quiet_groups_wait", reason, command)
 
 
-def _queue(**over: int) -> Facts:
-    """Return a queue with a noisy group and waiting quiet groups. `over` has other counts."""
+def _make_queue(**overrides: int) -> Facts:
+    """Return a queue with a noisy group and waiting quiet groups. `overrides` has other counts."""
     counts = {
         "noisy_groups_now": 1,
         "quiet_visible_now": 900,
         "quiet_oldest_age_seconds_now": 2_700,
         "deleted_lately": 300,
-        **over,
+        **overrides,
     }
-    return standard(ApproximateNumberOfMessages=9_000, **counts)
+    return standard_queue(ApproximateNumberOfMessages=9_000, **counts)
 
 
 NOISY_MESSAGE_GROUPS = NotifiedSymptom(
@@ -94,11 +103,13 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     plan=plan,
     detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
-        QueueExample("one tenant's burst, and the others wait", _queue(), "quiet_groups_wait"),
-        QueueExample("nothing is done at all", _queue(deleted_lately=0), "quiet_groups_wait"),
-        QueueNearMiss("noisy, and the quiet ones are served first", _queue(quiet_visible_now=320)),
-        QueueNearMiss("a backlog of everybody's, or no groups", _queue(noisy_groups_now=0)),
-        QueueNearMiss("a burst of quiet ones", _queue(quiet_oldest_age_seconds_now=60)),
-        QueueNearMiss("a slow message of a quiet group", _queue(quiet_visible_now=0)),
+        QueueExample("one tenant's burst, and the others wait", _make_queue(), "quiet_groups_wait"),
+        QueueExample("nothing is done at all", _make_queue(deleted_lately=0), "quiet_groups_wait"),
+        QueueNearMiss(
+            "noisy, and the quiet ones are served first", _make_queue(quiet_visible_now=320)
+        ),
+        QueueNearMiss("a backlog of everybody's, or no groups", _make_queue(noisy_groups_now=0)),
+        QueueNearMiss("a burst of quiet ones", _make_queue(quiet_oldest_age_seconds_now=60)),
+        QueueNearMiss("a slow message of a quiet group", _make_queue(quiet_visible_now=0)),
     ),
 )

@@ -8,7 +8,7 @@ of its group leaves these traces:
    messages of its group with it, and none of these is deleted either.
 3. These receives come at regular intervals. Receives that fail by chance vary with the traffic.
 
-`one_group_blocks` handles the simple case in which nothing else gets through. `head_is_stuck`
+`does_one_group_block` handles the simple case in which nothing else gets through. `is_head_stuck`
 handles the case in which other groups continue.
 """
 
@@ -22,43 +22,43 @@ from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-TRIED_OFTEN = 5
+OFTEN_RECEIVES_PER_MESSAGE = 5
 # At least this many visibility timeouts must be over while the message is the oldest: it is
 # received once in each of them (a "try").
-TRIES = 20
+LEAST_TRIES = 20
 # The most messages of a group that one receive returns, none of which is deleted.
-A_RECEIVE = 10
+MOST_MESSAGES_PER_RECEIVE = 10
 # The message must be the oldest for at least this time, or for half of the measured time if that is
 # shorter.
-STANDS_STILL_HOURS = 0.5
+LEAST_STANDSTILL_HOURS = 0.5
 # With at least this many receives before the message became the oldest, that time shows which share
 # of receives is normally not followed by a delete. With fewer, this share is assumed.
-ENOUGH_RECEIVES = 1_000
-MAY_FAIL_SHARE = 0.2
+LEAST_RECEIVES_FOR_SHARE = 1_000
+ASSUMED_FAILING_SHARE = 0.2
 # In a shorter measured time, chance cannot be told from tries. Only the local account measures
 # less.
-LEAST_HOURS_FOR_CHANCE = 1
+LEAST_HOURS_TO_EXCLUDE_CHANCE = 1
 # Receives that fail by chance have a variance as large as their number; tries at regular intervals
 # have hardly any. Chance stays below this share of the mean, in this many stretches of four tries
 # each, only once in a hundred times.
 LEAST_STRETCHES = 12
-REGULAR_SHARE = 0.2
+MOST_VARIANCE_OF_REGULAR_TRIES = 0.2
 
 
-def one_group_blocks(measured: Measurement) -> bool:
+def does_one_group_block(measurement: Measurement) -> bool:
     """Return True if a single FIFO group is received again and again and nothing else is finished.
 
     A message whose work merely takes long is received only once.
     """
     return (
-        measured.now.groups_in_flight == 1
-        and measured.is_oldest_unchanged
-        and measured.received >= TRIED_OFTEN * max(measured.now.in_flight, 1)
-        and measured.deleted <= TOLERATED_SHARE * measured.received
+        measurement.now.groups_in_flight == 1
+        and measurement.is_oldest_unchanged
+        and measurement.received >= OFTEN_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
+        and measurement.deleted <= TOLERATED_SHARE * measurement.received
     )
 
 
-def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
+def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     """Return True if one message stays the oldest and is received once per visibility timeout.
 
     Four other situations look alike, and the result is False for each. A message that a consumer
@@ -67,60 +67,70 @@ def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
     several groups are received, the consumer fails.
 
     Args:
-        measured: The measured time. `measured.recent.standstill` has the counts since the present
-            oldest message became the oldest.
+        measurement: The measured time. `measured.recent.standstill` has the counts since the
+            present oldest message became the oldest.
         visibility_seconds: The queue's visibility timeout.
     """
-    still = measured.recent.standstill
-    if still is None or still.hours < min(STANDS_STILL_HOURS, measured.hours / 2):
+    standstill = measurement.recent.standstill
+    if standstill is None or standstill.hours < min(LEAST_STANDSTILL_HOURS, measurement.hours / 2):
         return False
-    others_are_finished = still.deleted > TOLERATED_SHARE * still.received
-    if not others_are_finished and measured.now.groups_in_flight != 1:
+    others_are_finished = standstill.deleted > TOLERATED_SHARE * standstill.received
+    if not others_are_finished and measurement.now.groups_in_flight != 1:
         return False
     # The counts begin one minute after the message became the oldest.
-    seconds = (still.duration - DATAPOINT_PERIOD).total_seconds()
-    tries = seconds / max(visibility_seconds, 1)
-    in_vain = still.fruitless_receives
-    if measured.hours < LEAST_HOURS_FOR_CHANCE:
-        return in_vain >= TRIES
-    backlog_growth = still.now.backlog - still.before.backlog
-    if tries < TRIES or in_vain < tries / 2 or backlog_growth < -tries / 4:
+    standstill_seconds = (standstill.duration - DATAPOINT_PERIOD).total_seconds()
+    tries = standstill_seconds / max(visibility_seconds, 1)
+    receives_in_vain = standstill.fruitless_receives
+    if measurement.hours < LEAST_HOURS_TO_EXCLUDE_CHANCE:
+        return receives_in_vain >= LEAST_TRIES
+    backlog_growth = standstill.now.backlog - standstill.before.backlog
+    if tries < LEAST_TRIES or receives_in_vain < tries / 2 or backlog_growth < -tries / 4:
         return False
-    if in_vain - _expected_by_chance(measured, still) >= tries / 2:
+    if receives_in_vain - _estimate_receives_by_chance(measurement, standstill) >= tries / 2:
         return True
-    by_minute = measured.recent.fruitless_by_minute
-    may_be_one_group = in_vain <= A_RECEIVE * tries * 5 / 4
-    return may_be_one_group and _are_regular(by_minute, visibility_seconds)
+    receives_in_vain_by_minute = measurement.recent.fruitless_by_minute
+    may_be_one_group = receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * tries * 5 / 4
+    return may_be_one_group and _are_receives_regular(
+        receives_in_vain_by_minute, visibility_seconds
+    )
 
 
-def _expected_by_chance(measured: Measurement, still: Measurement) -> float:
-    """Return the number of receives without a delete that chance alone explains, during `still`.
+def _estimate_receives_by_chance(measurement: Measurement, standstill: Measurement) -> float:
+    """Return how many receives without a delete chance alone explains during `standstill`.
 
     The time before shows the usual share. Both numbers are raised by a few standard deviations, so
     that chance is not taken for a blocked group.
     """
-    before = measured.recent.before
-    if before is None or before.received < ENOUGH_RECEIVES:
-        return MAY_FAIL_SHARE * still.received
-    lost = max(0, before.received - before.deleted)
-    expected = (lost + 2 * sqrt(lost + 1)) / before.received * still.received
-    return expected + 3 * sqrt(expected)
+    earlier_measurement = measurement.recent.before
+    if earlier_measurement is None or earlier_measurement.received < LEAST_RECEIVES_FOR_SHARE:
+        return ASSUMED_FAILING_SHARE * standstill.received
+    earlier_receives_in_vain = max(0, earlier_measurement.received - earlier_measurement.deleted)
+    expected_receives = (
+        (earlier_receives_in_vain + 2 * sqrt(earlier_receives_in_vain + 1))
+        / earlier_measurement.received
+        * standstill.received
+    )
+    return expected_receives + 3 * sqrt(expected_receives)
 
 
-def _are_regular(counts: Sequence[int], visibility_seconds: int) -> bool:
+def _are_receives_regular(receives_by_minute: Sequence[int], visibility_seconds: int) -> bool:
     """Return True if the receives without a delete come at regular intervals.
 
     The time is divided into stretches of four visibility timeouts. The numbers of receives in these
     stretches must be about equal. Return False if there are fewer than LEAST_STRETCHES stretches.
 
     Args:
-        counts: The receives without a delete in each minute.
+        receives_by_minute: The receives without a delete in each minute.
         visibility_seconds: The queue's visibility timeout.
     """
     # Four visibility timeouts, in whole minutes.
-    minutes = max(1, ceil(visibility_seconds / 15))
-    starts = range(0, len(counts) - minutes + 1, minutes)
-    stretches = [sum(counts[start : start + minutes]) for start in starts]
-    if len(stretches) < LEAST_STRETCHES:
+    minutes_per_stretch = max(1, ceil(visibility_seconds / 15))
+    starts = range(0, len(receives_by_minute) - minutes_per_stretch + 1, minutes_per_stretch)
+    receives_by_stretch = [
+        sum(receives_by_minute[start : start + minutes_per_stretch]) for start in starts
+    ]
+    if len(receives_by_stretch) < LEAST_STRETCHES:
         return False
-    return pvariance(stretches) <= REGULAR_SHARE * fmean(stretches)
+    return pvariance(receives_by_stretch) <= MOST_VARIANCE_OF_REGULAR_TRIES * fmean(
+        receives_by_stretch
+    )

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import shlex
 
-from mendq.catalogue.access.minimum_policy import caller_lookup_command, grant_sections
-from mendq.catalogue.examples import KEY_ARN, ROLE, failed_call, queue
+from mendq.catalogue.access.minimum_policy import make_caller_lookup_command, make_grant_sections
+from mendq.catalogue.examples import KEY_ARN, ROLE_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
@@ -49,7 +49,7 @@ def refuse_without_key(facts: Facts) -> Refusal:
         "with the old one: until they are gone, receivers need that key, usable and granted"
     )
     return Escalate(
-        "key_changed", reason, caller_lookup_command("SetQueueAttributes", facts.queue_arn)
+        "key_changed", reason, make_caller_lookup_command("SetQueueAttributes", facts.queue_arn)
     )
 
 
@@ -59,19 +59,21 @@ QUEUE_WITH_OLD_MESSAGES = queue(event_names=("ReceiveMessage",))
 QUEUE_WITHOUT_KEY = queue(event_names=("SendMessage",))
 
 
-def describe_key_command(facts: Facts, key: str) -> str:
+def make_describe_key_command(facts: Facts, key: str) -> str:
     """Return the command that shows a key's state. `key` is an id, an ARN or an alias."""
     return aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
 
 
-def key_policy_command(facts: Facts, key: str) -> str:
+def make_key_policy_command(facts: Facts, key: str) -> str:
     """Return the command that shows who may use a key.
 
     KMS takes no alias here, so for an alias the command looks up the key's id first.
     """
     key_id = shlex.quote(key)
     if "alias/" in key:
-        key_id = f'"$({describe_key_command(facts, key)} --query KeyMetadata.KeyId --output text)"'
+        key_id = (
+            f'"$({make_describe_key_command(facts, key)} --query KeyMetadata.KeyId --output text)"'
+        )
     options = f"--key-id {key_id} --policy-name default --output text"
     return aws_command("kms get-key-policy", facts.queue_arn, options)
 
@@ -84,11 +86,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     key = facts.kms_key
     if key is None:
         return refuse_without_key(facts)
-    code, whose = _find_owner_of_grant(facts, key)
-    refused = name_first_few(facts.principals)
-    missing = _list_missing_grants(facts)
-    reason = f"the key {key} is not granted. {missing}. {whose}. Refused: {refused}"
-    return Escalate(code, reason, key_policy_command(facts, key))
+    code, owner_sentence = _find_owner_of_grant(facts, key)
+    refused_callers = name_first_few(facts.principals)
+    missing_grants = _list_missing_grants(facts)
+    reason = (
+        f"the key {key} is not granted. {missing_grants}. {owner_sentence}. Refused: "
+        f"{refused_callers}"
+    )
+    return Escalate(code, reason, make_key_policy_command(facts, key))
 
 
 def _list_missing_grants(facts: Facts) -> str:
@@ -100,13 +105,13 @@ def _list_missing_grants(facts: Facts) -> str:
     actions = actions_allowing(facts.event_names)
     is_sending = SEND_MESSAGE in actions
     is_receiving = RECEIVE_MESSAGE in actions
-    for_senders = "needs kms:GenerateDataKey and kms:Decrypt on it"
-    for_receivers = "needs kms:Decrypt on it"
+    sender_grants_text = "needs kms:GenerateDataKey and kms:Decrypt on it"
+    receiver_grants_text = "needs kms:Decrypt on it"
     if is_sending == is_receiving:
-        return f"Whoever sends {for_senders}; whoever receives {for_receivers}"
+        return f"Whoever sends {sender_grants_text}; whoever receives {receiver_grants_text}"
     if is_sending:
-        return f"Whoever sends {for_senders}"
-    return f"Whoever receives {for_receivers}"
+        return f"Whoever sends {sender_grants_text}"
+    return f"Whoever receives {receiver_grants_text}"
 
 
 def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
@@ -127,15 +132,15 @@ def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-def _queue(key: str) -> Facts:
+def _make_queue(key: str) -> Facts:
     """Return a queue with a KMS key, to which ROLE could not send."""
-    return queue(KmsMasterKeyId=key, principals=(ROLE,), event_names=("SendMessage",))
+    return queue(KmsMasterKeyId=key, principals=(ROLE_ARN,), event_names=("SendMessage",))
 
 
-_CUSTOMER_KEY_QUEUE = _queue(KEY_ARN)
-_AWS_KEY_QUEUE = _queue("alias/aws/sqs")
-_SENT = failed_call("SendMessage", "KMS.AccessDeniedException")
-_RECEIVED = failed_call("ReceiveMessage", "KmsAccessDenied")
+_CUSTOMER_KEY_QUEUE = _make_queue(KEY_ARN)
+_AWS_KEY_QUEUE = _make_queue("alias/aws/sqs")
+_DENIED_SEND = failed_call("SendMessage", "KMS.AccessDeniedException")
+_DENIED_RECEIVE = failed_call("ReceiveMessage", "KmsAccessDenied")
 
 KMS_DENIED = NotifiedSymptom(
     name="kms_denied",
@@ -146,14 +151,18 @@ KMS_DENIED = NotifiedSymptom(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shown_attributes=KEY_ATTRIBUTES,
-    extra_sections=grant_sections,
+    extra_sections=make_grant_sections,
     advice_if_many=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
-        CallExample("a sender without a grant", _SENT, _CUSTOMER_KEY_QUEUE, "key_not_granted"),
-        CallExample("a service that meets AWS's own key", _SENT, _AWS_KEY_QUEUE, "aws_managed_key"),
+        CallExample(
+            "a sender without a grant", _DENIED_SEND, _CUSTOMER_KEY_QUEUE, "key_not_granted"
+        ),
+        CallExample(
+            "a service that meets AWS's own key", _DENIED_SEND, _AWS_KEY_QUEUE, "aws_managed_key"
+        ),
         CallExample(
             "messages of a key that was taken off",
-            _RECEIVED,
+            _DENIED_RECEIVE,
             QUEUE_WITH_OLD_MESSAGES,
             "key_changed",
         ),

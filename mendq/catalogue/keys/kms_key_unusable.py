@@ -19,7 +19,7 @@ from mendq.catalogue.keys.kms_denied import (
     KEY_ATTRIBUTES,
     QUEUE_WITH_OLD_MESSAGES,
     QUEUE_WITHOUT_KEY,
-    describe_key_command,
+    make_describe_key_command,
     refuse_without_key,
 )
 from mendq.catalogue.symptom import (
@@ -50,14 +50,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "PendingDeletion has a deadline, DeletionDate: after it every message encrypted with the "
         "key is lost for good; until then its administrator can cancel the deletion"
     )
-    return Escalate("key_unusable", reason, describe_key_command(facts, key))
+    return Escalate("key_unusable", reason, make_describe_key_command(facts, key))
 
 
-_RECEIVED = failed_call("ReceiveMessage", "KmsDisabled")
+_RECEIVE_WITH_DISABLED_KEY = failed_call("ReceiveMessage", "KmsDisabled")
 
 
-def _example(title: str, event_name: str, code: str, key: str = KEY_ARN) -> CallExample:
-    call = failed_call(event_name, code)
+def _make_example(title: str, event_name: str, error_code: str, key: str = KEY_ARN) -> CallExample:
+    call = failed_call(event_name, error_code)
     return CallExample(title, call, queue(KmsMasterKeyId=key), "key_unusable")
 
 
@@ -75,9 +75,16 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
         "Look for the key that these queues share, and who disabled or deletes it."
     ),
     examples=lambda: (
-        _example("a disabled key", "SendMessage", "KMS.DisabledException"),
-        _example("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
-        CallExample("messages of an older key", _RECEIVED, QUEUE_WITH_OLD_MESSAGES, "key_changed"),
+        _make_example("a disabled key", "SendMessage", "KMS.DisabledException"),
+        _make_example(
+            "an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"
+        ),
+        CallExample(
+            "messages of an older key",
+            _RECEIVE_WITH_DISABLED_KEY,
+            QUEUE_WITH_OLD_MESSAGES,
+            "key_changed",
+        ),
         RefusalExample("no key is needed by now", QUEUE_WITHOUT_KEY, "not_encrypted_with_kms"),
         CallNearMiss("it is not granted", failed_call("SendMessage", "KMS.AccessDeniedException")),
         CallNearMiss("KMS is asked too often", failed_call("ReceiveMessage", "KmsThrottled")),

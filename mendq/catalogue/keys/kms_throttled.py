@@ -17,7 +17,7 @@ period.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import failed_call, standard
+from mendq.catalogue.examples import failed_call, standard_queue
 from mendq.catalogue.keys.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -38,9 +38,11 @@ from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import quotas_command
 
 # SQS's default for a new queue. A lower value means that somebody wanted SQS to ask KMS more often.
-DEFAULT_SECONDS = 300
+DEFAULT_REUSE_SECONDS = 300
 # https://docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html
-_REQUESTS = "100,000 a second in us-east-1, us-west-2 and eu-west-1, 10,000 or 20,000 elsewhere,"
+_REQUEST_QUOTA_TEXT = (
+    "100,000 a second in us-east-1, us-west-2 and eu-west-1, 10,000 or 20,000 elsewhere,"
+)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -51,36 +53,42 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             "longer: the calls are from before that"
         )
         return Refuse("not_encrypted_with_kms", reason)
-    current = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
-    maximum = SetKmsDataKeyReusePeriod.maximum
-    if current >= maximum:
+    current_seconds = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
+    maximum_seconds = SetKmsDataKeyReusePeriod.maximum
+    if current_seconds >= maximum_seconds:
         reason = (
-            f"SQS already uses each data key for {current:,} s and Mendq goes no further than "
-            f"{maximum:,} s: KMS's request quota is too small, or others use it up"
+            f"SQS already uses each data key for {current_seconds:,} s and Mendq goes no further "
+            "than "
+            f"{maximum_seconds:,} s: KMS's request quota is too small, or others use it up"
         )
-        return Escalate("reuse_at_maximum", reason, request_quotas(facts.queue_arn))
-    longer = DEFAULT_SECONDS if current < DEFAULT_SECONDS else 2 * current
-    seconds = min(longer, maximum)
-    reason = (
-        f"KMS throttles SQS, which asks for a data key every {current:,} s; every {seconds:,} s is "
-        f"less often. A key that is revoked then keeps working for up to {seconds:,} s"
+        return Escalate("reuse_at_maximum", reason, make_request_quotas_command(facts.queue_arn))
+    longer_seconds = (
+        DEFAULT_REUSE_SECONDS if current_seconds < DEFAULT_REUSE_SECONDS else 2 * current_seconds
     )
-    return Plan((SetKmsDataKeyReusePeriod(current, seconds),), reason)
+    planned_seconds = min(longer_seconds, maximum_seconds)
+    reason = (
+        f"KMS throttles SQS, which asks for a data key every {current_seconds:,} s; every "
+        f"{planned_seconds:,} s is "
+        f"less often. A key that is revoked then keeps working for up to {planned_seconds:,} s"
+    )
+    return Plan((SetKmsDataKeyReusePeriod(current_seconds, planned_seconds),), reason)
 
 
-def request_quotas(queue_arn: str) -> str:
+def make_request_quotas_command(queue_arn: str) -> str:
     """Return the command that shows KMS's request quotas (per second) in the queue's region."""
     return quotas_command("kms", queue_arn, "Cryptographic operations")
 
 
-def _encrypted_queue(reuse_seconds: int) -> Facts:
-    return standard(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
+def _make_encrypted_queue(reuse_seconds: int) -> Facts:
+    return standard_queue(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
 
 
-def _example(title: str, code: str, before: int, after: int) -> CallExample:
-    call = failed_call("SendMessage", code)
-    step = SetKmsDataKeyReusePeriod(before, after)
-    return CallExample(title, call, _encrypted_queue(before), (step,))
+def _make_example(
+    title: str, error_code: str, seconds_before: int, seconds_after: int
+) -> CallExample:
+    call = failed_call("SendMessage", error_code)
+    step = SetKmsDataKeyReusePeriod(seconds_before, seconds_after)
+    return CallExample(title, call, _make_encrypted_queue(seconds_before), (step,))
 
 
 KMS_THROTTLED = FixedSymptom(
@@ -94,17 +102,21 @@ KMS_THROTTLED = FixedSymptom(
     plan=plan,
     autonomy=Mode.HEAL,
     shown_attributes=KEY_ATTRIBUTES,
-    extra_sections=QuotaSection("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
+    extra_sections=QuotaSection(
+        "cryptographic operations", _REQUEST_QUOTA_TEXT, "kms", "L-6E3AF000"
+    ),
     advice_if_many=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",
-        request_quotas,
+        make_request_quotas_command,
     ),
     examples=lambda: (
-        _example("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
-        _example("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
+        _make_example("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
+        _make_example("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
         CallNearMiss("SQS itself throttles", failed_call("SendMessage", "ThrottlingException")),
-        RefusalExample("its key was taken off meanwhile", standard(), "not_encrypted_with_kms"),
-        RefusalExample("an hour is not doubled", _encrypted_queue(3600), "reuse_at_maximum"),
+        RefusalExample(
+            "its key was taken off meanwhile", standard_queue(), "not_encrypted_with_kms"
+        ),
+        RefusalExample("an hour is not doubled", _make_encrypted_queue(3600), "reuse_at_maximum"),
     ),
 )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mendq.catalogue.examples import ROLE, vary, with_policy
+from mendq.catalogue.examples import ROLE_ARN, queue_with_policy, replace_values
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -34,11 +34,13 @@ from mendq.notifications.commands import get_attributes_command
 
 # Services that older policies let in without naming them: such a statement allows everybody, under
 # the condition that the call comes from this topic, bucket or rule.
-_SERVICES_BY_SOURCE = frozenset({"events", "s3", "sns"})
+_SERVICES_NAMED_BY_SOURCE = frozenset({"events", "s3", "sns"})
 # The spellings of the action with which a statement allows to send.
-_SENDING = frozenset({"*", "sqs:*", *map(str.lower, actions_allowing(("SendMessage",)))})
+_SEND_ACTION_PATTERNS = frozenset(
+    {"*", "sqs:*", *map(str.lower, actions_allowing(("SendMessage",)))}
+)
 # An open case of this symptom reports the same fault, with the callers that were refused.
-EXPLAINED_BY = frozenset({"kms_denied"})
+EXPLAINING_SYMPTOMS = frozenset({"kms_denied"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -48,14 +50,15 @@ def detect(facts: Facts) -> DetectedFault | None:
     fault, or if the policy cannot be read. None also if the key was set by its id: SQS returns the
     key as it was set, and the id does not tell that AWS manages the key.
     """
-    senders = _list_sending_services(facts)
+    sending_services = _list_sending_services(facts)
     key = facts.kms_key
-    if key is None or not is_aws_managed(key) or not senders:
+    if key is None or not is_aws_managed(key) or not sending_services:
         return None
-    if EXPLAINED_BY & facts.open_symptoms:
+    if EXPLAINING_SYMPTOMS & facts.open_symptoms:
         return None
     return DetectedFault(
-        f"its policy lets {name_first_few(senders)} send, and its messages are encrypted with "
+        f"its policy lets {name_first_few(sending_services)} send, and its messages are encrypted "
+        "with "
         f"{AWS_MANAGED_ALIAS}, which services can never use: what they send does not arrive"
     )
 
@@ -80,12 +83,16 @@ def _list_sending_services(facts: Facts) -> tuple[str, ...]:
     services = set[str]()
     for statement in parse_statements(facts.attributes.get("Policy", "")) or ():
         actions = {action.lower() for action in statement.actions}
-        if statement.allows and "Action" not in statement.excepting and actions & _SENDING:
-            services.update(_find_services(statement))
+        if (
+            statement.allows
+            and "Action" not in statement.excepting
+            and actions & _SEND_ACTION_PATTERNS
+        ):
+            services.update(_list_services(statement))
     return tuple(sorted(services))
 
 
-def _find_services(statement: Statement) -> Iterator[str]:
+def _list_services(statement: Statement) -> Iterator[str]:
     """Yield the services that an allowing statement names, as principals or by a source ARN."""
     if "Principal" in statement.excepting:
         return
@@ -97,21 +104,21 @@ def _find_services(statement: Statement) -> Iterator[str]:
             continue
         for source_arn in values:
             # An ARN is arn:partition:service:...; the value may be any text.
-            parts = source_arn.split(":")
-            if len(parts) > 2 and parts[2] in _SERVICES_BY_SOURCE:
-                yield f"{parts[2]}.amazonaws.com"
+            arn_parts = source_arn.split(":")
+            if len(arn_parts) > 2 and arn_parts[2] in _SERVICES_NAMED_BY_SOURCE:
+                yield f"{arn_parts[2]}.amazonaws.com"
 
 
-def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
+def _make_queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
     """Return a queue with this key, to which SNS may send.
 
     `statement` has other elements of its policy's statement.
     """
-    topic = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
-    return vary(with_policy(**topic), KmsMasterKeyId=key)
+    topic_statement = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
+    return replace_values(queue_with_policy(**topic_statement), KmsMasterKeyId=key)
 
 
-_TOPIC = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
+_TOPIC_CONDITION = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
 
 SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     name="service_cannot_use_key",
@@ -120,24 +127,30 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     "never touch a key or a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     plan=plan,
-    gives_way_to=EXPLAINED_BY,
+    gives_way_to=EXPLAINING_SYMPTOMS,
     shown_attributes=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
     examples=lambda: (
-        QueueExample("a topic, by its principal", _queue(), "aws_managed_key"),
+        QueueExample("a topic, by its principal", _make_queue(), "aws_managed_key"),
         QueueExample(
-            "a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"
+            "a topic, by its ARN",
+            _make_queue(Principal="*", Condition=_TOPIC_CONDITION),
+            "aws_managed_key",
         ),
-        QueueNearMiss("a customer managed key", _queue("alias/orders")),
-        QueueNearMiss("a key given by its id", _queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
-        QueueNearMiss("no key", _queue("")),
-        QueueNearMiss("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
-        QueueNearMiss("a service is kept out", _queue(Effect="Deny")),
+        QueueNearMiss("a customer managed key", _make_queue("alias/orders")),
+        QueueNearMiss("a key given by its id", _make_queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
+        QueueNearMiss("no key", _make_queue("")),
         QueueNearMiss(
-            "a service that may only receive", _queue(Action=actions_allowing(("ReceiveMessage",)))
+            "a role of the account may use the key", _make_queue(Principal={"AWS": ROLE_ARN})
+        ),
+        QueueNearMiss("a service is kept out", _make_queue(Effect="Deny")),
+        QueueNearMiss(
+            "a service that may only receive",
+            _make_queue(Action=actions_allowing(("ReceiveMessage",))),
         ),
         QueueNearMiss(
-            "its failed calls have opened a case", vary(_queue(), open_symptoms=EXPLAINED_BY)
+            "its failed calls have opened a case",
+            replace_values(_make_queue(), open_symptoms=EXPLAINING_SYMPTOMS),
         ),
     ),
 )

@@ -18,7 +18,13 @@ change.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, failed_call, not_taken, standard, with_dlq
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    failed_call,
+    queue_with_dlq,
+    refused_attribute_send,
+    standard_queue,
+)
 from mendq.catalogue.symptom import (
     SENDS,
     SQS_GUIDE,
@@ -37,13 +43,13 @@ from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes_command, set_command
 
-MOST_BYTES = SetMaximumMessageSize.maximum
+LONGEST_MESSAGE_BYTES = SetMaximumMessageSize.maximum
 
 
 def is_about_raisable_limit(error_message: str) -> bool:
     """Return True if SQS names a limit below its maximum; False for any other text."""
     limit_bytes = size_limit_bytes(error_message)
-    return limit_bytes is not None and limit_bytes < MOST_BYTES
+    return limit_bytes is not None and limit_bytes < LONGEST_MESSAGE_BYTES
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -51,67 +57,73 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
     The limit in the failed call does not count, because anybody may have written its text.
     """
-    current = number_in(facts.attributes, SetMaximumMessageSize.attribute)
-    if current >= MOST_BYTES:
-        reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
+    current_bytes = number_in(facts.attributes, SetMaximumMessageSize.attribute)
+    if current_bytes >= LONGEST_MESSAGE_BYTES:
+        reason = f"the queue takes {LONGEST_MESSAGE_BYTES:,} bytes by now, as much as SQS allows"
         return Ignore("need_already_met", reason)
-    step = SetMaximumMessageSize(current, MOST_BYTES)
+    step = SetMaximumMessageSize(current_bytes, LONGEST_MESSAGE_BYTES)
     reason = (
-        f"senders' messages are longer than the {current:,} bytes that the queue takes; SQS allows "
-        f"{MOST_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
+        f"senders' messages are longer than the {current_bytes:,} bytes that the queue takes; SQS "
+        "allows "
+        f"{LONGEST_MESSAGE_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
     )
-    because, command = _find_dlq_to_raise(facts)
-    if not because:
+    dlq_sentence, command = _describe_dlq_to_raise(facts)
+    if not dlq_sentence:
         return Plan((step,), reason)
-    return Plan((step,), f"{reason}. {because}", first=(command,), at_most=Mode.PROPOSE)
+    return Plan((step,), f"{reason}. {dlq_sentence}", first=(command,), at_most=Mode.PROPOSE)
 
 
-def _find_dlq_to_raise(facts: Facts) -> tuple[str, str]:
+def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
     """Return why a person must change the DLQ before this queue is changed, and the command for it.
 
     Both are empty if the queue has no DLQ, or if the DLQ takes messages of SQS's maximum size.
     """
     if not facts.attributes.get("RedrivePolicy"):
         return "", ""
-    arn = arn_of(facts.dlq_arn)
+    dlq_arn = arn_of(facts.dlq_arn)
     dlq = facts.dlq
-    command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
-    if arn is None or dlq is None:
-        return "Its RedrivePolicy names no queue that Mendq can read: see to that first", command
-    raise_command = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
-    if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
-        return f"Its DLQ {arn} is in another account or region: raise it first", raise_command
+    show_command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
+    if dlq_arn is None or dlq is None:
+        return (
+            "Its RedrivePolicy names no queue that Mendq can read: see to that first",
+            show_command,
+        )
+    raise_command = set_command(
+        dlq_arn, {SetMaximumMessageSize.attribute: str(LONGEST_MESSAGE_BYTES)}
+    )
+    if parts_of(dlq_arn)[:3] != parts_of(facts.queue_arn)[:3]:
+        return f"Its DLQ {dlq_arn} is in another account or region: raise it first", raise_command
     if not dlq.exists:
-        return f"Its DLQ {arn} is gone: see to that first", command
+        return f"Its DLQ {dlq_arn} is gone: see to that first", show_command
     dlq_bytes = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
-    if dlq_bytes >= MOST_BYTES:
+    if dlq_bytes >= LONGEST_MESSAGE_BYTES:
         return "", ""
     return f"Its DLQ takes {dlq_bytes:,} bytes: raise that one first", raise_command
 
 
-def _too_long(limit_bytes: int) -> FailedCall:
+def _make_refused_send(limit_bytes: int) -> FailedCall:
     """Return a send that SQS refused, with this limit in SQS's sentence."""
     reason = f"Reason: Message must be shorter than {limit_bytes} bytes."
     error_message = f"One or more parameters are invalid. {reason}"
     return failed_call("SendMessage", "InvalidParameterValue", error_message)
 
 
-def _example(title: str, limit_bytes: int, facts: Facts) -> CallExample:
+def _make_example(title: str, limit_bytes: int, facts: Facts) -> CallExample:
     """Return an example whose failed call names a limit; the plan goes by the queue's attribute."""
-    raised = SetMaximumMessageSize(facts.maximum_message_bytes, MOST_BYTES)
-    return CallExample(title, _too_long(limit_bytes), facts, (raised,))
+    raise_step = SetMaximumMessageSize(facts.maximum_message_bytes, LONGEST_MESSAGE_BYTES)
+    return CallExample(title, _make_refused_send(limit_bytes), facts, (raise_step,))
 
 
-def _queue(size_bytes: int) -> Facts:
+def _make_queue(size_bytes: int) -> Facts:
     """Return a queue with this MaximumMessageSize."""
-    return standard(MaximumMessageSize=size_bytes)
+    return standard_queue(MaximumMessageSize=size_bytes)
 
 
-_WITH_SMALLER_DLQ = with_dlq(
-    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _queue(262_144).attributes)
+_QUEUE_WITH_SMALLER_DLQ = queue_with_dlq(
+    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _make_queue(262_144).attributes)
 )
 
-_SQS_SENTENCE = _too_long(1_024).error_message
+_SQS_SENTENCE = _make_refused_send(1_024).error_message
 
 MESSAGE_TOO_LONG = FixedSymptom(
     name="message_too_long",
@@ -126,11 +138,15 @@ MESSAGE_TOO_LONG = FixedSymptom(
     plan=plan,
     shown_attributes=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=lambda: (
-        _example("a queue from the days of 256 KB", 262_144, _queue(262_144)),
-        _example("what the event says is not how far it goes", 1_024, _queue(65_536)),
-        _example("the DLQ takes less", 262_144, _WITH_SMALLER_DLQ),
-        CallNearMiss("longer than SQS takes at all", _too_long(MOST_BYTES)),
-        CallNearMiss("SQS's sentence in a group id", not_taken("MessageGroupId", _SQS_SENTENCE)),
-        RefusalExample("it was raised meanwhile", _queue(MOST_BYTES), "need_already_met"),
+        _make_example("a queue from the days of 256 KB", 262_144, _make_queue(262_144)),
+        _make_example("what the event says is not how far it goes", 1_024, _make_queue(65_536)),
+        _make_example("the DLQ takes less", 262_144, _QUEUE_WITH_SMALLER_DLQ),
+        CallNearMiss("longer than SQS takes at all", _make_refused_send(LONGEST_MESSAGE_BYTES)),
+        CallNearMiss(
+            "SQS's sentence in a group id", refused_attribute_send("MessageGroupId", _SQS_SENTENCE)
+        ),
+        RefusalExample(
+            "it was raised meanwhile", _make_queue(LONGEST_MESSAGE_BYTES), "need_already_met"
+        ),
     ),
 )

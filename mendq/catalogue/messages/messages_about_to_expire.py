@@ -16,7 +16,7 @@ messages may be worthless to the consumers, so by default a person approves the 
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import A_DAY, as_dlq, standard, vary
+from mendq.catalogue.examples import DAY_SECONDS, as_dlq, replace_values, standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -33,7 +33,7 @@ from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import list_consumers_command
 from mendq.notifications.text import format_count, format_duration
 
-LONGEST_SECONDS = SetMessageRetention.maximum
+LONGEST_RETENTION_SECONDS = SetMessageRetention.maximum
 # The oldest message is in danger if it is older than this share of the retention period.
 EXPIRING_SHARE = 0.75
 
@@ -44,70 +44,79 @@ def detect(facts: Facts) -> DetectedFault | None:
     A DLQ is not reported. There the age metric counts from the move to the DLQ, but SQS deletes a
     message by the time of its first send.
     """
-    measured = facts.measurement
-    if measured is None or facts.receives_only_dlq_messages:
+    measurement = facts.measurement
+    if measurement is None or facts.receives_only_dlq_messages:
         return None
-    age = measured.now.oldest_age_seconds
-    retention = facts.retention_seconds
-    if age <= EXPIRING_SHARE * retention or _is_finished_in_time(measured, retention - age):
+    age_seconds = measurement.now.oldest_age_seconds
+    retention_seconds = facts.retention_seconds
+    if age_seconds <= EXPIRING_SHARE * retention_seconds or _is_finished_in_time(
+        measurement, retention_seconds - age_seconds
+    ):
         return None
     return DetectedFault(
-        f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
-        f"{format_count(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
-        f"{format_duration(measured.duration)}"
+        f"the oldest message has waited {age_seconds:,} s of the {retention_seconds:,} s that it "
+        "is kept; "
+        f"{format_count(measurement.now.backlog, 'message')} left, {measurement.deleted:,} deleted "
+        "in "
+        f"{format_duration(measurement.duration)}"
     )
 
 
-def _is_finished_in_time(measured: Measurement, left_seconds: int) -> bool:
+def _is_finished_in_time(measurement: Measurement, left_seconds: int) -> bool:
     """Return True if consumers finish the backlog in that time, at the pace of the measured time.
 
     False if nothing was deleted. False also if the same message was the oldest all the time: the
     pace at which the others were finished proves nothing about that message.
     """
-    if measured.is_oldest_unchanged or not measured.deleted:
+    if measurement.is_oldest_unchanged or not measurement.deleted:
         return False
-    windows_needed = measured.now.backlog / measured.deleted
-    return windows_needed * measured.hours * 3600 <= left_seconds
+    windows_needed = measurement.now.backlog / measurement.deleted
+    return windows_needed * measurement.hours * 3600 <= left_seconds
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan the longest retention period; notify people if the queue has it already."""
-    found = detect(facts)
-    current = facts.retention_seconds
-    if found is None:
+    fault = detect(facts)
+    current_seconds = facts.retention_seconds
+    if fault is None:
         reason = "its messages are younger by now, or will be gone in time"
         return Ignore("need_already_met", reason)
-    if current >= LONGEST_SECONDS:
+    if current_seconds >= LONGEST_RETENTION_SECONDS:
         reason = (
-            f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
+            f"{fault.because}. SQS keeps none for longer than {LONGEST_RETENTION_SECONDS:,} s: let "
+            "consumers "
             "catch up, or save the messages elsewhere before they are lost"
         )
         return Escalate("retention_at_its_longest", reason, list_consumers_command(facts.queue_arn))
     reason = (
-        f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
+        f"{fault.because}. Kept for {LONGEST_RETENTION_SECONDS:,} s they outlast a long weekend; a "
+        "short "
         "retention can be policy, and old messages can be worth less than none"
     )
     if facts.dlq_arn is not None and not facts.is_fifo:
         reason += ". Its DLQ counts from the first send, so it has to keep messages as long"
-    return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
+    return Plan((SetMessageRetention(current_seconds, LONGEST_RETENTION_SECONDS),), reason)
 
 
-_SLOW = standard(
-    MessageRetentionPeriod=4 * A_DAY,
+_QUEUE_OF_SLOW_CONSUMERS = standard_queue(
+    MessageRetentionPeriod=4 * DAY_SECONDS,
     ApproximateNumberOfMessages=5_300,
     sent=600,
     received=300,
     deleted=300,
     backlog_before=5_000,
     backlog_now=5_300,
-    oldest_age_seconds_before=3 * A_DAY - 3_600,
-    oldest_age_seconds_now=3 * A_DAY + 7_200,
+    oldest_age_seconds_before=3 * DAY_SECONDS - 3_600,
+    oldest_age_seconds_now=3 * DAY_SECONDS + 7_200,
 )
-_AT_MAXIMUM = vary(
-    _SLOW, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
+_QUEUE_WITH_LONGEST_RETENTION = replace_values(
+    _QUEUE_OF_SLOW_CONSUMERS,
+    MessageRetentionPeriod=LONGEST_RETENTION_SECONDS,
+    deleted=0,
+    oldest_age_seconds_now=11 * DAY_SECONDS,
 )
-_FAST_PACE = {"received": 5_000, "deleted": 5_000}
-_RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
+_FAST_PACE_COUNTS = {"received": 5_000, "deleted": 5_000}
+_RAISE_STEPS = (SetMessageRetention(4 * DAY_SECONDS, LONGEST_RETENTION_SECONDS),)
 
 MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     name="messages_about_to_expire",
@@ -120,10 +129,24 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=lambda: (
-        QueueExample("consumers fall behind, three of four days are over", _SLOW, _RAISED),
-        QueueExample("nothing longer is to be had", _AT_MAXIMUM, "retention_at_its_longest"),
-        QueueNearMiss("just three quarters", vary(_SLOW, oldest_age_seconds_now=3 * A_DAY)),
-        QueueNearMiss("old, and gone by tonight", vary(_SLOW, **_FAST_PACE, backlog_now=600)),
-        QueueNearMiss("DLQ messages: the metric counts from the move", as_dlq(_SLOW)),
+        QueueExample(
+            "consumers fall behind, three of four days are over",
+            _QUEUE_OF_SLOW_CONSUMERS,
+            _RAISE_STEPS,
+        ),
+        QueueExample(
+            "nothing longer is to be had", _QUEUE_WITH_LONGEST_RETENTION, "retention_at_its_longest"
+        ),
+        QueueNearMiss(
+            "just three quarters",
+            replace_values(_QUEUE_OF_SLOW_CONSUMERS, oldest_age_seconds_now=3 * DAY_SECONDS),
+        ),
+        QueueNearMiss(
+            "old, and gone by tonight",
+            replace_values(_QUEUE_OF_SLOW_CONSUMERS, **_FAST_PACE_COUNTS, backlog_now=600),
+        ),
+        QueueNearMiss(
+            "DLQ messages: the metric counts from the move", as_dlq(_QUEUE_OF_SLOW_CONSUMERS)
+        ),
     ),
 )

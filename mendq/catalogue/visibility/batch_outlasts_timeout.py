@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.examples import FUNCTION, standard
+from mendq.catalogue.examples import LAMBDA_FUNCTION, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -31,10 +31,10 @@ from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import Recent
 
 # Fewer runs in the last hour say little about the time for one message.
-FEWEST_RUNS = 30
+LEAST_RUNS = 30
 # A full batch is at most this many times as large as the measured batches. A larger factor would be
 # a guess.
-FURTHEST = 10
+MOST_BATCH_GROWTH = 10
 # Lambda ends every run after 15 minutes.
 LONGEST_RUN_SECONDS = 900
 
@@ -44,38 +44,46 @@ def detect(facts: Facts) -> DetectedFault | None:
     if facts.measurement is None or not is_suspect(facts):
         return None
     consumer = facts.lambda_consumers[0]
-    current = facts.visibility_seconds
-    limit = consumer.timeout_seconds
+    visibility_seconds = facts.visibility_seconds
+    timeout_seconds = consumer.timeout_seconds
     runs = consumer.invocations
     p50_seconds = consumer.duration_p50_seconds or 0
-    batch = facts.measurement.recent.received / max(runs, 1)
-    full = consumer.batch_size
+    messages_per_run = facts.measurement.recent.received / max(runs, 1)
+    full_batch_size = consumer.batch_size
     # Less than one message per run means that other consumers or other events have it run too.
-    if runs < FEWEST_RUNS or not 1 <= batch < full <= FURTHEST * batch:
+    if (
+        runs < LEAST_RUNS
+        or not 1 <= messages_per_run < full_batch_size <= MOST_BATCH_GROWTH * messages_per_run
+    ):
         return None
-    message_seconds = p50_seconds / batch
-    full_seconds = full * message_seconds
-    if full_seconds <= current:
+    seconds_per_message = p50_seconds / messages_per_run
+    full_batch_seconds = full_batch_size * seconds_per_message
+    if full_batch_seconds <= visibility_seconds:
         return None
-    fitting = max(1, int(min(current, limit) / (ROOM * message_seconds)))
+    fitting_batch_size = max(
+        1, int(min(visibility_seconds, timeout_seconds) / (ROOM * seconds_per_message))
+    )
     return DetectedFault(
         f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
-        f"{batch:.1f} messages each. Worked one by one, a full batch of {full} takes about "
-        f"{full_seconds:,.0f} s: longer than the visibility timeout of {current:,} s, and "
-        f"the function may run {limit:,} s. A batch size of "
-        f"{fitting} keeps within both"
-        f"{_describe_need_of_full_batch(consumer, full_seconds)}"
+        f"{messages_per_run:.1f} messages each. Worked one by one, a full batch of "
+        f"{full_batch_size} takes about "
+        f"{full_batch_seconds:,.0f} s: longer than the visibility timeout of "
+        f"{visibility_seconds:,} s, and "
+        f"the function may run {timeout_seconds:,} s. A batch size of "
+        f"{fitting_batch_size} keeps within both"
+        f"{_describe_need_of_full_batch(consumer, full_batch_seconds)}"
     )
 
 
-def _describe_need_of_full_batch(consumer: LambdaConsumer, full_seconds: float) -> str:
+def _describe_need_of_full_batch(consumer: LambdaConsumer, full_batch_seconds: float) -> str:
     """Return the timeouts that a full batch needs; empty if Lambda does not allow such a run."""
-    longer = replace(consumer, timeout_seconds=add_room(full_seconds))
-    if longer.timeout_seconds > LONGEST_RUN_SECONDS:
+    consumer_with_longer_timeout = replace(consumer, timeout_seconds=add_room(full_batch_seconds))
+    if consumer_with_longer_timeout.timeout_seconds > LONGEST_RUN_SECONDS:
         return ""
     return (
-        f"; for full batches the function needs {longer.timeout_seconds:,} s, and the visibility "
-        f"timeout {need_of_function(longer).recommended_seconds:,} s"
+        f"; for full batches the function needs {consumer_with_longer_timeout.timeout_seconds:,} "
+        "s, and the visibility "
+        f"timeout {need_of_function(consumer_with_longer_timeout).recommended_seconds:,} s"
     )
 
 
@@ -87,16 +95,26 @@ def is_suspect(facts: Facts) -> bool:
     if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
         return False
     consumer = facts.lambda_consumers[0]
-    may_take_seconds = FURTHEST * consumer.timeout_seconds
-    return consumer.batch_size > 1 and may_take_seconds > facts.visibility_seconds
+    longest_batch_seconds = MOST_BATCH_GROWTH * consumer.timeout_seconds
+    return consumer.batch_size > 1 and longest_batch_seconds > facts.visibility_seconds
 
 
-def _queue(received: int = 120, seconds: int = 60, **over: Any) -> Facts:
-    """Return a queue whose function handles 1.2 messages in 8 s. `over` has other fields of it."""
-    ran = {"batch_size": 10, "duration_p50_seconds": 8.0, "invocations": 100, **over}
+def _make_queue(received: int = 120, visibility_seconds: int = 60, **overrides: Any) -> Facts:
+    """Return a queue whose function handles 1.2 messages in 8 s.
+
+    `overrides` has other fields of the function.
+    """
+    consumer_values = {
+        "batch_size": 10,
+        "duration_p50_seconds": 8.0,
+        "invocations": 100,
+        **overrides,
+    }
     counts = {"recent": Recent(received), "ApproximateNumberOfMessages": 2}
-    return standard(
-        VisibilityTimeout=seconds, lambda_consumers=(replace(FUNCTION, **ran),), **counts
+    return standard_queue(
+        VisibilityTimeout=visibility_seconds,
+        lambda_consumers=(replace(LAMBDA_FUNCTION, **consumer_values),),
+        **counts,
     )
 
 
@@ -113,14 +131,17 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
         reads=("receives",),
     ),
     examples=lambda: (
-        QueueExample("10 messages of 7 s each", _queue()),
-        QueueExample("the function is stopped first", _queue(seconds=30, duration_p50_seconds=6.0)),
-        QueueNearMiss("a full batch fits", _queue(seconds=67)),
-        QueueNearMiss("batches are full", _queue(1_000, duration_p50_seconds=70.0)),
-        QueueNearMiss("one message a batch", _queue(100, batch_size=1)),
-        QueueNearMiss("far from what was seen", _queue(batch_size=13)),
-        QueueNearMiss("few runs", _queue(34, invocations=29)),
-        QueueNearMiss("others have it run too", _queue(99)),
-        QueueNearMiss("it did not run", _queue(0, invocations=0, duration_p50_seconds=None)),
+        QueueExample("10 messages of 7 s each", _make_queue()),
+        QueueExample(
+            "the function is stopped first",
+            _make_queue(visibility_seconds=30, duration_p50_seconds=6.0),
+        ),
+        QueueNearMiss("a full batch fits", _make_queue(visibility_seconds=67)),
+        QueueNearMiss("batches are full", _make_queue(1_000, duration_p50_seconds=70.0)),
+        QueueNearMiss("one message a batch", _make_queue(100, batch_size=1)),
+        QueueNearMiss("far from what was seen", _make_queue(batch_size=13)),
+        QueueNearMiss("few runs", _make_queue(34, invocations=29)),
+        QueueNearMiss("others have it run too", _make_queue(99)),
+        QueueNearMiss("it did not run", _make_queue(0, invocations=0, duration_p50_seconds=None)),
     ),
 )

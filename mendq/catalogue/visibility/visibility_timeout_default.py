@@ -21,8 +21,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.dlq.attach import FIXED_FIRST
-from mendq.catalogue.examples import AT, FUNCTION, standard, vary
+from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST
+from mendq.catalogue.examples import EXAMPLE_TIME, LAMBDA_FUNCTION, replace_values, standard_queue
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -46,31 +46,31 @@ from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
 DEFAULT_SECONDS = int(DEFAULT_ATTRIBUTES[SetVisibilityTimeout.attribute])
 # Runs of more than this many seconds are too close to the default of 30 s.
-NEARLY_SECONDS = 20
+TOO_CLOSE_SECONDS = 20
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue with the default timeout and runs that take more than two thirds of it."""
-    p99_seconds, name = find_slowest_function(facts)
-    if p99_seconds <= NEARLY_SECONDS or not is_suspect(facts) or failing_consumer(facts):
+    p99_seconds, function_name = find_slowest_function(facts)
+    if p99_seconds <= TOO_CLOSE_SECONDS or not is_suspect(facts) or failing_consumer(facts):
         return None
-    if FIXED_FIRST & facts.open_symptoms:
+    if SYMPTOMS_TO_FIX_FIRST & facts.open_symptoms:
         return None
-    unchanged = ""
+    unchanged_text = ""
     if facts.modified_at is not None and facts.modified_at == facts.created_at:
-        unchanged = ", and the queue was never changed"
+        unchanged_text = ", and the queue was never changed"
     return DetectedFault(
         f"the visibility timeout is SQS's default of {DEFAULT_SECONDS} s"
-        f"{unchanged}; in the last hour 1 of 100 runs of "
-        f"{name} took {p99_seconds:.1f} s or more"
+        f"{unchanged_text}; in the last hour 1 of 100 runs of "
+        f"{function_name} took {p99_seconds:.1f} s or more"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if the timeout is the default, and a function may run for nearly as long."""
-    timeouts = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
-    may_take = max(timeouts, default=0)
-    return facts.visibility_seconds == DEFAULT_SECONDS and may_take > NEARLY_SECONDS
+    timeouts_seconds = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
+    longest_run_seconds = max(timeouts_seconds, default=0)
+    return facts.visibility_seconds == DEFAULT_SECONDS and longest_run_seconds > TOO_CLOSE_SECONDS
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -78,16 +78,18 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     return plan_advised_timeout(facts, limits, SetVisibilityTimeout, has_symptom=is_suspect(facts))
 
 
-def _queue(seconds: float | None = 24.0, error_share: float = 0, **over: Any) -> Facts:
-    """Return a queue with the default timeout and a function whose p99 duration is `seconds`."""
-    consumer = replace(FUNCTION, duration_p99_seconds=seconds, error_share=error_share)
-    return standard(lambda_consumers=(consumer,), sent=1, **over)
+def _make_queue(
+    p99_seconds: float | None = 24.0, error_share: float = 0, **overrides: Any
+) -> Facts:
+    """Return a queue with the default timeout and a function with this p99 duration."""
+    consumer = replace(LAMBDA_FUNCTION, duration_p99_seconds=p99_seconds, error_share=error_share)
+    return standard_queue(lambda_consumers=(consumer,), sent=1, **overrides)
 
 
-_NEVER_CHANGED: Any = dict.fromkeys(
-    ("CreatedTimestamp", "LastModifiedTimestamp"), f"{AT.timestamp():.0f}"
+_UNCHANGED_SINCE_CREATION: Any = dict.fromkeys(
+    ("CreatedTimestamp", "LastModifiedTimestamp"), f"{EXAMPLE_TIME.timestamp():.0f}"
 )
-_TO_185 = (SetVisibilityTimeout(DEFAULT_SECONDS, 185),)
+_RAISE_TO_185_STEPS = (SetVisibilityTimeout(DEFAULT_SECONDS, 185),)
 
 VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     name="visibility_timeout_default",
@@ -97,22 +99,28 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,
-    gives_way_to=FIXED_FIRST,
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
-        QueueExample("runs of 24 s", _queue(), _TO_185),
-        QueueExample("since it was made", _queue(**_NEVER_CHANGED), _TO_185),
-        QueueNearMiss("somebody chose 31 s", _queue(VisibilityTimeout=31)),
-        QueueNearMiss("runs of 20 s", _queue(20.0)),
-        QueueNearMiss("nobody knows how long runs take", _queue(None)),
-        QueueNearMiss("its function fails", _queue(24.0, 0.5)),
+        QueueExample("runs of 24 s", _make_queue(), _RAISE_TO_185_STEPS),
+        QueueExample(
+            "since it was made", _make_queue(**_UNCHANGED_SINCE_CREATION), _RAISE_TO_185_STEPS
+        ),
+        QueueNearMiss("somebody chose 31 s", _make_queue(VisibilityTimeout=31)),
+        QueueNearMiss("runs of 20 s", _make_queue(20.0)),
+        QueueNearMiss("nobody knows how long runs take", _make_queue(None)),
+        QueueNearMiss("its function fails", _make_queue(24.0, 0.5)),
         RefusalExample(
-            "the ceiling", vary(_queue(), tags={MAX_VISIBILITY_TAG: "184"}), "over_ceiling"
+            "the ceiling",
+            replace_values(_make_queue(), tags={MAX_VISIBILITY_TAG: "184"}),
+            "over_ceiling",
         ),
         RefusalExample(
-            "somebody has chosen since", _queue(VisibilityTimeout=60), "need_already_met"
+            "somebody has chosen since", _make_queue(VisibilityTimeout=60), "need_already_met"
         ),
-        RefusalExample("a tag", vary(_queue(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"),
+        RefusalExample(
+            "a tag", replace_values(_make_queue(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"
+        ),
     ),
 )

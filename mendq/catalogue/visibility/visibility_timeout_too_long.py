@@ -21,8 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mendq.catalogue.dlq.attach import FIXED_FIRST
-from mendq.catalogue.examples import FUNCTION, as_dlq, standard, vary
+from mendq.catalogue.dlq.attach import SYMPTOMS_TO_FIX_FIRST
+from mendq.catalogue.examples import LAMBDA_FUNCTION, as_dlq, replace_values, standard_queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -48,9 +48,9 @@ from mendq.notifications.text import format_count
 
 # The timeout is reported only above all three: this many seconds, this many times the p99 duration
 # of the slowest function, and this many times the advised timeout.
-LONG_SECONDS = 15 * 60
-TIMES_P99 = 20
-TIMES_ADVISED = 2
+LEAST_LONG_SECONDS = 15 * 60
+LONG_PER_P99 = 20
+LONG_PER_ADVICE = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -60,34 +60,41 @@ def detect(facts: Facts) -> DetectedFault | None:
     They also count if no message waited at some moment, and one is older than the timeout now: that
     message was received before that moment and was not finished.
     """
-    measured = facts.measurement
-    seconds = facts.visibility_seconds
-    p99_seconds, name = find_slowest_function(facts)
-    if measured is None or not p99_seconds or seconds <= TIMES_P99 * p99_seconds:
+    measurement = facts.measurement
+    visibility_seconds = facts.visibility_seconds
+    p99_seconds, function_name = find_slowest_function(facts)
+    if measurement is None or not p99_seconds or visibility_seconds <= LONG_PER_P99 * p99_seconds:
         return None
-    if facts.receives_only_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.has_race:
+    if (
+        facts.receives_only_dlq_messages
+        or SYMPTOMS_TO_FIX_FIRST & facts.open_symptoms
+        or measurement.has_race
+    ):
         return None
-    most_fail = max(consumer.error_share or 0 for consumer in facts.lambda_consumers)
-    oldest_seconds = measured.now.oldest_age_seconds
-    had_been_received = oldest_seconds > seconds and not measured.least_visible
-    crashed = measured.fruitless_receives and (most_fail or had_been_received)
-    if not crashed or not is_suspect(facts):
+    largest_error_share = max(consumer.error_share or 0 for consumer in facts.lambda_consumers)
+    oldest_seconds = measurement.now.oldest_age_seconds
+    was_oldest_received = oldest_seconds > visibility_seconds and not measurement.least_visible
+    has_crashes = measurement.fruitless_receives and (largest_error_share or was_oldest_received)
+    if not has_crashes or not is_suspect(facts):
         return None
     return DetectedFault(
-        f"the visibility timeout of {seconds:,} s is {seconds / p99_seconds:,.0f} times what 99 of "
-        f"100 runs of {name} stay within ({p99_seconds:.1f} s). "
-        f"{format_count(measured.fruitless_receives, 'receive')} ended in no delete; "
-        f"{100 * most_fail:.1f} % of the last hour's runs failed, and the oldest message is "
-        f"{oldest_seconds:,} s old: what crashes waits {seconds:,} s before anybody gets it again"
+        f"the visibility timeout of {visibility_seconds:,} s is "
+        f"{visibility_seconds / p99_seconds:,.0f} times what 99 of "
+        f"100 runs of {function_name} stay within ({p99_seconds:.1f} s). "
+        f"{format_count(measurement.fruitless_receives, 'receive')} ended in no delete; "
+        f"{100 * largest_error_share:.1f} % of the last hour's runs failed, and the oldest message "
+        "is "
+        f"{oldest_seconds:,} s old: what crashes waits {visibility_seconds:,} s before anybody "
+        "gets it again"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if the timeout is far above the advised one; False if a tag cannot be read."""
     advised_seconds = goal_seconds(facts, list_readable_needs(facts))
-    enough_seconds = max(LONG_SECONDS, TIMES_ADVISED * advised_seconds)
-    is_known = bool(advised_seconds and facts.lambda_consumers)
-    return is_known and facts.visibility_seconds > enough_seconds
+    tolerated_seconds = max(LEAST_LONG_SECONDS, LONG_PER_ADVICE * advised_seconds)
+    is_advice_known = bool(advised_seconds and facts.lambda_consumers)
+    return is_advice_known and facts.visibility_seconds > tolerated_seconds
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -98,17 +105,23 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
 
 
 # Returns FUNCTION with other fields; its p99 duration is 4 s.
-_function = partial(replace, FUNCTION, duration_p99_seconds=4.0)
+_make_function = partial(replace, LAMBDA_FUNCTION, duration_p99_seconds=4.0)
 
 
-def _queue(seconds: int = 14_400, *, fails: float = 0.01, **over: Any) -> Facts:
+def _make_queue(
+    visibility_seconds: int = 14_400, *, error_share: float = 0.01, **overrides: Any
+) -> Facts:
     """Return a queue with this timeout, and a function that may run 30 s and sometimes fails."""
-    counts = {"received": 920, "deleted": 900, "lambda_consumers": (_function(error_share=fails),)}
-    return standard(VisibilityTimeout=seconds, sent=900, **{**counts, **over})
+    counts = {
+        "received": 920,
+        "deleted": 900,
+        "lambda_consumers": (_make_function(error_share=error_share),),
+    }
+    return standard_queue(VisibilityTimeout=visibility_seconds, sent=900, **{**counts, **overrides})
 
 
-_OLD_MESSAGE = {"fails": 0, "oldest_age_seconds_now": 20_000}
-_TO_185 = (LowerVisibilityTimeout(14_400, 185),)
+_OLD_MESSAGE_COUNTS = {"error_share": 0, "oldest_age_seconds_now": 20_000}
+_LOWER_TO_185_STEPS = (LowerVisibilityTimeout(14_400, 185),)
 
 VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     name="visibility_timeout_too_long",
@@ -118,31 +131,48 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,
-    gives_way_to=FIXED_FIRST,
+    gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
-        QueueExample("runs fail, and each is tried again after four hours", _queue(), _TO_185),
-        QueueExample("an instance died with what it had received", _queue(**_OLD_MESSAGE), _TO_185),
-        QueueNearMiss("nobody crashes", _queue(received=900)),
-        QueueNearMiss("what was received is still at work", _queue(in_flight_now=20)),
-        QueueNearMiss("old messages of a backlog", _queue(**_OLD_MESSAGE, least_visible=3)),
-        QueueNearMiss("the oldest is not through its timeout yet", _queue(20_000, **_OLD_MESSAGE)),
-        QueueNearMiss(
-            "runs are long", _queue(lambda_consumers=(_function(duration_p99_seconds=720.0),))
+        QueueExample(
+            "runs fail, and each is tried again after four hours",
+            _make_queue(),
+            _LOWER_TO_185_STEPS,
         ),
-        QueueNearMiss("nobody knows how long they are", _queue(lambda_consumers=(FUNCTION,))),
-        QueueNearMiss("15 minutes", _queue(900)),
+        QueueExample(
+            "an instance died with what it had received",
+            _make_queue(**_OLD_MESSAGE_COUNTS),
+            _LOWER_TO_185_STEPS,
+        ),
+        QueueNearMiss("nobody crashes", _make_queue(received=900)),
+        QueueNearMiss("what was received is still at work", _make_queue(in_flight_now=20)),
         QueueNearMiss(
-            "runs may be long", _queue(10_800, lambda_consumers=(_function(timeout_seconds=900),))
+            "old messages of a backlog", _make_queue(**_OLD_MESSAGE_COUNTS, least_visible=3)
         ),
         QueueNearMiss(
-            "a tag names half of it", vary(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})
+            "the oldest is not through its timeout yet", _make_queue(20_000, **_OLD_MESSAGE_COUNTS)
         ),
-        QueueNearMiss("messages are handled twice", _queue(received=1_300, deleted=1_250)),
-        QueueNearMiss("people look at DLQ messages", as_dlq(_queue())),
-        RefusalExample("somebody has lowered it", _queue(370), "need_already_met"),
+        QueueNearMiss(
+            "runs are long",
+            _make_queue(lambda_consumers=(_make_function(duration_p99_seconds=720.0),)),
+        ),
+        QueueNearMiss(
+            "nobody knows how long they are", _make_queue(lambda_consumers=(LAMBDA_FUNCTION,))
+        ),
+        QueueNearMiss("15 minutes", _make_queue(900)),
+        QueueNearMiss(
+            "runs may be long",
+            _make_queue(10_800, lambda_consumers=(_make_function(timeout_seconds=900),)),
+        ),
+        QueueNearMiss(
+            "a tag names half of it",
+            replace_values(_make_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"}),
+        ),
+        QueueNearMiss("messages are handled twice", _make_queue(received=1_300, deleted=1_250)),
+        QueueNearMiss("people look at DLQ messages", as_dlq(_make_queue())),
+        RefusalExample("somebody has lowered it", _make_queue(370), "need_already_met"),
     ),
 )

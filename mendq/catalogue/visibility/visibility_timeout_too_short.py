@@ -24,12 +24,12 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue.configuration.invalid_request import (
-    AFTER_OWN_DELETE,
-    LATE_DELETE,
+    EXTENSION_AFTER_OWN_DELETE,
+    LATE_DELETE_CALL,
 )
 from mendq.catalogue.examples import (
     DLQ_ARN,
-    FUNCTION,
+    LAMBDA_FUNCTION,
     STANDARD_ARN,
     as_dlq,
     failed_call,
@@ -71,27 +71,27 @@ def detect(facts: Facts) -> DetectedFault | None:
     count messages that it moves as sent. And they do so if a consumer fails, because it receives
     its own messages again.
     """
-    measured = facts.measurement
-    if measured is None or facts.move_task_running or facts.receives_only_dlq_messages:
+    measurement = facts.measurement
+    if measurement is None or facts.move_task_running or facts.receives_only_dlq_messages:
         return None
     if visibility.failing_consumer(facts):
         return None
-    if not measured.has_race:
-        return _detect_early_deaths(facts, measured)
-    surplus = measured.surplus_deletes
-    finished = measured.deleted - surplus
-    about_dlq = _describe_dlq(facts)
-    receives_each = ""
-    if about_dlq and finished:
-        receives_each = f" after {measured.received / finished:.1f} receives each"
+    if not measurement.has_race:
+        return _detect_early_deaths(facts, measurement)
+    surplus_deletes = measurement.surplus_deletes
+    finished_messages = measurement.deleted - surplus_deletes
+    dlq_sentence = _describe_dlq(facts)
+    mean_receives_text = ""
+    if dlq_sentence and finished_messages:
+        mean_receives_text = f" after {measurement.received / finished_messages:.1f} receives each"
     return DetectedFault(
-        f"in {format_duration(measured.duration)} {format_count(finished, 'message')} "
-        f"left{receives_each} and {format_count(measured.deleted, 'delete')} came, about "
-        f"{surplus:,} too many: messages were handled twice{about_dlq}"
+        f"in {format_duration(measurement.duration)} {format_count(finished_messages, 'message')} "
+        f"left{mean_receives_text} and {format_count(measurement.deleted, 'delete')} came, about "
+        f"{surplus_deletes:,} too many: messages were handled twice{dlq_sentence}"
     )
 
 
-def _detect_early_deaths(facts: Facts, measured: Measurement) -> DetectedFault | None:
+def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFault | None:
     """Find messages that reached the DLQ because the visibility timeout ended before the work did.
 
     Messages that reach a DLQ because of errors cause the same counts. So the result is a fault only
@@ -99,35 +99,37 @@ def _detect_early_deaths(facts: Facts, measured: Measurement) -> DetectedFault |
     there are none, a tag counts, although it may be old. Durations that consumers publish count as
     well.
     """
-    dead_messages = measured.count_dead_messages(facts.max_receive_count or 0)
-    about_dlq = _describe_dlq(facts)
+    dead_messages = measurement.count_dead_messages(facts.max_receive_count or 0)
+    dlq_sentence = _describe_dlq(facts)
     needs = visibility.list_readable_needs(facts)
     measured_needs = [need for need in needs if need.is_measured]
-    candidates = [
+    candidate_needs = [
         *visibility.list_unmet_needs(facts, measured_needs or needs),
         *visibility.list_published_needs(facts, needs),
     ]
-    longest = max(candidates, key=lambda need: need.takes_seconds, default=None)
-    if not dead_messages or not about_dlq or longest is None:
+    longest_need = max(candidate_needs, key=lambda need: need.takes_seconds, default=None)
+    if not dead_messages or not dlq_sentence or longest_need is None:
         return None
-    if longest.takes_seconds <= facts.visibility_seconds:
+    if longest_need.takes_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {format_duration(measured.duration)} {format_count(dead_messages, 'message')} left "
-        f"without a delete after {measured.fruitless_receives / dead_messages:.1f} receives each, "
-        f"while {longest.because}{about_dlq}"
+        f"in {format_duration(measurement.duration)} {format_count(dead_messages, 'message')} left "
+        f"without a delete after {measurement.fruitless_receives / dead_messages:.1f} receives "
+        "each, "
+        f"while {longest_need.because}{dlq_sentence}"
     )
 
 
 def _describe_dlq(facts: Facts) -> str:
     """Return the end of a sentence about the messages in the queue's DLQ; empty if it has none."""
     dlq = facts.dlq
-    receives = facts.max_receive_count
-    if dlq is None or not dlq.visible or receives is None:
+    max_receive_count = facts.max_receive_count
+    if dlq is None or not dlq.visible or max_receive_count is None:
         return ""
     return (
         f". Its DLQ {dlq.name} holds {dlq.visible:,}: a message goes there after "
-        f"{format_count(receives, 'receive')} (maxReceiveCount) of {facts.visibility_seconds:,} s "
+        f"{format_count(max_receive_count, 'receive')} (maxReceiveCount) of "
+        f"{facts.visibility_seconds:,} s "
         "each (VisibilityTimeout)"
     )
 
@@ -140,43 +142,43 @@ def is_suspect(facts: Facts) -> bool:
     return bool(visibility.list_unmet_needs(facts, visibility.list_readable_needs(facts)))
 
 
-def _queue(seconds: int, tagged: int | None = None, **over: Any) -> Facts:
+def _make_queue(visibility_seconds: int, tag_seconds: int | None = None, **overrides: Any) -> Facts:
     """Return a FIFO queue with this visibility timeout.
 
-    `tagged` is the value of the tag that says how long work takes; None for no tag.
+    `tag_seconds` is the value of the tag that says how long work takes; None for no tag.
     """
-    tags = {} if tagged is None else {MAX_PROCESSING_TAG: str(tagged)}
-    return queue(tags, VisibilityTimeout=seconds, **over)
+    tags = {} if tag_seconds is None else {MAX_PROCESSING_TAG: str(tag_seconds)}
+    return queue(tags, VisibilityTimeout=visibility_seconds, **overrides)
 
 
-def _handled_twice(tagged: int | None = 40, **over: Any) -> Facts:
-    """Return a standard queue with 200 more deletes than messages. `over` has other values."""
+def _make_queue_with_double_handling(tag_seconds: int | None = 40, **overrides: Any) -> Facts:
+    """Return a standard queue with 200 more deletes than messages. `overrides` has other values."""
     counts = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "dlq_sources": ()}
-    in_work = {"queue_arn": STANDARD_ARN, "ApproximateNumberOfMessagesNotVisible": 12}
-    return _queue(30, tagged, **{**counts, **in_work, **over})
+    queue_values = {"queue_arn": STANDARD_ARN, "ApproximateNumberOfMessagesNotVisible": 12}
+    return _make_queue(30, tag_seconds, **{**counts, **queue_values, **overrides})
 
 
-def _moved_to_dlq(tagged: int | None = 40, **over: Any) -> Facts:
+def _make_queue_with_dead_messages(tag_seconds: int | None = 40, **overrides: Any) -> Facts:
     """Return an empty standard queue that lost 300 messages to its DLQ after three receives."""
     counts = {"sent": 1_000, "received": 1_600, "deleted": 700}
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
-    values = {
+    queue_values = {
         "ApproximateNumberOfMessagesNotVisible": 0,
-        "RedrivePolicy": _AFTER_THREE_RECEIVES,
+        "RedrivePolicy": _THREE_RECEIVES_POLICY,
         "dlq": dlq,
     }
-    return _handled_twice(tagged, **{**counts, **values, **over})
+    return _make_queue_with_double_handling(tag_seconds, **{**counts, **queue_values, **overrides})
 
 
-def _steps(before: int, after: int) -> tuple[SetVisibilityTimeout]:
-    return (SetVisibilityTimeout(before, after),)
+def _make_steps(seconds_before: int, seconds_after: int) -> tuple[SetVisibilityTimeout]:
+    return (SetVisibilityTimeout(seconds_before, seconds_after),)
 
 
-_AFTER_THREE_RECEIVES = Redrive(DLQ_ARN, 3).text
-_READ_BY_LAMBDA = _queue(30, lambda_consumers=(FUNCTION,))
-_PUBLISHED = {"processing_p99_seconds": 80.0}
-_TRIED_THRICE = {"received": 3_000, "deleted": 2_000}
-_LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
+_THREE_RECEIVES_POLICY = Redrive(DLQ_ARN, 3).text
+_QUEUE_READ_BY_LAMBDA = _make_queue(30, lambda_consumers=(LAMBDA_FUNCTION,))
+_PUBLISHED_NEED = {"processing_p99_seconds": 80.0}
+_TRIED_THRICE_COUNTS = {"received": 3_000, "deleted": 2_000}
+_LATE_EXTENSION_CALL = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 
 VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     name="visibility_timeout_too_short",
@@ -202,41 +204,73 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         CallExample(
-            "a guess where nothing names the need", LATE_DELETE, _queue(30), _steps(30, 45)
+            "a guess where nothing names the need",
+            LATE_DELETE_CALL,
+            _make_queue(30),
+            _make_steps(30, 45),
         ),
         CallExample(
-            "half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _steps(2, 30)
+            "half as much again as the tag says",
+            _LATE_EXTENSION_CALL,
+            _make_queue(2, 20),
+            _make_steps(2, 30),
         ),
         CallExample(
             "a Lambda consumer's timeout and window",
-            _LATE_EXTENSION,
-            _READ_BY_LAMBDA,
-            _steps(30, 185),
+            _LATE_EXTENSION_CALL,
+            _QUEUE_READ_BY_LAMBDA,
+            _make_steps(30, 185),
         ),
         QueueExample(
-            "late deletes answer 200, and a tag says why", _handled_twice(), _steps(30, 60)
-        ),
-        QueueExample("nothing names the need", _handled_twice(None), "race_without_named_need"),
-        QueueExample(
-            "consumers publish what they need", _handled_twice(None, **_PUBLISHED), _steps(30, 120)
+            "late deletes answer 200, and a tag says why",
+            _make_queue_with_double_handling(),
+            _make_steps(30, 60),
         ),
         QueueExample(
-            "a race, or retries", _handled_twice(None, **_TRIED_THRICE), "race_or_retries"
+            "nothing names the need",
+            _make_queue_with_double_handling(None),
+            "race_without_named_need",
         ),
         QueueExample(
-            "all died of late deletes", _moved_to_dlq(received=3_000, deleted=3_000), _steps(30, 60)
+            "consumers publish what they need",
+            _make_queue_with_double_handling(None, **_PUBLISHED_NEED),
+            _make_steps(30, 120),
         ),
         QueueExample(
-            "messages died undeleted, and the tag names more time", _moved_to_dlq(), _steps(30, 60)
+            "a race, or retries",
+            _make_queue_with_double_handling(None, **_TRIED_THRICE_COUNTS),
+            "race_or_retries",
         ),
-        QueueExample("what is named is covered", _handled_twice(20), "race_without_named_need"),
-        QueueNearMiss("a surplus that inexact counters explain", _handled_twice(deleted=1_050)),
-        QueueNearMiss("one handle deleted twice", _handled_twice(received=1_000)),
-        QueueNearMiss("DLQ messages arrive here, which nobody sent", as_dlq(_handled_twice())),
-        QueueNearMiss("messages died, and nothing names more time", _moved_to_dlq(None)),
-        CallNearMiss("an extension after the consumer's own delete", AFTER_OWN_DELETE),
+        QueueExample(
+            "all died of late deletes",
+            _make_queue_with_dead_messages(received=3_000, deleted=3_000),
+            _make_steps(30, 60),
+        ),
+        QueueExample(
+            "messages died undeleted, and the tag names more time",
+            _make_queue_with_dead_messages(),
+            _make_steps(30, 60),
+        ),
+        QueueExample(
+            "what is named is covered",
+            _make_queue_with_double_handling(20),
+            "race_without_named_need",
+        ),
+        QueueNearMiss(
+            "a surplus that inexact counters explain",
+            _make_queue_with_double_handling(deleted=1_050),
+        ),
+        QueueNearMiss("one handle deleted twice", _make_queue_with_double_handling(received=1_000)),
+        QueueNearMiss(
+            "DLQ messages arrive here, which nobody sent",
+            as_dlq(_make_queue_with_double_handling()),
+        ),
+        QueueNearMiss(
+            "messages died, and nothing names more time", _make_queue_with_dead_messages(None)
+        ),
+        CallNearMiss("an extension after the consumer's own delete", EXTENSION_AFTER_OWN_DELETE),
         RefusalExample(
-            "a need over the ceiling is not met in part", _queue(30, 601), "over_ceiling"
+            "a need over the ceiling is not met in part", _make_queue(30, 601), "over_ceiling"
         ),
     ),
 )

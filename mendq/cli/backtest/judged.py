@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.spread import Reach, Spread, mass_symptom_key
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags
 from mendq.cli.scan.dry_run import (
@@ -117,7 +117,7 @@ class Backtest(Struct, frozen=True):
 
         `spreads` has the queues that showed a symptom lately, by the symptom's mass symptom key.
         """
-        symptom = BY_NAME.get(incident.symptom)
+        symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
             return dict.fromkeys(Mode, _make_no_action_answer(WHY.get(incident.why, incident.why)))
         try:

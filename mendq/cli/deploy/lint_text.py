@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
 from mendq.notifications.text import format_count, plain, visible
@@ -58,7 +58,7 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     out.show(Text.assemble(severity_text, "  ", plain(finding.resource), "  ", symptom_text))
     construct_text = f", construct {finding.construct}" if finding.construct else ""
     out.say_indented(f"{_describe_place(finding)}{construct_text}", "dim")
-    out.say_indented(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
+    out.say_indented(f"{SYMPTOM_BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
         out.say_indented("remedy:", "dim")
         for line in finding.remedy:

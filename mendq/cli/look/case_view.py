@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import format_minute, shorten_list
@@ -190,7 +190,7 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     can be closed.
     """
     move = TRANSITION_BY_DECISION[decision]
-    if case.symptom in BY_NAME:
+    if case.symptom in SYMPTOM_BY_NAME:
         return move.out_of
     states_if_symptom_unknown = {
         lifecycle.CLOSE_TRANSITION: lifecycle.CLOSE_UNKNOWN_TRANSITION.out_of,

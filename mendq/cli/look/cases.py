@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from mendq.cases.table import OpenCases
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.commands import CASE_SCAN_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -97,8 +97,10 @@ def _parse_field_options(
     Raises CommandError if an option names no queue or no symptom. An empty text is no name: it does
     not mean every queue or symptom.
     """
-    if symptom is not None and symptom not in BY_NAME:
-        similar_symptoms = shorten_list(get_close_matches(symptom, BY_NAME)) or "see the docs"
+    if symptom is not None and symptom not in SYMPTOM_BY_NAME:
+        similar_symptoms = (
+            shorten_list(get_close_matches(symptom, SYMPTOM_BY_NAME)) or "see the docs"
+        )
         raise CommandError(
             f"--symptom {symptom!r} is none that the catalogue has: {similar_symptoms}", Exit.USAGE
         )

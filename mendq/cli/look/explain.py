@@ -15,7 +15,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from mendq.catalogue import match, symptom_of
+from mendq.catalogue import match, name_symptom_of
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
@@ -87,7 +87,7 @@ def explain_record(record: object) -> dict[str, Any]:
     return {
         "unreadable": None,
         "read": call_fields,
-        "symptom": symptom_of(failed_call),
+        "symptom": name_symptom_of(failed_call),
         "match": _describe_symptom(symptom, failed_call) if symptom else None,
     }
 

@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from mendq.cases.finding import Finding, ScanResult
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.commands import (
@@ -304,14 +304,16 @@ def print_findings(
                 out.say_indented(
                     f"and {len(findings) - shown_count:,} other queues: --json or --html names them"
                 )
-        out.say_indented(f"runbook: {BY_NAME[symptom].runbook}", "dim")
+        out.say_indented(f"runbook: {SYMPTOM_BY_NAME[symptom].runbook}", "dim")
 
 
 def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding]) -> None:
     """Print one block for all queues with a symptom that Mendq only reports."""
     queue_names = [parts_of(finding.queue_arn).name for finding in findings]
     action = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
-    _print_block(out, f"{len(queue_names)} queues", symptom, BY_NAME[symptom].sentence, action)
+    _print_block(
+        out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action
+    )
 
 
 def _print_findings_of_symptom(
@@ -345,11 +347,11 @@ def _group_by_symptom(all_findings: Iterable[Finding]) -> dict[str, list[Finding
     for finding in sort_by_urgency(all_findings, lambda finding: finding.seconds_left):
         findings_by_symptom[finding.symptom].append(finding)
     sorted_symptoms = sorted(
-        (symptom for symptom in BY_NAME if symptom in findings_by_symptom), key=_has_no_plan
+        (symptom for symptom in SYMPTOM_BY_NAME if symptom in findings_by_symptom), key=_has_no_plan
     )
     return {symptom: findings_by_symptom[symptom] for symptom in sorted_symptoms}
 
 
 def _has_no_plan(symptom: str) -> bool:
     """Return True if Mendq has no plan for the symptom."""
-    return BY_NAME[symptom].plan is None
+    return SYMPTOM_BY_NAME[symptom].plan is None

@@ -34,10 +34,10 @@ from mendq.aws.cloudwatch import (
 from mendq.aws.dlqs import list_source_arns, local_dlq_arn
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.configuration.alarm_missing import (
-    AGE,
-    DEPTH,
-    IN_FLIGHT,
-    WATCHED,
+    AGE_METRIC,
+    DEPTH_METRIC,
+    IN_FLIGHT_METRIC,
+    WORDS_BY_METRIC,
     find_unwatched_metrics,
 )
 from mendq.cli.account import Account
@@ -63,7 +63,11 @@ MESSAGES_PER_RECEIVE = 10
 # Any message may wait this long, in a burst or until a consumer has started.
 NORMAL_WAIT_SECONDS = 300
 TOPIC_PLACEHOLDER = "TOPIC_ARN"
-_NAME_BY_METRIC = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
+_NAME_BY_METRIC = {
+    AGE_METRIC: "oldest-message-age",
+    IN_FLIGHT_METRIC: "in-flight",
+    DEPTH_METRIC: "messages",
+}
 # Properties that Terraform writes as blocks, with the names of the blocks.
 _BLOCK_BY_PROPERTY = {"Metrics": "metric_query", "MetricStat": "metric"}
 _ALARM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
@@ -259,8 +263,8 @@ def alarms(
         unwatched = [*find_unwatched_metrics(facts)]
         # Metrics that get an alarm by their usual values; the others ring at the first message.
         normal_value_by_metric = {
-            AGE: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
-            IN_FLIGHT: MESSAGES_PER_RECEIVE,
+            AGE_METRIC: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
+            IN_FLIGHT_METRIC: MESSAGES_PER_RECEIVE,
         }
         metrics = [metric for _, metric in unwatched if metric in normal_value_by_metric]
         points_by_metric = read_two_weeks_of_metrics(
@@ -277,7 +281,7 @@ def alarms(
         missing_alarms.append(
             {"queue": queue_name, "metric": metric, **asdict(sized_alarm), "alarm": alarm}
         )
-        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=queue_name)}")
+        out.say_heading(f"No alarm watches {WORDS_BY_METRIC[metric].format(name=queue_name)}")
         out.say_indented(sized_alarm.sentence, indent=0)
         for line in render_lines(alarm, account.region, form):
             out.say_command(line)

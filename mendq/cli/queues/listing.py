@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
-from mendq.catalogue.configuration.tag_not_understood import find_mistakes
+from mendq.catalogue.configuration.tag_not_understood import describe_tag_mistakes
 from mendq.cli.commands import CASE_QUERY_ACTIONS, MANAGED_QUEUES_ACTIONS, CommandKind, command
 from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
@@ -46,7 +46,7 @@ def queues(call: Invocation) -> Exit:
             "queue_arn": queue.queue_arn,
             "mode": str(queue.mode),
             "why": consent.why(queue.name, queue.tags),
-            "tags_not_understood": [*find_mistakes(consent.without_team_tag(queue.tags))],
+            "tags_not_understood": [*describe_tag_mistakes(consent.without_team_tag(queue.tags))],
             "last_scan": describe_last_scan(queue.queue_arn, last_scans),
             "open_cases": sorted(case_ids_by_queue_arn[queue.queue_arn]),
         }

@@ -11,7 +11,7 @@ from shlex import quote
 from msgspec import Struct, field
 from rich.text import Text
 
-from mendq.catalogue.dlq.time_left import time_left_of_message
+from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
@@ -182,7 +182,7 @@ def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
         out.say(f"{hidden_count:,} {words}, {seconds} after they were received as a rule", "yellow")
     if tally.oldest_at is not None:
         retention_seconds = route.messages_queue.retention_seconds
-        time_left = time_left_of_message(tally.oldest_at, retention_seconds, tally.now)
+        time_left = compute_time_left(tally.oldest_at, retention_seconds, tally.now)
         expiry_text = f"expires {time_left}" if time_left.at_most else "may expire any moment"
         out.say(f"the oldest {expiry_text}", "yellow" if time_left.is_urgent else "dim")
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
 from mendq.aws.errors import translate_aws_errors
 from mendq.aws.queue import list_queue_names
-from mendq.catalogue.dlq.time_left import UNHURRIED, sort_by_urgency
+from mendq.catalogue.dlq.time_left import UNHURRIED_TIME, sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
@@ -132,7 +132,7 @@ def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
     expiry_text = (
         f"within {format_duration(time_left)}" if time_left > timedelta() else "any moment"
     )
-    return Text(expiry_text, "yellow" if time_left < UNHURRIED else "")
+    return Text(expiry_text, "yellow" if time_left < UNHURRIED_TIME else "")
 
 
 def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:

@@ -16,7 +16,7 @@ import typer
 from msgspec import structs
 
 from mendq.aws.queue import queue_url
-from mendq.catalogue.dlq.time_left import time_left_of_message
+from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.commands import (
     CASE_LOOKUP_ACTIONS,
     CLAIM_ACTION,
@@ -125,7 +125,7 @@ class SendBackWork(DlqWork, frozen=True):
         message_count = self.choice.apply_limit(len(preview_tally.chosen_ids))
         duration = timedelta(seconds=message_count / rate)
         retention_seconds = self.route.messages_queue.retention_seconds
-        time_left = time_left_of_message(oldest_at, retention_seconds, self.now)
+        time_left = compute_time_left(oldest_at, retention_seconds, self.now)
         if duration > time_left.at_most:
             message_text = format_count(message_count, "message")
             problem = f"{message_text} at {rate:g} a second take {format_duration(duration)}"

@@ -16,7 +16,7 @@ from mendq.aws.dlqs import NO_TASKS_CODES, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue.dlq.redrive_causes import (
-    READ,
+    KMS_READ_ACTION,
     REDRIVE_TAG,
     describe_needed_grants,
     is_redrive_off,
@@ -351,7 +351,8 @@ def find_remedy(code: str, message: str, route: Route) -> str:
     """
     if code.startswith("Kms") or "kms:" in message:
         return describe_needed_grants("whoever redrives", route.messages_queue, route.source) or (
-            f"whoever redrives needs {READ} on the key that the messages were encrypted with"
+            f"whoever redrives needs {KMS_READ_ACTION} on the key that the messages were encrypted "
+            "with"
         )
     if code == "AccessDenied":
         send_action = RedriveMessages.iam_action

@@ -39,7 +39,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import add_pins
 from mendq.cases.spread import mass_symptom_key
 from mendq.cases.table import CaseStore
-from mendq.catalogue import BY_NAME
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import list_step_lines
@@ -263,7 +263,7 @@ class DryRun(Struct, frozen=True, dict=True):
         queues_by_symptom = self._group_queues_by_symptom(findings_to_decide)
         action_by_finding = dict[Finding, ExpectedAction]()
         for finding in sorted_findings:
-            symptom = BY_NAME[finding.symptom]
+            symptom = SYMPTOM_BY_NAME[finding.symptom]
             if symptom.plan is None or symptom.detection is None:
                 action_by_finding[finding] = ExpectedAction("only reports it")
             elif finding in waiting_reason_by_finding:
@@ -306,7 +306,7 @@ class DryRun(Struct, frozen=True, dict=True):
         for finding, representative in map_merged_findings(findings, merged_findings).items():
             name = parts_of(representative.queue_arn).name
             reason_by_finding[finding] = f"said_of_another: {name} speaks for it"
-        gives_way_to = {name: symptom.gives_way_to for name, symptom in BY_NAME.items()}
+        gives_way_to = {name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()}
         for finding, symptom_name in find_waiting_findings(merged_findings, gives_way_to).items():
             reason_by_finding[finding] = f"{symptom_name} goes first"
         daily_limited = [
@@ -419,7 +419,7 @@ class DryRun(Struct, frozen=True, dict=True):
         findings_for_heal = [
             finding
             for finding, action in action_by_finding.items()
-            if action.would != WAIT_TEXT and BY_NAME[finding.symptom].plan
+            if action.would != WAIT_TEXT and SYMPTOM_BY_NAME[finding.symptom].plan
         ]
         mass_symptoms = {
             finding.symptom
@@ -428,7 +428,7 @@ class DryRun(Struct, frozen=True, dict=True):
         }
         heal_metrics = 0
         for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
-            needs = BY_NAME[finding.symptom].every_need
+            needs = SYMPTOM_BY_NAME[finding.symptom].every_need
             heal_metrics += self.reader.count_metrics_that_heal_reads(finding.queue_arn, needs)
         return scan_result.metrics + heal_metrics
 
@@ -452,7 +452,10 @@ class DryRun(Struct, frozen=True, dict=True):
 
 def _is_daily_limited(symptom_name: str) -> bool:
     """Return True if Mendq reports the symptom only for a few new queues a day."""
-    return BY_NAME[symptom_name].plan is not None and BY_NAME[symptom_name].is_of_configuration
+    return (
+        SYMPTOM_BY_NAME[symptom_name].plan is not None
+        and SYMPTOM_BY_NAME[symptom_name].is_of_configuration
+    )
 
 
 def describe_decision(decision: Decision, because: str = "") -> ExpectedAction:

@@ -18,7 +18,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import is_denied
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.finding import Finding, ScanResult
-from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.look.case_view import list_step_lines
@@ -67,7 +67,7 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     LOSING if messages will expire, FAILING if the fault was measured, AT_RISK if it is a fault in
     configuration, and COSTING if its symptom is about cost only.
     """
-    detection = BY_NAME[finding.symptom].detection
+    detection = SYMPTOM_BY_NAME[finding.symptom].detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
     if finding.seconds_left is not None:
         return FindingSeverity.LOSING_MESSAGES
@@ -206,7 +206,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     def _decide_by_catalogue(self, finding: Finding) -> ExpectedAction:
         """Return in words what the catalogue plans for a queue that no stack manages."""
-        symptom = BY_NAME[finding.symptom]
+        symptom = SYMPTOM_BY_NAME[finding.symptom]
         if symptom.plan is None:
             return ExpectedAction("only reports it")
         try:
@@ -278,7 +278,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "severity": rate_severity(finding),
                     "reason": finding.because,
                     "plan": asdict(action_by_finding[finding]),
-                    "runbook": BY_NAME[finding.symptom].runbook,
+                    "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,
                 }
                 for finding in sort_worst_first(action_by_finding)
             ],
@@ -308,7 +308,7 @@ def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
         severity = severities_worst_first.index(rate_severity(finding))
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
-        is_only_reported = BY_NAME[finding.symptom].plan is None
+        is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
         position = _POSITION_BY_SYMPTOM[finding.symptom]
         return severity, seconds_left, is_only_reported, position, finding.queue_arn
 

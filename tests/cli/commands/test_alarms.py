@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
-from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
+from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
     Format,
@@ -68,7 +68,7 @@ def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> Non
     assert "0% of two weeks" in size_alarm((), normal_value=30).because
 
 
-BANDED = make_alarm("orders.fifo", AGE, SizedAlarm("it is so", 3, 4), TOPIC)
+BANDED = make_alarm("orders.fifo", AGE_METRIC, SizedAlarm("it is so", 3, 4), TOPIC)
 
 
 def test_every_form_says_the_same() -> None:
@@ -97,7 +97,7 @@ resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {{
     id = "seen"
     metric {{
       namespace = "AWS/SQS"
-      metric_name = "{AGE}"
+      metric_name = "{AGE_METRIC}"
       dimensions = {{ QueueName = "orders.fifo" }}
       period = 300
       stat = "Maximum"
@@ -125,7 +125,11 @@ def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
     found = operator.json("alarms", "orders", "--topic", TOPIC)
     assert found["queue_arn"] == arn
     missing = [(each["queue"], each["metric"]) for each in found["missing"]]
-    assert missing == [("orders", AGE), ("orders", IN_FLIGHT), ("orders-dlq", DEPTH)]
+    assert missing == [
+        ("orders", AGE_METRIC),
+        ("orders", IN_FLIGHT_METRIC),
+        ("orders-dlq", DEPTH_METRIC),
+    ]
     assert client.describe_alarms()["MetricAlarms"] == [], "printed, never made"
     for each in found["missing"]:
         client.put_metric_alarm(**each["alarm"])
@@ -139,7 +143,7 @@ def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
     operator.aws.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
     (missing,) = operator.json("alarms", "orders-dlq")["missing"]
     alarm = missing["alarm"]
-    assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH, 0, 60)
+    assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH_METRIC, 0, 60)
     shown = operator.shown("alarms", "orders-dlq", "--format", "terraform")
     assert "It rings above 0 for 1 min: each message there is news" in shown
     assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in shown
@@ -149,7 +153,9 @@ def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
 def test_its_own_metrics_decide(operator: Operator) -> None:
     operator.aws.queue("orders", VisibilityTimeout="30")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    operator.counted_by_sqs("orders", AGE, 700, *(now - timedelta(hours=each) for each in (1, 30)))
+    operator.counted_by_sqs(
+        "orders", AGE_METRIC, 700, *(now - timedelta(hours=each) for each in (1, 30))
+    )
     age, _ = operator.json("alarms", "orders")["missing"]
     assert (age["threshold"], age["width"]) == (700, None)
 
