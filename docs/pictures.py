@@ -51,7 +51,7 @@ def _make_visibility() -> Lanes:
         Lane("FIFO queue: A's late delete fails", (Bar(45, 45, "bad"),), "at 45 s"),
         Lane("B's delete is in time: handled twice", (Bar(50, 50, "good"),), "at 50 s"),
     )
-    return Lanes("A message is handled twice", lanes, _MADE_UP_NOTE, edge=30)
+    return Lanes("A message is handled twice", lanes, _MADE_UP_NOTE, line_position=30)
 
 
 def _make_message_group() -> Lanes:
@@ -115,7 +115,7 @@ def draw_curves(curves: Iterable[Curve]) -> str:
 
 def _list_colours(palette: Palette) -> list[str]:
     """Return the colours of the curves in the light or dark palette of the report."""
-    return [*astuple(palette)[:5], palette.series[0]]
+    return [*astuple(palette)[:5], palette.series_colours[0]]
 
 
 def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportBucket, read_account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.notifications.notification import Redelivery
-from mendq.report.html_page import page
+from mendq.report.html_page import make_page
 from mendq.report.links import ReportedAccount
-from mendq.report.mail import Outgoing
-from mendq.report.summary import MOST_BYTES, read_under
+from mendq.report.mail import OutgoingReport
+from mendq.report.summary import MOST_SUMMARY_BYTES, read_stored_summary
 
 DELIVERED_METRIC = OwnMetric.REPORTS_DELIVERED
 NOT_DELIVERED_METRIC = OwnMetric.REPORTS_NOT_DELIVERED
@@ -55,12 +55,14 @@ def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) 
     clients = invocation.clients
     summary_key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
-    summary = read_under(summary_key, bucket.read_summary(summary_key, MOST_BYTES + 1))
+    summary = read_stored_summary(
+        summary_key, bucket.read_summary(summary_key, MOST_SUMMARY_BYTES + 1)
+    )
     account_name = read_account_alias(clients)
     reported_account = ReportedAccount(
         clients.region, settings.account, account_name, settings.docs_url or ""
     )
-    html = page(summary, reported_account)
+    html = make_page(summary, reported_account)
     page_uri = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
     invocation.log.info("wrote the report's page", week=summary.week, page=page_uri)
     if not summary.not_seen.week_is_over:
@@ -70,6 +72,6 @@ def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) 
     invocation_id = invocation.context.aws_request_id
     delivery_claims = DeliveryClaims(clients.s3, bucket.name, summary.week, invocation_id, clock)
     redelivery = Redelivery(invocation.context.function_name, clients.region, summary_key)
-    report = Outgoing(summary, page_uri, reported_account, settings.sender or "", html)
+    report = OutgoingReport(summary, page_uri, reported_account, settings.sender or "", html)
     sent_to = send_report(clients, settings, delivery_claims, report, redelivery)
     return {"week": summary.week, "page": page_uri, "sent_to": sent_to}

@@ -23,7 +23,7 @@ from mendq.notifications.text import link_runbooks
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-    from mendq.report.mail import Outgoing
+    from mendq.report.mail import OutgoingReport
 
 
 class ReportBucket(Struct, frozen=True):
@@ -107,7 +107,7 @@ def send_report(
     clients: Clients,
     settings: DeliverReportSettings,
     claims: DeliveryClaims,
-    report: Outgoing,
+    report: OutgoingReport,
     redelivery: Redelivery,
 ) -> list[str]:
     """Send the report by each channel that has not sent it yet.
@@ -178,7 +178,7 @@ def _to_one_line(error: Exception) -> str:
 
 
 def _make_channels(
-    clients: Clients, settings: DeliverReportSettings, report: Outgoing
+    clients: Clients, settings: DeliverReportSettings, report: OutgoingReport
 ) -> Iterator[Channel]:
     """Yield the channel of the topic and those of the recipients.
 
@@ -187,7 +187,7 @@ def _make_channels(
     """
     if not settings.is_member or settings.recipients:
         yield make_topic_channel(
-            clients, settings, REPORT_CHANNEL_NAME, report.subject, report.text
+            clients, settings, REPORT_CHANNEL_NAME, report.subject, report.short_text
         )
     if settings.sender:
         for recipient in settings.recipients:

@@ -8,25 +8,31 @@ from datetime import date
 from msgspec import Struct
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import FURTHER
-from mendq.report.words import day, describe_leaders, format_count, short_day, title
+from mendq.report.summary_parts import OTHER_CODES_SYMPTOM
+from mendq.report.words import (
+    describe_leaders,
+    format_count,
+    format_day,
+    format_short_day,
+    format_symptom,
+)
 
 MOST_SERIES = 5
-NOT_READ = "?"
-_NOT_READ = "not read"
-_TO_COME = "still to come"
-REACHED = "\N{BLACK DIAMOND}"
+NOT_READ_FIGURE = "?"
+_NOT_READ_REASON = "not read"
+_TO_COME_REASON = "still to come"
+REACHED_MARK = "\N{BLACK DIAMOND}"
 
 
 class Day(Struct, frozen=True):
     """The incidents of one day of the week."""
 
     day: date
-    # Number of incidents of each series, in the order of `PerDay.series`.
+    # Number of incidents of each series, in the order of `IncidentsPerDay.series`.
     incidents: tuple[int, ...]
     failed_calls: int
     # Why the day has no figure: "not read" or "still to come". Empty if the day was read.
-    unread: str
+    unread_reason: str
     # Cases that notified a person for the first time on this day.
     reached: int = 0
 
@@ -38,7 +44,7 @@ class Day(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Name of the day in the chart, such as `Thu 12`."""
-        return short_day(self.day)
+        return format_short_day(self.day)
 
     @property
     def is_known(self) -> bool:
@@ -46,17 +52,17 @@ class Day(Struct, frozen=True):
 
         A day that was not read may still have incidents, which ended on a day that was read.
         """
-        return not self.unread or self.total > 0
+        return not self.unread_reason or self.total > 0
 
     @property
     def figure(self) -> str:
         """Text above the day's bar: the number, `?` if it was not read, empty if still to come."""
         if self.is_known:
             return f"{self.total:,}"
-        return NOT_READ if self.unread == _NOT_READ else ""
+        return NOT_READ_FIGURE if self.unread_reason == _NOT_READ_REASON else ""
 
 
-class PerDay(Struct, frozen=True):
+class IncidentsPerDay(Struct, frozen=True):
     """The days of a week, and the names of the series that the chart shows."""
 
     # The most frequent symptoms; the last series may stand for all others.
@@ -74,82 +80,94 @@ class PerDay(Struct, frozen=True):
         return sum(day.reached for day in self.days)
 
 
-def make_per_day(summary: Summary) -> PerDay:
+def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
     """Return all days of the week with their incidents, also days without a row in the summary."""
-    totals = Counter[str]()
-    counts = Counter[tuple[date, str]]()
-    failed_calls = Counter[date]()
+    total_by_symptom = Counter[str]()
+    count_by_day_and_symptom = Counter[tuple[date, str]]()
+    failed_calls_by_day = Counter[date]()
     for row in summary.per_day:
         symptom = row.symptom or ""
-        totals[symptom] += row.incidents
-        counts[row.day, symptom] += row.incidents
-        failed_calls[row.day] += row.failed_calls
-    order = _sort_symptoms(totals)
-    named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
-    folded = order[len(named) :]
-    groups = [[symptom] for symptom in named]
-    series = [title(symptom) for symptom in named]
-    if folded:
-        groups.append(folded)
-        folded_count = len(folded)
-        if FURTHER in folded:
+        total_by_symptom[symptom] += row.incidents
+        count_by_day_and_symptom[row.day, symptom] += row.incidents
+        failed_calls_by_day[row.day] += row.failed_calls
+    sorted_symptoms = _sort_symptoms(total_by_symptom)
+    named_symptoms = (
+        sorted_symptoms
+        if len(sorted_symptoms) <= MOST_SERIES
+        else sorted_symptoms[: MOST_SERIES - 1]
+    )
+    other_symptoms = sorted_symptoms[len(named_symptoms) :]
+    symptom_groups = [[symptom] for symptom in named_symptoms]
+    series_names = [format_symptom(symptom) for symptom in named_symptoms]
+    if other_symptoms:
+        symptom_groups.append(other_symptoms)
+        other_symptom_count = len(other_symptoms)
+        if OTHER_CODES_SYMPTOM in other_symptoms:
             # This symptom stands for all symptoms that the summary has no row for.
-            folded_count += max(0, summary.symptoms_left_out - 1)
-        series.append(format_count(folded_count, "other symptom"))
-    reached = Counter(case.notified_at.date() for case in summary.reached_a_person.cases)
-    unread = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ)
-    unread |= dict.fromkeys(summary.to_come, _TO_COME)
+            other_symptom_count += max(0, summary.symptoms_left_out - 1)
+        series_names.append(format_count(other_symptom_count, "other symptom"))
+    reached_cases_by_day = Counter(
+        case.notified_at.date() for case in summary.reached_a_person.cases
+    )
+    unread_reason_by_day = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ_REASON)
+    unread_reason_by_day |= dict.fromkeys(summary.to_come, _TO_COME_REASON)
     days = []
-    for at in summary.days:
-        incidents = [sum(counts[at, symptom] for symptom in group) for group in groups]
+    for day in summary.days:
+        incidents = [
+            sum(count_by_day_and_symptom[day, symptom] for symptom in group)
+            for group in symptom_groups
+        ]
         days.append(
             Day(
-                day=at,
+                day=day,
                 incidents=tuple(incidents),
-                failed_calls=failed_calls[at],
-                unread=unread.get(at, ""),
-                reached=reached[at],
+                failed_calls=failed_calls_by_day[day],
+                unread_reason=unread_reason_by_day.get(day, ""),
+                reached=reached_cases_by_day[day],
             )
         )
-    return PerDay(tuple(series), tuple(days))
+    return IncidentsPerDay(tuple(series_names), tuple(days))
 
 
-def _sort_symptoms(totals: Counter[str]) -> list[str]:
+def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
     """Return the symptoms that have incidents, the most frequent first.
 
     `FURTHER` comes last, because it stands for several symptoms.
     """
-    symptoms = [symptom for symptom, count in totals.items() if count > 0]
-    return sorted(symptoms, key=lambda symptom: (symptom == FURTHER, -totals[symptom], symptom))
+    symptoms = [symptom for symptom, count in total_by_symptom.items() if count > 0]
+    return sorted(
+        symptoms,
+        key=lambda symptom: (symptom == OTHER_CODES_SYMPTOM, -total_by_symptom[symptom], symptom),
+    )
 
 
-def caption(week: PerDay) -> str:
+def make_caption(week: IncidentsPerDay) -> str:
     """Return a sentence that names the day or days with most incidents."""
     if not week.total:
         return "No day that was read had an incident."
-    read_days = [at for at in week.days if not at.unread]
+    read_days = [day for day in week.days if not day.unread_reason]
     if len(read_days) == 1 and read_days[0].total == week.total:
-        return f"{day(read_days[0].day)} is the only day that was read."
-    counts = [(day(at.day), at.total) for at in week.days]
-    return describe_leaders(counts, "day", week.total)
+        return f"{format_day(read_days[0].day)} is the only day that was read."
+    count_by_day = [(format_day(day.day), day.total) for day in week.days]
+    return describe_leaders(count_by_day, "day", week.total)
 
 
-def describe_days(week: PerDay) -> str:
+def describe_days(week: IncidentsPerDay) -> str:
     """Return the chart in words, for people who cannot see it."""
-    return "Incidents per day. " + " ".join(_describe_day(week, at) for at in week.days)
+    return "Incidents per day. " + " ".join(_describe_day(week, day) for day in week.days)
 
 
-def _describe_day(week: PerDay, at: Day) -> str:
+def _describe_day(week: IncidentsPerDay, day: Day) -> str:
     """Return a sentence: the day's incidents in all and by series, and the cases that reached a
     person.
     """
-    counts = []
-    for name, count in zip(week.series, at.incidents, strict=True):
+    series_texts = []
+    for name, count in zip(week.series, day.incidents, strict=True):
         if count:
-            counts.append(f"{name} {count:,}")
-    total = f"{at.total:,}" if at.is_known else at.unread
-    by_series = f" ({', '.join(counts)})" if counts else ""
-    reached = ""
-    if at.reached:
-        reached = f", {format_count(at.reached, 'case')} reached a person"
-    return f"{at.name}: {total}{by_series}{reached}."
+            series_texts.append(f"{name} {count:,}")
+    total_text = f"{day.total:,}" if day.is_known else day.unread_reason
+    series_text = f" ({', '.join(series_texts)})" if series_texts else ""
+    reached_text = ""
+    if day.reached:
+        reached_text = f", {format_count(day.reached, 'case')} reached a person"
+    return f"{day.name}: {total_text}{series_text}{reached_text}."

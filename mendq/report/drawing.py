@@ -16,43 +16,43 @@ import altair as alt
 import vl_convert
 from msgspec import Struct
 
-from mendq.report.days import REACHED, PerDay
-from mendq.report.summary_parts import CaseWithPictures, Moment, Span
-from mendq.report.tiles import Series
-from mendq.report.words import clock, duration, make_visible, short_day
+from mendq.report.days import REACHED_MARK, IncidentsPerDay
+from mendq.report.summary_parts import CaseWithPictures, NamedTimeSpan, TimelinePoint
+from mendq.report.tiles import WeeklyFigures
+from mendq.report.words import format_clock_time, format_duration, format_short_day, make_visible
 
 # The font that vl-convert brings with it to measure text, because Lambda has no fonts. The reader's
 # own font draws the text.
-FONT = "Liberation Sans, Arial, sans-serif"
+FONT_FAMILIES = "Liberation Sans, Arial, sans-serif"
 
 
 class Palette(Struct, frozen=True):
     """Colours for charts on one background, as CSS colours."""
 
-    ink: str
-    muted: str
-    line: str
-    paper: str
-    bad: str
+    text_colour: str
+    muted_text_colour: str
+    grid_colour: str
+    background_colour: str
+    bad_news_colour: str
     # Colours that are easy to tell apart, in the order of the page's legend.
-    series: tuple[str, ...]
+    series_colours: tuple[str, ...]
 
 
 LIGHT = Palette(
-    ink="#16202c",
-    muted="#566472",
-    line="#e3e8ed",
-    paper="#ffffff",
-    bad="#b3202c",
-    series=("#0b67c2", "#d1435b", "#e3a008", "#5b7f95", "#7b5ea7"),
+    text_colour="#16202c",
+    muted_text_colour="#566472",
+    grid_colour="#e3e8ed",
+    background_colour="#ffffff",
+    bad_news_colour="#b3202c",
+    series_colours=("#0b67c2", "#d1435b", "#e3a008", "#5b7f95", "#7b5ea7"),
 )
 DARK = Palette(
-    ink="#e8eef4",
-    muted="#9fb0c0",
-    line="#2b3743",
-    paper="#18212b",
-    bad="#ff8f88",
-    series=("#4f9df0", "#f07084", "#f0b94a", "#86b3c9", "#b39ae0"),
+    text_colour="#e8eef4",
+    muted_text_colour="#9fb0c0",
+    grid_colour="#2b3743",
+    background_colour="#18212b",
+    bad_news_colour="#ff8f88",
+    series_colours=("#4f9df0", "#f07084", "#f0b94a", "#86b3c9", "#b39ae0"),
 )
 
 
@@ -60,7 +60,7 @@ class Picture(Struct, frozen=True):
     """A drawn chart."""
 
     # A `data:` address, which contains the image.
-    address: str
+    data_url: str
     # Size in CSS pixels.
     width: int
     height: int
@@ -73,15 +73,15 @@ def make_picture(chart: alt.LayerChart) -> Picture:
     """
     # Validation takes a third of a page's time, and vl-convert refuses a wrong chart anyway.
     svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
-    width = float(_read_attribute(svg, "width"))
-    height = float(_read_attribute(svg, "height"))
-    address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
-    return Picture(address, round(width), round(height))
+    width = float(_read_svg_attribute(svg, "width"))
+    height = float(_read_svg_attribute(svg, "height"))
+    data_url = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
+    return Picture(data_url, round(width), round(height))
 
 
-def draw_both(draw: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
+def draw_for_both_palettes(make_chart: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
     """Draw a chart twice: for a light and for a dark page."""
-    return {"light": make_picture(draw(LIGHT)), "dark": make_picture(draw(DARK))}
+    return {"light": make_picture(make_chart(LIGHT)), "dark": make_picture(make_chart(DARK))}
 
 
 def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
@@ -93,7 +93,7 @@ def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
     return png
 
 
-def _read_attribute(svg: str, name: str) -> str:
+def _read_svg_attribute(svg: str, name: str) -> str:
     """Return the value of the first attribute of that name."""
     return svg.partition(f' {name}="')[2].partition('"')[0]
 
@@ -102,45 +102,55 @@ SPARKLINE_WIDTH = 168
 SPARKLINE_HEIGHT = 26
 
 
-def sparkline_chart(series: Series, part: Series, palette: Palette) -> alt.LayerChart:
+def make_sparkline_chart(
+    series: WeeklyFigures, highlighted_series: WeeklyFigures, palette: Palette
+) -> alt.LayerChart:
     """Return a small bar chart of some weeks, in which this week's bar has a stronger colour.
 
-    `part` is drawn over the bars in the colour for bad news. It is empty or as long as `series`.
+    `highlighted_series` is drawn over the bars in the colour for bad news. It is empty, or as long
+    as `series`.
     """
-    floor = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=palette.line)
-    colours = [palette.series[3]] * (len(series) - 1)
-    colours.append(palette.series[0])
-    layers = [floor, _week_bars(series, colours)]
-    if any(part):
-        layers.append(_week_bars(part, [palette.bad] * len(part)))
-    most = max((value for value in series if value), default=1)
+    floor_line = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(
+        color=palette.grid_colour
+    )
+    colours = [palette.series_colours[3]] * (len(series) - 1)
+    colours.append(palette.series_colours[0])
+    layers = [floor_line, _make_week_bars(series, colours)]
+    if any(highlighted_series):
+        layers.append(
+            _make_week_bars(highlighted_series, [palette.bad_news_colour] * len(highlighted_series))
+        )
+    highest_value = max((value for value in series if value), default=1)
     chart: alt.LayerChart = (
         alt.layer(*layers)
-        .encode(y=alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[0, most])))
+        .encode(y=alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[0, highest_value])))
         .properties(
-            width=SPARKLINE_WIDTH, height=SPARKLINE_HEIGHT, background=palette.paper, padding=0
+            width=SPARKLINE_WIDTH,
+            height=SPARKLINE_HEIGHT,
+            background=palette.background_colour,
+            padding=0,
         )
-        .configure(font=FONT, view=alt.ViewConfig(stroke=None))
+        .configure(font=FONT_FAMILIES, view=alt.ViewConfig(stroke=None))
     )
     return chart
 
 
-def _week_bars(series: Series, colours: list[str]) -> alt.Chart:
+def _make_week_bars(series: WeeklyFigures, colours: list[str]) -> alt.Chart:
     """Return a bar for each week. A week without a value has a gap."""
     rows = []
     for week, value in enumerate(series):
         if value is not None:
             rows.append({"week": week, "value": value, "colour": colours[week]})
-    weeks = alt.X("week:O", axis=None, scale=alt.Scale(domain=[*range(len(series))]))
+    week_axis = alt.X("week:O", axis=None, scale=alt.Scale(domain=[*range(len(series))]))
     bars = alt.Chart(alt.InlineData(values=rows)).mark_bar()
-    chart: alt.Chart = bars.encode(x=weeks, color=alt.Color("colour:N", scale=None))
+    chart: alt.Chart = bars.encode(x=week_axis, color=alt.Color("colour:N", scale=None))
     return chart
 
 
-FEW_TICKS = 4
+AXIS_TICK_COUNT = 4
 
 
-class Size(Struct, frozen=True):
+class ChartSize(Struct, frozen=True):
     """Size of a chart in pixels, without its axes.
 
     The page stretches the picture to the width of its column, and its text with it.
@@ -149,74 +159,98 @@ class Size(Struct, frozen=True):
     width: int
     height: int
     # Vega expression for the label of a day.
-    label: str
+    day_label_expression: str
     font_size: int
 
 
-WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
+WIDE_SIZE = ChartSize(width=480, height=210, day_label_expression="datum.label", font_size=11)
 # A mail has only one picture, which a phone shrinks and a desktop stretches.
-IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
-NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
+MAIL_SIZE = ChartSize(
+    width=370, height=190, day_label_expression="split(datum.label, ' ')", font_size=13
+)
+NARROW_SIZE = ChartSize(
+    width=272, height=180, day_label_expression="split(datum.label, ' ')", font_size=11
+)
 
 
-def days_chart(week: PerDay, size: Size, palette: Palette) -> alt.LayerChart:
+def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) -> alt.LayerChart:
     """Return the bar chart of the week.
 
     Days without incidents and days that were not read have a place too. The mark for cases that
     reached a person is above the figure, because a phone has no room beside it.
     """
     figures = [day.figure for day in week.days]
-    case_marks = [f"{REACHED} {day.reached:,}" if day.reached else "" for day in week.days]
-    above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
+    case_marks = [f"{REACHED_MARK} {day.reached:,}" if day.reached else "" for day in week.days]
+    text_options: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
-        _day_bars(week, palette),
-        _bar_texts(week, figures).mark_text(**above, dy=-4, color=palette.ink, fontWeight="bold"),
-        _bar_texts(week, case_marks).mark_text(**above, dy=-6 - size.font_size, color=palette.bad),
+        _make_day_bars(week, palette),
+        _make_bar_texts(week, figures).mark_text(
+            **text_options, dy=-4, color=palette.text_colour, fontWeight="bold"
+        ),
+        _make_bar_texts(week, case_marks).mark_text(
+            **text_options, dy=-6 - size.font_size, color=palette.bad_news_colour
+        ),
     ]
-    days = alt.X(
+    day_axis = alt.X(
         "day:N",
         scale=alt.Scale(domain=[day.name for day in week.days], paddingInner=0.4),
-        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=palette.line),
+        axis=alt.Axis(
+            labelAngle=0,
+            labelExpr=size.day_label_expression,
+            labelPadding=6,
+            domainColor=palette.grid_colour,
+        ),
     )
     chart: alt.LayerChart = (
         alt.layer(*layers)
-        .encode(x=days)
-        .properties(width=size.width, height=size.height, background=palette.paper)
-        .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
+        .encode(x=day_axis)
+        .properties(width=size.width, height=size.height, background=palette.background_colour)
+        .configure(font=FONT_FAMILIES, padding=4, view=alt.ViewConfig(stroke=None))
         .configure_axis(
-            title=None, labelFontSize=size.font_size, labelColor=palette.muted, ticks=False
+            title=None,
+            labelFontSize=size.font_size,
+            labelColor=palette.muted_text_colour,
+            ticks=False,
         )
     )
     return chart
 
 
-def _day_bars(week: PerDay, palette: Palette) -> alt.Chart:
+def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
     """Return the stacked bars. The axis has whole numbers only: Vega would print a half as 1."""
     rows = []
     for day in week.days:
         for series, count in enumerate(day.incidents):
             if count:
                 rows.append({"day": day.name, "series": f"{series}", "incidents": count})
-    names = [f"{series}" for series in range(len(week.series))]
-    colours = alt.Scale(domain=names, range=list(palette.series[: len(names)]))
-    most = max(day.total for day in week.days)
-    ticks = list(range(most + 1)) if most < FEW_TICKS else alt.Undefined
-    counts = alt.Axis(
-        format=",d", values=ticks, tickCount=FEW_TICKS, gridColor=palette.line, domain=False
+    series_keys = [f"{series}" for series in range(len(week.series))]
+    colour_scale = alt.Scale(
+        domain=series_keys, range=list(palette.series_colours[: len(series_keys)])
+    )
+    highest_total = max(day.total for day in week.days)
+    tick_values = (
+        list(range(highest_total + 1)) if highest_total < AXIS_TICK_COUNT else alt.Undefined
+    )
+    count_axis = alt.Axis(
+        format=",d",
+        values=tick_values,
+        tickCount=AXIS_TICK_COUNT,
+        gridColor=palette.grid_colour,
+        domain=False,
     )
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(stroke=palette.paper, strokeWidth=1)
+        .mark_bar(stroke=palette.background_colour, strokeWidth=1)
         .encode(
-            y=alt.Y("incidents:Q", stack="zero", axis=counts),
-            color=alt.Color("series:N", scale=colours, legend=None),
+            y=alt.Y("incidents:Q", stack="zero", axis=count_axis),
+            color=alt.Color("series:N", scale=colour_scale, legend=None),
             order=alt.Order("series:N"),
         )
     )
     return chart
 
 
-def _bar_texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
+def _make_bar_texts(week: IncidentsPerDay, texts: Sequence[str]) -> alt.Chart:
     """Return a text for each day, at the top of the day's bar."""
     rows = []
     for day, text in zip(week.days, texts, strict=True):
@@ -227,7 +261,7 @@ def _bar_texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
 
 # Tones of the bars by the state of the case. Any other state has the tone `calm`. `lanes.css` has
 # the colours of `calm`, `waits`, `good` and `bad`.
-TONES = {
+TONE_BY_STATE = {
     "verified": "good",
     "watching": "good",
     "closed": "good",
@@ -238,16 +272,16 @@ TONES = {
 }
 LANE_HEIGHT = 34
 LANE_WIDTH = 340
-MOST_LABEL = 32
+MOST_LABEL_CHARACTERS = 32
 # Characters of a lane's label and figure together.
-MOST_OF_A_LINE = 53
+MOST_LANE_CHARACTERS = 53
 
 
 class Bar(Struct, frozen=True):
     """A bar of a lane. A bar without length is drawn as a mark."""
 
-    begins: float
-    ends: float
+    begin: float
+    end: float
     tone: str = "calm"
 
 
@@ -267,7 +301,7 @@ class Lanes(Struct, frozen=True):
     # Text below the lanes.
     note: str = ""
     # Where a vertical line goes through all lanes, on the scale of the bars. None for no line.
-    edge: float | None = None
+    line_position: float | None = None
 
     @property
     def height(self) -> int:
@@ -275,10 +309,10 @@ class Lanes(Struct, frozen=True):
         note_height = 20 if self.note else 0
         return LANE_HEIGHT * len(self.lanes) + note_height
 
-    def x(self, moment: float) -> float:
+    def scale_to_pixels(self, position: float) -> float:
         """Return the place of a point of the scale, in pixels from the left."""
-        longest = max(bar.ends for lane in self.lanes for bar in lane.bars)
-        return round(LANE_WIDTH * moment / longest, 1) if longest else 0
+        highest_end = max(bar.end for lane in self.lanes for bar in lane.bars)
+        return round(LANE_WIDTH * position / highest_end, 1) if highest_end else 0
 
 
 def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
@@ -287,47 +321,53 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
     The timeline is left out if it has fewer than three points, the times if none is known.
     """
     if len(case.timeline) > 2:
-        yield _make_timeline(case.timeline)
+        yield _make_timeline_picture(case.timeline)
     if case.visibility:
-        yield _make_visibility(case.visibility)
+        yield _make_needed_times_picture(case.visibility)
 
 
-def _make_timeline(points: tuple[Moment, ...]) -> Lanes:
+def _make_timeline_picture(points: tuple[TimelinePoint, ...]) -> Lanes:
     """Return a picture with a lane for each point of the timeline.
 
     A lane's bar begins at the point before and ends at its own point.
 
     The scale is logarithmic, so that seconds and days can both be seen.
     """
-    begins = points[0].at
+    start_time = points[0].at
     lanes = []
-    lane_begins = 0.0
-    for number, point in enumerate(points):
-        seconds = max(0.0, (point.at - begins).total_seconds())
-        figure = f"+{duration(seconds)}"
-        if number == 0:
-            figure = f"{short_day(begins)} {clock(begins)}"
-        text = f"{point.state.replace('_', ' ')}: {point.says}".removesuffix(": ")
-        label = make_visible(text, MOST_OF_A_LINE - len(figure))
-        lane_ends = log1p(seconds)
+    lane_begin = 0.0
+    for point_number, point in enumerate(points):
+        seconds = max(0.0, (point.at - start_time).total_seconds())
+        time_text = f"+{format_duration(seconds)}"
+        if point_number == 0:
+            time_text = f"{format_short_day(start_time)} {format_clock_time(start_time)}"
+        state_text = f"{point.state.replace('_', ' ')}: {point.says}".removesuffix(": ")
+        label = make_visible(state_text, MOST_LANE_CHARACTERS - len(time_text))
+        lane_end = log1p(seconds)
         # A clock that went backwards must not make a bar of negative length.
-        bar = Bar(min(lane_begins, lane_ends), lane_ends, TONES.get(point.state, "calm"))
-        lanes.append(Lane(label, (bar,), figure))
-        lane_begins = lane_ends
+        bar = Bar(min(lane_begin, lane_end), lane_end, TONE_BY_STATE.get(point.state, "calm"))
+        lanes.append(Lane(label, (bar,), time_text))
+        lane_begin = lane_end
     return Lanes("What happened when", tuple(lanes), "Not to scale: longer times are shortened.")
 
 
-def _make_visibility(spans: tuple[Span, ...]) -> Lanes:
+def _make_needed_times_picture(spans: tuple[NamedTimeSpan, ...]) -> Lanes:
     """Return a picture with a lane for each time that consumers need or have.
 
     A vertical line marks the visibility timeout before the fix.
     """
-    tones = {"timeout before": "bad", "timeout after": "good"}
+    tone_by_source = {"timeout before": "bad", "timeout after": "good"}
     lanes = []
     timeout_before = None
     for span in spans:
-        bar = Bar(0, span.seconds, tones.get(span.what, "calm"))
-        lanes.append(Lane(make_visible(span.what, MOST_LABEL), (bar,), duration(span.seconds)))
+        bar = Bar(0, span.seconds, tone_by_source.get(span.what, "calm"))
+        lanes.append(
+            Lane(
+                make_visible(span.what, MOST_LABEL_CHARACTERS),
+                (bar,),
+                format_duration(span.seconds),
+            )
+        )
         if span.what == "timeout before" and timeout_before is None:
             timeout_before = span.seconds
-    return Lanes("Time that consumers need, and have", tuple(lanes), edge=timeout_before)
+    return Lanes("Time that consumers need, and have", tuple(lanes), line_position=timeout_before)

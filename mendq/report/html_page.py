@@ -22,16 +22,16 @@ from mendq.report import (
     verdict,
     words,
 )
-from mendq.report.days import PerDay, make_per_day
+from mendq.report.days import IncidentsPerDay, make_incidents_per_day
 from mendq.report.drawing import (
     DARK,
     LIGHT,
-    NARROW,
-    WIDE,
+    NARROW_SIZE,
+    WIDE_SIZE,
     Picture,
-    days_chart,
-    draw_both,
-    sparkline_chart,
+    draw_for_both_palettes,
+    make_days_chart,
+    make_sparkline_chart,
 )
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary
@@ -39,7 +39,7 @@ from mendq.report.times import make_time_strips
 from mendq.report.words import keep_units_together, split_at_marks
 
 
-def _keep_units(value: Any) -> Any:
+def _keep_units_together(value: Any) -> Any:
     """Return a text with no-break spaces between numbers and units; other values unchanged.
 
     Text that people copy, such as a command, is escaped Markup already and stays unchanged too.
@@ -49,7 +49,7 @@ def _keep_units(value: Any) -> Any:
     return keep_units_together(value)
 
 
-def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units) -> Template:
+def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_together) -> Template:
     """Return a template of this package that escapes HTML.
 
     `finalize` is applied to each value before it is escaped and printed.
@@ -70,41 +70,43 @@ def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units) -> Te
     return environment.get_template(name)
 
 
-_PAGE = load_template("page.html.j2")
+_PAGE_TEMPLATE = load_template("page.html.j2")
 # Number of rows of each list that the page shows. It folds the others; a print has them all.
-MOST_ROWS = 12
+MOST_UNFOLDED_ROWS = 12
 
 
-def page(summary: Summary, here: ReportedAccount | None = None) -> str:
+def make_page(summary: Summary, reported_account: ReportedAccount | None = None) -> str:
     """Return the page of a week as an HTML document. The same summary gives the same text.
 
-    Without `here` the page has no links into the AWS console and no commands.
+    Without `reported_account` the page has no links into the AWS console and no commands.
     """
-    week = make_per_day(summary)
-    tile_row = []
+    week = make_incidents_per_day(summary)
+    tiles_and_sparklines = []
     for tile in tiles.make_tiles(summary):
-        sparkline = _draw_sparkline(tile) if tile.weeks else None
-        tile_row.append((tile, sparkline))
-    return _PAGE.render(
+        sparkline = _draw_sparkline(tile) if tile.weekly_figures else None
+        tiles_and_sparklines.append((tile, sparkline))
+    return _PAGE_TEMPLATE.render(
         summary=summary,
-        here=here,
+        reported_account=reported_account,
         per_day=week,
         times=make_time_strips(summary, week),
-        pictures=_draw_days(week) if week.total else None,
-        tile_row=tile_row,
-        placed=links.list_anchors(summary),
+        pictures=_draw_days_charts(week) if week.total else None,
+        tiles_and_sparklines=tiles_and_sparklines,
+        case_anchors=links.list_case_anchors(summary),
         palettes=(LIGHT, DARK),
-        most_rows=MOST_ROWS,
+        most_rows=MOST_UNFOLDED_ROWS,
     ).lstrip()
 
 
 def _draw_sparkline(tile: tiles.Tile) -> dict[str, Picture]:
-    return draw_both(partial(sparkline_chart, tile.weeks, tile.part))
+    return draw_for_both_palettes(
+        partial(make_sparkline_chart, tile.weekly_figures, tile.weekly_part)
+    )
 
 
-def _draw_days(week: PerDay) -> dict[str, dict[str, Picture]]:
+def _draw_days_charts(week: IncidentsPerDay) -> dict[str, dict[str, Picture]]:
     """Return the chart of the days as `wide` and as `narrow`, each for a light and a dark page."""
     return {
-        "wide": draw_both(partial(days_chart, week, WIDE)),
-        "narrow": draw_both(partial(days_chart, week, NARROW)),
+        "wide": draw_for_both_palettes(partial(make_days_chart, week, WIDE_SIZE)),
+        "narrow": draw_for_both_palettes(partial(make_days_chart, week, NARROW_SIZE)),
     }

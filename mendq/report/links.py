@@ -24,73 +24,88 @@ class ReportedAccount(NamedTuple):
     docs_url: str = ""
 
 
-def account_name(here: ReportedAccount) -> str:
+def format_account_name(reported_account: ReportedAccount) -> str:
     """Return `orders-prod (123456789012), eu-west-1`.
 
     Without an alias, return `123456789012, eu-west-1`.
     """
-    account = f"{here.alias} ({here.account})" if here.alias else here.account
-    return f"{account}, {here.region}"
+    account = (
+        f"{reported_account.alias} ({reported_account.account})"
+        if reported_account.alias
+        else reported_account.account
+    )
+    return f"{account}, {reported_account.region}"
 
 
 # The same patterns as in `mendq.model.queue` and `mendq.model.case`. The report imports no other
 # package of mendq, so it has its own.
-QUEUE_ARN = re.compile(
+QUEUE_ARN_REGEX = re.compile(
     r"arn:(?P<partition>aws[a-z-]{0,16}):sqs:(?P<region>[a-z0-9-]{1,32}):(?P<account>[0-9]{12}):"
     r"(?=.{1,80}\Z)(?P<name>[A-Za-z0-9_-]{1,80}(?:\.fifo)?)"
 )
-CASE_ID = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
-_REGION = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
+CASE_ID_REGEX = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
+_REGION_REGEX = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
 # The form in which a case names its runbook.
-_RUNBOOK = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
+_RUNBOOK_REGEX = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
 # Hosts by partition: the console, and the domain of queue URLs.
-_HOSTS = {
+_HOSTS_BY_PARTITION = {
     "aws": ("console.aws.amazon.com", "amazonaws.com"),
     "aws-us-gov": ("console.amazonaws-us-gov.com", "amazonaws.com"),
     "aws-cn": ("console.amazonaws.cn", "amazonaws.com.cn"),
 }
 
 
-def match_queue(queue_arn: str, here: ReportedAccount | None) -> re.Match[str] | None:
+def match_queue(queue_arn: str, reported_account: ReportedAccount | None) -> re.Match[str] | None:
     """Match a queue's ARN. The groups of the match are the ARN's parts.
 
-    None if the text is no queue ARN, if the queue is of another account or region, or if `here` is
-    None.
+    None if the text is not a queue ARN, if the queue is of another account or region, or if
+    `reported_account` is None.
     """
-    queue = QUEUE_ARN.fullmatch(queue_arn)
-    return queue if here and queue and (queue["region"], queue["account"]) == here[:2] else None
+    queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
+    if queue_match is None or reported_account is None:
+        return None
+    region_and_account = (queue_match["region"], queue_match["account"])
+    return queue_match if region_and_account == reported_account[:2] else None
 
 
-def console_url(queue_arn: str) -> str:
+def make_console_url(queue_arn: str) -> str:
     """Return the address of the queue's page in the AWS console.
 
     Empty if the text is no queue ARN, or if its partition or region has another form than AWS's.
     """
-    queue = QUEUE_ARN.fullmatch(queue_arn)
-    if not queue or queue["partition"] not in _HOSTS or not _REGION.fullmatch(queue["region"]):
+    queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
+    if (
+        not queue_match
+        or queue_match["partition"] not in _HOSTS_BY_PARTITION
+        or not _REGION_REGEX.fullmatch(queue_match["region"])
+    ):
         return ""
-    region = queue["region"]
-    host, domain = _HOSTS[queue["partition"]]
-    url = f"https://sqs.{region}.{domain}/{queue['account']}/{queue['name']}"
+    region = queue_match["region"]
+    host, domain = _HOSTS_BY_PARTITION[queue_match["partition"]]
+    url = f"https://sqs.{region}.{domain}/{queue_match['account']}/{queue_match['name']}"
     return f"https://{region}.{host}/sqs/v3/home?region={region}#/queues/{quote(url, safe='')}"
 
 
-def runbook_url(page: str, here: ReportedAccount | None) -> str:
+def make_runbook_url(page: str, reported_account: ReportedAccount | None) -> str:
     """Return the runbook's address.
 
     Empty if `page` is no runbook, or if the address of the docs is not known.
     """
-    match = _RUNBOOK.fullmatch(page)
-    return here.docs_url.replace("*", match[1]) if match and here else ""
+    runbook_match = _RUNBOOK_REGEX.fullmatch(page)
+    return (
+        reported_account.docs_url.replace("*", runbook_match[1])
+        if runbook_match and reported_account
+        else ""
+    )
 
 
-def case_anchor(case_id: str | None) -> str:
+def make_case_anchor(case_id: str | None) -> str:
     """Return the HTML id of the case's place in the page. Empty if it is no case id."""
-    return f"case-{case_id}" if case_id and CASE_ID.fullmatch(case_id) else ""
+    return f"case-{case_id}" if case_id and CASE_ID_REGEX.fullmatch(case_id) else ""
 
 
-def list_anchors(summary: Summary) -> frozenset[str]:
+def list_case_anchors(summary: Summary) -> frozenset[str]:
     """Return the HTML ids of all cases that the page lists."""
     case_ids = {case.case_id for case in summary.open_now}
     case_ids |= {incident.case_id for incident in summary.cases if incident.case_id}
-    return frozenset(case_anchor(case_id) for case_id in case_ids) - {""}
+    return frozenset(make_case_anchor(case_id) for case_id in case_ids) - {""}

@@ -19,27 +19,27 @@ from css_inline import CSSInliner
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from mendq.report.days import make_per_day
-from mendq.report.drawing import IN_A_MAIL, LIGHT, days_chart, make_png
+from mendq.report.days import make_incidents_per_day
+from mendq.report.drawing import LIGHT, MAIL_SIZE, make_days_chart, make_png
 from mendq.report.html_page import load_template
 from mendq.report.links import ReportedAccount
-from mendq.report.open_now import WaitingKind, group_waiting_cases
+from mendq.report.open_now import WaitingGroup, group_waiting_cases
 from mendq.report.summary import Summary
 from mendq.report.to_do import ToDo, describe_left_out, list_to_do
-from mendq.report.verdict import describe_accounts, verdict_text
+from mendq.report.verdict import describe_accounts, make_verdict_text
 from mendq.report.words import break_links, format_count, keep_units_together, remove_marks
 
 PICTURE_ID = "incidents-per-day"
 # Characters of an attached page: twice the largest week that was measured. SES takes 10 MB.
-MOST_ATTACHED = 3_000_000
+MOST_ATTACHED_CHARACTERS = 3_000_000
 # The longest subject that SNS takes.
-MOST_SUBJECT = 100
+MOST_SUBJECT_CHARACTERS = 100
 # Groups of waiting cases, and cases of each group, for which a mail of 102 KB has room.
-_MOST_WAITING = 8
-_MOST_OF_A_KIND = 3
-_MOST_ALT = 1_500
+_MOST_WAITING_GROUPS = 8
+_MOST_CASES_OF_A_GROUP = 3
+_MOST_ALT_CHARACTERS = 1_500
 # Width of the picture in pixels. The card in the template is a little wider.
-_CARD_WIDTH = 492
+_PICTURE_WIDTH_PIXELS = 492
 
 
 def _prepare_for_mail(value: Any) -> Any:
@@ -52,27 +52,28 @@ def _prepare_for_mail(value: Any) -> Any:
     return keep_units_together(break_links(remove_marks(value)))
 
 
-_MAIL = load_template("mail.html.j2", _prepare_for_mail)
+_MAIL_TEMPLATE = load_template("mail.html.j2", _prepare_for_mail)
 # Styles are written into each element, because Gmail drops the style sheet of a mail that it cuts
 # off. Media queries cannot be inlined, so they stay in the style sheet.
-_INLINER = CSSInliner(keep_at_rules=True, load_remote_stylesheets=False)
+_STYLE_INLINER = CSSInliner(keep_at_rules=True, load_remote_stylesheets=False)
 
 
-class Outgoing(Struct, frozen=True, dict=True):
+class OutgoingReport(Struct, frozen=True, dict=True):
     """The report of one week, ready to be sent."""
 
     summary: Summary
-    # S3 address of the page.
-    place: str
-    here: ReportedAccount
+    # S3 address of the page, such as `s3://bucket/key`.
+    page_location: str
+    reported_account: ReportedAccount
     sender: str
     # The page as HTML; empty if it is not attached.
-    page: str = ""
+    page_html: str = ""
 
     @property
     def command(self) -> str:
         """Command that opens the page."""
-        return f"mendq report --week {self.summary.week} --open --region {self.here.region}"
+        region = self.reported_account.region
+        return f"mendq report --week {self.summary.week} --open --region {region}"
 
     @property
     def subject(self) -> str:
@@ -81,108 +82,110 @@ class Outgoing(Struct, frozen=True, dict=True):
         So nobody can put text of their own into a mail header.
         """
         summary = self.summary
-        name = f"Mendq {summary.week}"
+        report_name = f"Mendq {summary.week}"
         organization = summary.organization
         if organization:
             accounts = describe_accounts(organization).rstrip(".")
-            return f"{name}: {accounts}"[:MOST_SUBJECT]
+            return f"{report_name}: {accounts}"[:MOST_SUBJECT_CHARACTERS]
         if summary.nothing_was_read:
-            return f"{name}: nothing was read"
-        waiting = ""
+            return f"{report_name}: nothing was read"
+        waiting_text = ""
         if summary.open_cases:
             verb = "needs" if summary.open_cases == 1 else "need"
-            waiting = f"{summary.open_cases:,} {verb} you; "
+            waiting_text = f"{summary.open_cases:,} {verb} you; "
         if not summary.totals.incidents:
-            new = "new " if summary.has_other_news else ""
-            return f"{name}: {waiting}no {new}incidents"
-        figures = [
+            new_word = "new " if summary.has_other_news else ""
+            return f"{report_name}: {waiting_text}no {new_word}incidents"
+        count_texts = [
             format_count(summary.totals.incidents, "incident"),
             f"{summary.fixed_count:,} healed",
         ]
         if summary.totals.urgent:
-            figures.append(f"{summary.totals.urgent:,} paged")
+            count_texts.append(f"{summary.totals.urgent:,} paged")
         if summary.informed_count:
-            figures.append(f"{summary.informed_count:,} told")
+            count_texts.append(f"{summary.informed_count:,} told")
         if not summary.totals.urgent and not summary.informed_count:
-            figures.append("nobody paged")
-        return f"{name}: {waiting}{', '.join(figures)}"[:MOST_SUBJECT]
+            count_texts.append("nobody paged")
+        return f"{report_name}: {waiting_text}{', '.join(count_texts)}"[:MOST_SUBJECT_CHARACTERS]
 
     @property
-    def text(self) -> str:
+    def short_text(self) -> str:
         """Short text for an SNS topic: the verdict, and where the page is and how to open it."""
-        verdict = verdict_text(self.summary)
-        return f"{verdict}\n\nThe page: {self.place}\nTo read it: {self.command}\n"
+        verdict = make_verdict_text(self.summary)
+        return f"{verdict}\n\nThe page: {self.page_location}\nTo read it: {self.command}\n"
 
     @property
-    def whole_text(self) -> str:
+    def mail_text(self) -> str:
         """Text part of the mail: the short text, and the list of things to do."""
-        recommendations = list_to_do(self.summary, self.here)
+        recommendations = list_to_do(self.summary, self.reported_account)
         if not recommendations:
-            return self.text
+            return self.short_text
         lines = ["\nDo this week"]
         for number, recommendation in enumerate(recommendations, 1):
             lines.append(_format_to_do(number, recommendation))
         if self.summary.do_this_week_left_out:
             lines.append(describe_left_out(self.summary))
-        return self.text + "\n".join(lines) + "\n"
+        return self.short_text + "\n".join(lines) + "\n"
 
     @property
     def is_attached(self) -> bool:
         """True if the page is attached. A page that is too large stays in its bucket."""
-        return 0 < len(self.page) <= MOST_ATTACHED
+        return 0 < len(self.page_html) <= MOST_ATTACHED_CHARACTERS
 
     @cached_property
     def picture(self) -> bytes | None:
         """The chart of the days as a PNG, drawn at the first use. None without incidents."""
-        week = make_per_day(self.summary)
-        return make_png(days_chart(week, IN_A_MAIL, LIGHT)) if week.total else None
+        week = make_incidents_per_day(self.summary)
+        return make_png(make_days_chart(week, MAIL_SIZE, LIGHT)) if week.total else None
 
     @cached_property
     def html(self) -> str:
         """HTML part of the mail, with inline styles."""
-        waiting = group_waiting_cases(self.summary, self.here)
-        html = _MAIL.render(
+        waiting_groups = group_waiting_cases(self.summary, self.reported_account)
+        html = _MAIL_TEMPLATE.render(
             summary=self.summary,
             is_attached=self.is_attached,
-            here=self.here,
-            recommended=list_to_do(self.summary, self.here),
-            waiting=waiting,
-            most_waiting=_MOST_WAITING,
-            most_of_a_kind=_MOST_OF_A_KIND,
-            more_waiting=_describe_more_waiting(self.summary, waiting),
-            per_day=make_per_day(self.summary),
+            reported_account=self.reported_account,
+            recommended=list_to_do(self.summary, self.reported_account),
+            waiting_groups=waiting_groups,
+            most_groups=_MOST_WAITING_GROUPS,
+            most_cases=_MOST_CASES_OF_A_GROUP,
+            more_waiting=_describe_more_waiting(self.summary, waiting_groups),
+            per_day=make_incidents_per_day(self.summary),
             picture_id=PICTURE_ID if self.picture else "",
-            most_alt=_MOST_ALT,
-            width=_CARD_WIDTH,
+            most_alt=_MOST_ALT_CHARACTERS,
+            width=_PICTURE_WIDTH_PIXELS,
             palette=LIGHT,
-            place=Markup(self.place),  # noqa: S704 - a bucket's name and our own key
+            place=Markup(self.page_location),  # noqa: S704 - a bucket's name and our own key
             command=escape(self.command),
         )
-        return _INLINER.inline(html)
+        return _STYLE_INLINER.inline(html)
 
     def message_to(self, recipient: str) -> bytes:
         """Return the mail to one recipient as bytes for SES.
 
         Raises ValueError if sender or recipient is no e-mail address.
         """
-        mail = make_message(self.subject, self.whole_text, self.html, self.picture)
+        mail = make_message(self.subject, self.mail_text, self.html, self.picture)
         if self.is_attached:
-            attach_page(mail, f"mendq-{self.summary.week}.html", self.page)
-        mail["From"] = _parse_address(self.sender)
-        mail["To"] = _parse_address(recipient)
+            attach_page(mail, f"mendq-{self.summary.week}.html", self.page_html)
+        mail["From"] = _parse_email_address(self.sender)
+        mail["To"] = _parse_email_address(recipient)
         return mail.as_bytes()
 
 
-def _describe_more_waiting(summary: Summary, waiting: Sequence[WaitingKind]) -> str:
+def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGroup]) -> str:
     """Return how many waiting cases only the page lists. Empty if the mail lists all."""
-    listed = sum(len(kind.cases[:_MOST_OF_A_KIND]) for kind in waiting[:_MOST_WAITING])
-    more = summary.open_cases - listed
-    return f"{format_count(more, 'more case')} on the page." if more else ""
+    listed_count = sum(
+        len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
+    )
+    unlisted_count = summary.open_cases - listed_count
+    return f"{format_count(unlisted_count, 'more case')} on the page." if unlisted_count else ""
 
 
 def _format_to_do(number: int, recommendation: ToDo) -> str:
     """Return a numbered item of the text part. Its owner and its command have their own lines."""
-    sentences = [recommendation.what, recommendation.why, recommendation.effect]
+    sentences = [recommendation.action, recommendation.reason, recommendation.effect]
     text = " ".join(sentence for sentence in sentences if sentence)
     lines = [f"{number}. {break_links(remove_marks(text))}"]
     if recommendation.owner:
@@ -194,11 +197,11 @@ def _format_to_do(number: int, recommendation: ToDo) -> str:
 
 # Boundaries between the parts of a mail. They are constant, so that a report has the same bytes
 # each time. No part can contain one: quoted-printable and base64 never contain "=_".
-_ALTERNATIVE = "=_mendq-alternative"
-_RELATED = "=_mendq-related"
-_MIXED = "=_mendq-mixed"
-_ENCODING = "quoted-printable"
-_ADDRESS = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
+_ALTERNATIVE_BOUNDARY = "=_mendq-alternative"
+_RELATED_BOUNDARY = "=_mendq-related"
+_MIXED_BOUNDARY = "=_mendq-mixed"
+_TRANSFER_ENCODING = "quoted-printable"
+_EMAIL_ADDRESS_REGEX = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
 
 
 def make_message(subject: str, text: str, html: str, picture: bytes | None) -> EmailMessage:
@@ -211,27 +214,30 @@ def make_message(subject: str, text: str, html: str, picture: bytes | None) -> E
     mail["Subject"] = subject
     # With this header no absence note is sent back (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(_make_encodable(text), cte=_ENCODING)
-    mail.add_alternative(_make_encodable(html), subtype="html", cte=_ENCODING)
-    mail.set_boundary(_ALTERNATIVE)
+    mail.set_content(_make_encodable(text), cte=_TRANSFER_ENCODING)
+    mail.add_alternative(_make_encodable(html), subtype="html", cte=_TRANSFER_ENCODING)
+    mail.set_boundary(_ALTERNATIVE_BOUNDARY)
     if picture is not None:
-        _, page = mail.iter_parts()
-        assert isinstance(page, EmailMessage)  # noqa: S101 - what add_alternative makes
-        names: dict[str, Any] = {"cid": f"<{PICTURE_ID}>", "filename": f"{PICTURE_ID}.png"}
-        page.add_related(picture, "image", "png", disposition="inline", **names)
-        page.set_boundary(_RELATED)
+        _, html_part = mail.iter_parts()
+        assert isinstance(html_part, EmailMessage)  # noqa: S101 - what add_alternative makes
+        image_options: dict[str, Any] = {"cid": f"<{PICTURE_ID}>", "filename": f"{PICTURE_ID}.png"}
+        html_part.add_related(picture, "image", "png", disposition="inline", **image_options)
+        html_part.set_boundary(_RELATED_BOUNDARY)
     return mail
 
 
-def attach_page(mail: EmailMessage, name: str, page: str) -> None:
-    """Attach the page for people who have no access to its bucket. `name` is the file name."""
-    mail.add_attachment(_make_encodable(page), subtype="html", cte="base64", filename=name)
-    mail.set_boundary(_MIXED)
+def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
+    """Attach the page for people who have no access to its bucket. `file_name` is the page's name
+    in the mail."""
+    mail.add_attachment(
+        _make_encodable(page_html), subtype="html", cte="base64", filename=file_name
+    )
+    mail.set_boundary(_MIXED_BOUNDARY)
 
 
-def _parse_address(text: str) -> Address:
+def _parse_email_address(text: str) -> Address:
     """Return the e-mail address. Raises ValueError for any other text, such as a second header."""
-    if not _ADDRESS.fullmatch(text):
+    if not _EMAIL_ADDRESS_REGEX.fullmatch(text):
         raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
     return Address(addr_spec=text)
 

@@ -7,38 +7,38 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import NOT_SEEN, PARTIAL, NightlyCoverage, NotSeen
+from mendq.report.summary_parts import NOT_SEEN_OUTCOME, PARTIAL_VERDICT, NightlyCoverage, NotSeen
 from mendq.report.words import (
-    byte_size,
-    day,
     describe_reason,
+    format_bytes,
     format_count,
+    format_day,
+    format_number,
+    format_percent,
     join_most_frequent,
     join_names,
     mark_name,
     mark_quote,
-    number,
     remove_marks,
-    share,
     was_or_were,
 )
 
-MOST_CODES = 10
-MOST_NAMED = 3
-BLIND = (
+MOST_LISTED_CODES = 10
+MOST_NAMED_PLACES = 3
+BLIND_SPOTS_SENTENCE = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
 )
-CASES_NOT_READ = (
+CASES_NOT_READ_SENTENCE = (
     "Mendq's cases were not read: who was notified, what scans found and what to do this week are "
     "not known."
 )
 
 
 # Verdicts on a nightly run, as the summary has them.
-FAR_FEWER = "far_fewer"
-NOTHING_READ = "nothing_read"
-TORN = "torn"
+FAR_FEWER_VERDICT = "far_fewer"
+NOTHING_READ_VERDICT = "nothing_read"
+TORN_VERDICT = "torn"
 
 
 def list_not_seen(summary: Summary) -> tuple[str, ...]:
@@ -47,110 +47,117 @@ def list_not_seen(summary: Summary) -> tuple[str, ...]:
     The last sentence, about what no trail shows, is the same every week. Names in the sentences are
     marked (see `words`).
     """
-    seen = summary.not_seen
-    sentences = [*_describe_nightly_runs(summary), _describe_files(seen)]
+    coverage = summary.not_seen
+    sentences = [*_describe_nightly_runs(summary), _describe_files(coverage)]
     if not summary.cases_were_read:
-        sentences.append(CASES_NOT_READ)
-    if seen.case_files_unreadable:
-        files = format_count(seen.case_files_unreadable, "case file")
-        sentences.append(f"{files} could not be read.")
-    sentences.append(_describe_unknown_codes(seen))
-    sentences.append(_describe_without_case(summary))
-    if seen.own_incidents:
-        incidents = format_count(seen.own_incidents, "incident")
-        verb = _is_or_are(seen.own_incidents)
-        sentences.append(f"{incidents} of drills and of Mendq's own calls {verb} left out.")
+        sentences.append(CASES_NOT_READ_SENTENCE)
+    if coverage.case_files_unreadable:
+        files_text = format_count(coverage.case_files_unreadable, "case file")
+        sentences.append(f"{files_text} could not be read.")
+    sentences.append(_describe_unknown_codes(coverage))
+    sentences.append(_describe_incidents_without_case(summary))
+    if coverage.own_incidents:
+        incidents_text = format_count(coverage.own_incidents, "incident")
+        verb = _is_or_are(coverage.own_incidents)
+        sentences.append(f"{incidents_text} of drills and of Mendq's own calls {verb} left out.")
     if summary.cases_left_out:
-        worst = format_count(len(summary.cases), "worst incident")
-        left_out = f"{summary.cases_left_out:,} more {_is_or_are(summary.cases_left_out)}"
+        worst_text = format_count(len(summary.cases), "worst incident")
+        left_out_text = f"{summary.cases_left_out:,} more {_is_or_are(summary.cases_left_out)}"
         sentences.append(
-            f"The page lists the {worst}; {left_out} in the report bucket, under incidents/."
+            f"The page lists the {worst_text}; {left_out_text} in the report bucket, under "
+            "incidents/."
         )
-    sentences.append(BLIND)
+    sentences.append(BLIND_SPOTS_SENTENCE)
     return tuple(sentence for sentence in sentences if sentence)
 
 
 def summarize_not_seen(summary: Summary) -> str:
     """Return one line of plain text about nightly runs, files and unknown error codes."""
-    seen = summary.not_seen
+    coverage = summary.not_seen
     sentences = [
         *_describe_nightly_runs(summary),
-        _describe_files(seen),
-        _describe_unknown_codes(seen),
+        _describe_files(coverage),
+        _describe_unknown_codes(coverage),
     ]
     return remove_marks(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _is_or_are(number: int) -> str:
-    return "is" if number == 1 else "are"
+def _is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
-def _describe_files(seen: NotSeen) -> str:
+def _describe_files(coverage: NotSeen) -> str:
     """Return how many of the trail's files were read, with their size."""
-    files = seen.files_read + seen.files_unreadable
-    size_bytes = seen.bytes_read + seen.bytes_unreadable
-    if not files:
+    file_count = coverage.files_read + coverage.files_unreadable
+    size_bytes = coverage.bytes_read + coverage.bytes_unreadable
+    if not file_count:
         return "There was no trail file to read."
-    if not seen.files_unreadable:
-        were = "it was" if files == 1 else "all were"
-        return f"{format_count(files, 'trail file')} ({byte_size(size_bytes)}): {were} readable."
-    part = f", {share(seen.bytes_unreadable, size_bytes)}" if size_bytes else ""
+    if not coverage.files_unreadable:
+        all_were = "it was" if file_count == 1 else "all were"
+        files_text = format_count(file_count, "trail file")
+        return f"{files_text} ({format_bytes(size_bytes)}): {all_were} readable."
+    percent_text = (
+        f", {format_percent(coverage.bytes_unreadable, size_bytes)}" if size_bytes else ""
+    )
     return (
-        f"{seen.files_unreadable:,} of {format_count(files, 'trail file')} could not be read "
-        f"({byte_size(seen.bytes_unreadable)} of {byte_size(size_bytes)}{part})."
+        f"{coverage.files_unreadable:,} of {format_count(file_count, 'trail file')} could not be "
+        "read "
+        f"({format_bytes(coverage.bytes_unreadable)} of {format_bytes(size_bytes)}{percent_text})."
     )
 
 
-def _describe_unknown_codes(seen: NotSeen) -> str:
+def _describe_unknown_codes(coverage: NotSeen) -> str:
     """Return which error codes the catalogue does not know. Empty if it knows all."""
-    if not seen.unknown_code:
+    if not coverage.unknown_code:
         return ""
     count_by_code = {}
-    for symptom, count in seen.unknown_code.items():
+    for symptom, count in coverage.unknown_code.items():
         count_by_code[mark_name(symptom.removeprefix("unknown:"))] = count
-    calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
-    codes = join_most_frequent(count_by_code, MOST_CODES, seen.unknown_codes_left_out)
-    text = format_count(calls, "failed call")
-    if calls == 1:
+    call_count = sum(coverage.unknown_code.values()) + coverage.unknown_calls_left_out
+    codes_text = join_most_frequent(
+        count_by_code, MOST_LISTED_CODES, coverage.unknown_codes_left_out
+    )
+    text = format_count(call_count, "failed call")
+    if call_count == 1:
         text += " has a code that the catalogue does not know, so nothing acted on it"
     else:
         text += " have codes that the catalogue does not know, so nothing acted on them"
-    return f"{text}: {codes}."
+    return f"{text}: {codes_text}."
 
 
-def _describe_without_case(summary: Summary) -> str:
+def _describe_incidents_without_case(summary: Summary) -> str:
     """Return how many incidents in the logs have no case, with the reasons of the listed ones.
 
     Empty if all have a case.
     """
-    count = summary.by_outcome.get(NOT_SEEN, 0)
+    count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
     if not count:
         return ""
-    reasons = Counter[str]()
+    count_by_reason = Counter[str]()
     for incident in summary.cases:
-        if incident.outcome == NOT_SEEN:
+        if incident.outcome == NOT_SEEN_OUTCOME:
             reason = describe_reason(incident)
-            reasons[mark_quote(reason) if reason else "no reason given"] += 1
+            count_by_reason[mark_quote(reason) if reason else "no reason given"] += 1
     text = f"{format_count(count, 'incident')} {'has' if count == 1 else 'have'} no case"
-    if not reasons:
+    if not count_by_reason:
         return f"{text}."
-    if list(reasons.values()) == [count]:
+    if list(count_by_reason.values()) == [count]:
         # All incidents have the same reason, so its number would say nothing new.
-        return f"{text}: {next(iter(reasons))}."
-    return f"{text}: {join_most_frequent(reasons, MOST_CODES)}."
+        return f"{text}: {next(iter(count_by_reason))}."
+    return f"{text}: {join_most_frequent(count_by_reason, MOST_LISTED_CODES)}."
 
 
-def _days_by_reason(summary: Summary) -> dict[str, list[date]]:
+def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
     """Return the week's days without tables, by the reason.
 
     The reasons are `not_begun` (before Mendq's first day), `to_come`, `not_read`, and `silent` (the
-    nightly run found no records). `_describe_doubts` has the sentence for silent days.
+    nightly run found no records). `_describe_doubtful_runs` has the sentence for silent days.
     """
-    seen = summary.not_seen
-    silent_days = {run.day for run in seen.nightly_runs if run.verdict == NOTHING_READ}
+    coverage = summary.not_seen
+    silent_days = {run.day for run in coverage.nightly_runs if run.verdict == NOTHING_READ_VERDICT}
     days_by_reason: dict[str, list[date]] = defaultdict(list)
-    for missing_day in seen.nightly_runs_missing:
-        if seen.began is not None and missing_day < seen.began:
+    for missing_day in coverage.nightly_runs_missing:
+        if coverage.began is not None and missing_day < coverage.began:
             reason = "not_begun"
         elif missing_day in summary.to_come:
             reason = "to_come"
@@ -164,44 +171,46 @@ def _days_by_reason(summary: Summary) -> dict[str, list[date]]:
 
 def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
     """Yield sentences: which nightly runs were read or missing, still to come, or doubtful."""
-    days_by_reason = _days_by_reason(summary)
-    seen = summary.not_seen
-    not_read = days_by_reason["not_read"]
+    days_by_reason = _group_missing_days(summary)
+    coverage = summary.not_seen
+    unread_days = days_by_reason["not_read"]
     if not summary.days_read:
         yield "No nightly run of the week was read."
-    elif not_read:
-        runs = format_count(len(not_read), "nightly run")
-        yield f"{runs} {was_or_were(len(not_read))} not read: {_join_days(not_read)}."
+    elif unread_days:
+        runs_text = format_count(len(unread_days), "nightly run")
+        yield f"{runs_text} {was_or_were(len(unread_days))} not read: {_join_days(unread_days)}."
     else:
         yield _describe_whole_runs(summary)
-    if days_by_reason["not_begun"] and seen.began is not None:
-        yield f"Mendq had not begun before {day(seen.began)}."
+    if days_by_reason["not_begun"] and coverage.began is not None:
+        yield f"Mendq had not begun before {format_day(coverage.began)}."
     if not summary.is_over:
         yield f"The week is not over{_describe_days_to_come(days_by_reason['to_come'])}."
     explained_days = {*days_by_reason["not_begun"], *days_by_reason["to_come"]}
-    yield from _describe_doubts([run for run in seen.nightly_runs if run.day not in explained_days])
+    yield from _describe_doubtful_runs(
+        [run for run in coverage.nightly_runs if run.day not in explained_days]
+    )
 
 
 def _describe_days_to_come(days: Sequence[date]) -> str:
     """Return the end of a sentence that names the days still to come. Empty if there are none."""
     if not days:
         return ""
-    runs = "nightly run" if len(days) == 1 else "nightly runs"
-    return f": the {runs} of {_join_days(days)} {_is_or_are(len(days))} still to come"
+    runs_word = "nightly run" if len(days) == 1 else "nightly runs"
+    return f": the {runs_word} of {_join_days(days)} {_is_or_are(len(days))} still to come"
 
 
 def _join_days(days: Sequence[date]) -> str:
-    return join_names([day(at) for at in days])
+    return join_names([format_day(day) for day in days])
 
 
 def _describe_whole_runs(summary: Summary) -> str:
     """Return how many nightly runs were read whole.
 
-    A day that was read before it was over does not count; `_describe_doubts` names it.
+    A day that was read before it was over does not count; `_describe_doubtful_runs` names it.
     """
-    seen = summary.not_seen
-    partial_days = {run.day for run in seen.nightly_runs if run.verdict == PARTIAL}
-    count = summary.days_read - len(partial_days - {*seen.nightly_runs_missing})
+    coverage = summary.not_seen
+    partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
+    count = summary.days_read - len(partial_days - {*coverage.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
     if not count:
@@ -209,32 +218,34 @@ def _describe_whole_runs(summary: Summary) -> str:
     return f"{format_count(count, 'nightly run')} {was_or_were(count)} read."
 
 
-def _describe_doubts(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
+def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
     """Yield sentences about doubtful nightly runs.
 
     Such a run read far fewer records than usual, ran before its day was over, or has tables that do
     not match its counts. All runs without any record share one sentence.
     """
-    silent = [run for run in nightly_runs if run.verdict == NOTHING_READ]
-    if silent:
-        usual = _describe_usual(silent[0]) if len(silent) == 1 else ""
-        days = _join_days([run.day for run in silent])
-        yield f"{days} had not one record{usual}: is the trail on?"
+    silent_runs = [run for run in nightly_runs if run.verdict == NOTHING_READ_VERDICT]
+    if silent_runs:
+        usual_text = _describe_usual_records(silent_runs[0]) if len(silent_runs) == 1 else ""
+        day_names = _join_days([run.day for run in silent_runs])
+        yield f"{day_names} had not one record{usual_text}: is the trail on?"
     for run in nightly_runs:
-        name = day(run.day)
-        if run.verdict == FAR_FEWER:
-            usual = _describe_usual(run)
-            yield f"{name} had far fewer records than usual: {run.records:,}{usual}."
-        elif run.verdict == TORN:
-            yield f"The tables of {name} are not what its nightly run counted: run it again."
-        elif run.verdict == PARTIAL:
-            yield f"{name} was read before it was over, and not since."
+        day_name = format_day(run.day)
+        if run.verdict == FAR_FEWER_VERDICT:
+            usual_text = _describe_usual_records(run)
+            yield f"{day_name} had far fewer records than usual: {run.records:,}{usual_text}."
+        elif run.verdict == TORN_VERDICT:
+            yield f"The tables of {day_name} are not what its nightly run counted: run it again."
+        elif run.verdict == PARTIAL_VERDICT:
+            yield f"{day_name} was read before it was over, and not since."
 
 
-def _describe_usual(run: NightlyCoverage) -> str:
+def _describe_usual_records(run: NightlyCoverage) -> str:
     """Return the usual number of records as the end of a sentence. Empty if it is not known."""
-    usual = run.usual_records
-    return "" if usual is None else f", where {number(round(usual))} are usual"
+    usual_records = run.usual_records
+    return (
+        "" if usual_records is None else f", where {format_number(round(usual_records))} are usual"
+    )
 
 
 def describe_sources(summary: Summary) -> str:
@@ -242,22 +253,25 @@ def describe_sources(summary: Summary) -> str:
 
     Names in it are marked.
     """
-    seen = summary.not_seen
-    files = f"{format_count(seen.files_read, 'trail file')} ({byte_size(seen.bytes_read)})"
-    records = format_count(seen.records_read, "record")
-    accounts = _describe_places(summary.accounts, summary.accounts_left_out, "account")
-    regions = _describe_places(summary.regions, summary.regions_left_out, "region")
-    return f"{files} with {records}, of {accounts} in {regions}"
+    coverage = summary.not_seen
+    files_text = (
+        f"{format_count(coverage.files_read, 'trail file')} ({format_bytes(coverage.bytes_read)})"
+    )
+    records_text = format_count(coverage.records_read, "record")
+    accounts_text = _describe_places(summary.accounts, summary.accounts_left_out, "account")
+    regions_text = _describe_places(summary.regions, summary.regions_left_out, "region")
+    return f"{files_text} with {records_text}, of {accounts_text} in {regions_text}"
 
 
-def _describe_places(names: tuple[str, ...], left_out: int, noun: str) -> str:
+def _describe_places(names: tuple[str, ...], left_out_count: int, noun: str) -> str:
     """Return the names of accounts or regions, or only their number if there are many.
 
-    `left_out` is how many further ones are not in `names`. `noun` is the word for one of them.
+    `left_out_count` is the number of further names that are not in `names`. `noun` is the word for
+    one of them.
     """
     if not names:
         return f"no {noun}"
-    if len(names) + left_out > MOST_NAMED:
-        return format_count(len(names) + left_out, noun)
-    word = noun if len(names) == 1 else f"{noun}s"
-    return f"{word} {join_names([mark_quote(name) for name in names])}"
+    if len(names) + left_out_count > MOST_NAMED_PLACES:
+        return format_count(len(names) + left_out_count, noun)
+    noun_form = noun if len(names) == 1 else f"{noun}s"
+    return f"{noun_form} {join_names([mark_quote(name) for name in names])}"

@@ -7,24 +7,24 @@ from collections import defaultdict
 
 from msgspec import Struct, structs
 
-from mendq.report.links import CASE_ID, ReportedAccount, match_queue
+from mendq.report.links import CASE_ID_REGEX, ReportedAccount, match_queue
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import OpenCaseSummary, Recommendation
 from mendq.report.tables import describe_state
 from mendq.report.words import (
     clean_sentence,
-    duration,
     format_count,
+    format_duration,
+    format_queue_name,
+    format_symptom,
     make_visible,
-    queue_name,
-    title,
 )
 
-MOST_COMMAND = 500
+MOST_COMMAND_CHARACTERS = 500
 # Commands from a summary that may be printed for a person to copy. A summary may be forged, so only
 # these pass: commands that read or ask first, about this case and its queue only, and commands that
 # set Mendq's own tags of seconds. None may name another endpoint, or contain `--yes`.
-_RUNNABLE = (
+_SAFE_COMMAND_PATTERN = (
     r"(mendq (show|approve|decline|rollback|history|policy show|redrive|dlq|queues|alarms|doctor)"
     r"|aws (sqs ((get|list)-[a-z-]+|tag-queue)|lambda list-event-source-mappings))"
     r"(?=.*[ /:]({case}|{name})(?![^ ]))"
@@ -45,7 +45,7 @@ class WaitingCase(Struct, frozen=True):
     command: str
 
 
-class WaitingKind(Struct, frozen=True):
+class WaitingGroup(Struct, frozen=True):
     """Cases that wait for the same reason, on different queues. The texts are safe to show."""
 
     symptom: str
@@ -59,14 +59,16 @@ class WaitingKind(Struct, frozen=True):
     cases: tuple[WaitingCase, ...] = ()
 
 
-def group_waiting_cases(summary: Summary, here: ReportedAccount | None) -> tuple[WaitingKind, ...]:
+def group_waiting_cases(
+    summary: Summary, reported_account: ReportedAccount | None
+) -> tuple[WaitingGroup, ...]:
     """Return the waiting cases in groups that have the same text, in the summary's order.
 
     Cases of different urgency are in different groups.
     """
-    cases_by_kind = defaultdict[WaitingKind, list[WaitingCase]](list)
+    cases_by_group = defaultdict[WaitingGroup, list[WaitingCase]](list)
     for case in summary.open_now:
-        kind = WaitingKind(
+        group = WaitingGroup(
             symptom=case.symptom,
             code=make_visible(case.code),
             state=describe_state(case),
@@ -76,45 +78,59 @@ def group_waiting_cases(summary: Summary, here: ReportedAccount | None) -> tuple
             runbook=make_visible(case.next_step.runbook),
         )
         verb = "approve" if case.state == "proposed" else "show"
-        command = choose_command(case, case.next_step.command, verb, here)
+        command = choose_command(case, case.next_step.command, verb, reported_account)
         facts = _describe_facts(summary, case)
-        cases_by_kind[kind].append(WaitingCase(case.case_id, case.queue_arn, facts, command))
-    return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in cases_by_kind.items())
+        cases_by_group[group].append(WaitingCase(case.case_id, case.queue_arn, facts, command))
+    return tuple(
+        structs.replace(group, cases=tuple(cases)) for group, cases in cases_by_group.items()
+    )
 
 
 def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
     """Return how long the case is open, and how many messages waited at the last scan."""
-    age = max(0.0, (summary.made_at - case.opened_at).total_seconds())
-    facts = [f"open for {duration(age)}"]
+    age_seconds = max(0.0, (summary.made_at - case.opened_at).total_seconds())
+    facts = [f"open for {format_duration(age_seconds)}"]
     if case.backlog is not None:
         facts.append(f"{format_count(case.backlog, 'message')} waiting")
     if case.oldest_age_seconds is not None:
-        facts.append(f"the oldest for {duration(case.oldest_age_seconds)}")
+        facts.append(f"the oldest for {format_duration(case.oldest_age_seconds)}")
     return ", ".join(facts)
 
 
 def choose_command(
-    case: OpenCaseSummary | Recommendation, asked: str, verb: str, here: ReportedAccount | None
+    case: OpenCaseSummary | Recommendation,
+    summary_command: str,
+    fallback_verb: str,
+    reported_account: ReportedAccount | None,
 ) -> str:
-    """Return the command to print for a case: `asked` if it is safe, otherwise `mendq VERB CASE`.
+    """Return the command to print for a case.
 
-    `asked` is the command in the summary; safe commands match `_RUNNABLE`. Empty if the queue is of
-    another account or region, or if `asked` is not safe and the case has no valid id.
+    It is `summary_command`, the command in the summary, if that matches `_SAFE_COMMAND_PATTERN`;
+    otherwise `mendq VERB CASE` with `fallback_verb`. Empty if the queue is of another account or
+    region, or if `summary_command` is not safe and the case has no valid id.
     """
-    queue = match_queue(case.queue_arn, here)
-    found = CASE_ID.fullmatch(case.case_id)
-    if not queue:
+    queue_match = match_queue(case.queue_arn, reported_account)
+    case_match = CASE_ID_REGEX.fullmatch(case.case_id)
+    if not queue_match:
         return ""
-    names = {"arn": queue[0], "case": (found or queue)[0], **queue.groupdict()}
-    runnable = _RUNNABLE.format(**{name: re.escape(text) for name, text in names.items()})
-    if len(asked) <= MOST_COMMAND and re.fullmatch(runnable, asked):
-        return asked
-    if not found or found["symptom"] != case.symptom:
+    text_by_placeholder = {
+        "arn": queue_match[0],
+        "case": (case_match or queue_match)[0],
+        **queue_match.groupdict(),
+    }
+    safe_command_pattern = _SAFE_COMMAND_PATTERN.format(
+        **{name: re.escape(text) for name, text in text_by_placeholder.items()}
+    )
+    if len(summary_command) <= MOST_COMMAND_CHARACTERS and re.fullmatch(
+        safe_command_pattern, summary_command
+    ):
+        return summary_command
+    if not case_match or case_match["symptom"] != case.symptom:
         return ""
-    return f"mendq {verb} {case.case_id} --region {queue['region']}"
+    return f"mendq {fallback_verb} {case.case_id} --region {queue_match['region']}"
 
 
-def caption(summary: Summary) -> str:
+def make_caption(summary: Summary) -> str:
     """Return a sentence: how many cases wait for a person, and how many of them are not listed."""
     count = summary.open_cases
     text = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
@@ -127,14 +143,15 @@ def describe_most_pressing(summary: Summary) -> str:
     """Return sentences about the most pressing case and how many more wait. Empty if none waits."""
     if not summary.open_now:
         return ""
-    first = summary.open_now[0]
-    facts = _describe_facts(summary, first)
-    text = f"Needs you: {queue_name(first.queue_arn)}, {title(first.symptom)}, {facts}"
-    step = clean_sentence(first.next_step.sentence or first.reason)
-    if step:
-        text += f": {step}"
+    first_case = summary.open_now[0]
+    facts_text = _describe_facts(summary, first_case)
+    queue_name = format_queue_name(first_case.queue_arn)
+    text = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
+    step_sentence = clean_sentence(first_case.next_step.sentence or first_case.reason)
+    if step_sentence:
+        text += f": {step_sentence}"
     text = text.rstrip(".") + "."
-    more = summary.open_cases - 1
-    if more:
-        text += f" And {format_count(more, 'more case')}."
+    more_count = summary.open_cases - 1
+    if more_count:
+        text += f" And {format_count(more_count, 'more case')}."
     return text

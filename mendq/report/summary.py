@@ -10,24 +10,24 @@ import msgspec
 from msgspec import Meta, field
 
 from mendq.report.summary_parts import (
-    APPROVED,
-    DAYS,
+    APPROVED_OUTCOME,
+    DAYS_PER_WEEK,
     MOST_CASES,
-    MOST_EARNED,
+    MOST_HEAL_CANDIDATES,
     MOST_NAMES,
-    MOST_OPEN,
+    MOST_OPEN_CASES,
     MOST_PREVIOUS_WEEKS,
     MOST_RECOMMENDATIONS,
-    MOST_STANDING,
-    PARTIAL,
-    Comparison,
-    Counts,
+    MOST_STANDING_VALUES,
+    PARTIAL_VERDICT,
+    AwareDatetime,
+    CountByName,
     DayCount,
     EarlierWeek,
-    FoundBy,
     HealCandidate,
-    Impact,
     Incident,
+    IncidentsByFinder,
+    MessageImpact,
     Names,
     NotSeen,
     OpenCaseSummary,
@@ -35,24 +35,24 @@ from mendq.report.summary_parts import (
     QueueDays,
     ReachedAPerson,
     Recommendation,
-    Standing,
+    StandingValue,
     SummaryPart,
-    Time,
+    SymptomComparison,
     TimesToHeal,
     Totals,
     WholeNumber,
-    monday,
+    find_monday,
 )
 
 SCHEMA = 2
-_NOBODY_LOOKED = ReachedAPerson((), 0, 0)
+_CASES_NOT_READ = ReachedAPerson((), 0, 0)
 
 
 class Week(SummaryPart, frozen=True, kw_only=True):
     """The week of a summary: its days, accounts and regions, and the sums of the weeks before."""
 
     week: str
-    made_at: Time
+    made_at: AwareDatetime
     first_day: date = field(name="from")
     last_day: date = field(name="to")
     accounts: Names
@@ -67,15 +67,15 @@ class Week(SummaryPart, frozen=True, kw_only=True):
 class CaseSummary(Week, frozen=True, kw_only=True):
     """The part of a summary that comes from the cases in the case bucket."""
 
-    reached_a_person: ReachedAPerson = _NOBODY_LOOKED
+    reached_a_person: ReachedAPerson = _CASES_NOT_READ
     # Cases that wait for a person, the most pressing first.
-    open_now: Annotated[tuple[OpenCaseSummary, ...], Meta(max_length=MOST_OPEN)] = ()
+    open_now: Annotated[tuple[OpenCaseSummary, ...], Meta(max_length=MOST_OPEN_CASES)] = ()
     open_now_left_out: WholeNumber = 0
-    impact: Impact = Impact()
-    earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MOST_EARNED)] = ()
+    impact: MessageImpact = MessageImpact()
+    earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MOST_HEAL_CANDIDATES)] = ()
     do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
     do_this_week_left_out: WholeNumber = 0
-    standing: Annotated[tuple[Standing, ...], Meta(max_length=MOST_STANDING)] = ()
+    standing: Annotated[tuple[StandingValue, ...], Meta(max_length=MOST_STANDING_VALUES)] = ()
     standing_left_out: WholeNumber = 0
     # The mode of a backtest, whose incidents have the outcomes that they would have had. Empty for
     # a real week.
@@ -88,7 +88,7 @@ class CaseSummary(Week, frozen=True, kw_only=True):
         If it did not, all fields of this class are empty although there may be cases. The sums
         `urgent_notifications` and `out_of_hours` of this and earlier weeks are not known either.
         """
-        return self.reached_a_person is not _NOBODY_LOOKED
+        return self.reached_a_person is not _CASES_NOT_READ
 
 
 class Summary(CaseSummary, frozen=True, kw_only=True):
@@ -96,25 +96,25 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     totals: Totals
     by_outcome: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
-    by_symptom: Counts
-    per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS * MOST_NAMES)]
+    by_symptom: CountByName
+    per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS_PER_WEEK * MOST_NAMES)]
     # The worst incidents, the worst first.
     cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_CASES)]
     cases_left_out: WholeNumber
     not_seen: NotSeen
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
-    by_found_by: FoundBy = FoundBy()
-    does_it_help: Annotated[tuple[Comparison, ...], Meta(max_length=MOST_NAMES)] = ()
+    by_found_by: IncidentsByFinder = IncidentsByFinder()
+    does_it_help: Annotated[tuple[SymptomComparison, ...], Meta(max_length=MOST_NAMES)] = ()
     symptoms_left_out: WholeNumber = 0
     # By symptom, a sentence about a queue that has it often.
     habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.last_day - self.first_day != timedelta(days=DAYS - 1):
+        if self.last_day - self.first_day != timedelta(days=DAYS_PER_WEEK - 1):
             raise ValueError("`to` must be six days after `from`")
-        if self.first_day != monday(self.week):
+        if self.first_day != find_monday(self.week):
             raise ValueError(f"`from` must be the Monday of {self.week}")
         used_days = {row.day for row in self.per_day}
         used_days |= {run.day for run in self.not_seen.nightly_runs}
@@ -126,7 +126,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def days(self) -> tuple[date, ...]:
         """The seven days of the week."""
-        return tuple(self.first_day + timedelta(days=number) for number in range(DAYS))
+        return tuple(self.first_day + timedelta(days=number) for number in range(DAYS_PER_WEEK))
 
     @property
     def days_read(self) -> int:
@@ -136,7 +136,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """True if the week is over and was read completely, so that it can be compared."""
-        is_partial = any(run.verdict == PARTIAL for run in self.not_seen.nightly_runs)
+        is_partial = any(run.verdict == PARTIAL_VERDICT for run in self.not_seen.nightly_runs)
         return self.is_over and self.every_day_was_read and not is_partial
 
     @property
@@ -147,10 +147,10 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def to_come(self) -> tuple[date, ...]:
         """Days without tables, because their nightly run was not due when the summary was made."""
-        last = None if self.not_seen.week_is_over else self.last_day
+        unfinished_day = None if self.not_seen.week_is_over else self.last_day
         made_on = self.made_at.date()
-        missing = self.not_seen.nightly_runs_missing
-        return tuple(day for day in missing if day >= made_on or day == last)
+        missing_days = self.not_seen.nightly_runs_missing
+        return tuple(day for day in missing_days if day >= made_on or day == unfinished_day)
 
     @property
     def every_day_was_read(self) -> bool:
@@ -165,7 +165,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def approved_count(self) -> int:
         """Number of incidents that Mendq fixed after a person had approved it."""
-        return self.by_outcome.get(APPROVED, 0)
+        return self.by_outcome.get(APPROVED_OUTCOME, 0)
 
     @property
     def informed_count(self) -> int:
@@ -185,8 +185,8 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def is_quiet(self) -> bool:
         """True if everything was read and there is nothing to report."""
-        unread = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
-        news = self.totals.incidents or self.has_other_news or self.earned or unread
+        unreadable_files = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
+        news = self.totals.incidents or self.has_other_news or self.earned or unreadable_files
         return not news and self.is_whole and self.cases_were_read and not self.nothing_was_read
 
     @property
@@ -196,10 +196,10 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
 
 # The largest week that was measured has 0.5 MB.
-MOST_BYTES = 5_000_000
+MOST_SUMMARY_BYTES = 5_000_000
 # A JSON escape of a lone surrogate (half a character), which no text may contain. The group matches
 # what must stay: any other escape, and a pair of surrogates.
-_HALF_A_CHARACTER = re.compile(
+_LONE_SURROGATE_REGEX = re.compile(
     rb"(\\(?:[^u]|u[dD][89abAB]..\\u[dD][c-fC-F]..))|\\u[dD][89a-fA-F]..", re.DOTALL
 )
 
@@ -214,15 +214,15 @@ class _SchemaField(msgspec.Struct):
     schema: Any = None
 
 
-def read(content: bytes) -> Summary:
+def read_summary(content: bytes) -> Summary:
     """Return the summary in the bytes of a `summary.json`.
 
     A lone surrogate, which no text may contain, becomes the noncharacter U+FFFF. Raises
     SummaryUnreadable for the first mistake.
     """
-    if len(content) > MOST_BYTES:
-        raise SummaryUnreadable(f"summary.json is larger than {MOST_BYTES:,} bytes")
-    content = _HALF_A_CHARACTER.sub(lambda match: match[1] or rb"\uffff", content)
+    if len(content) > MOST_SUMMARY_BYTES:
+        raise SummaryUnreadable(f"summary.json is larger than {MOST_SUMMARY_BYTES:,} bytes")
+    content = _LONE_SURROGATE_REGEX.sub(lambda match: match[1] or rb"\uffff", content)
     try:
         schema = msgspec.json.decode(content, type=_SchemaField).schema
         if schema != SCHEMA or isinstance(schema, bool):
@@ -234,19 +234,19 @@ def read(content: bytes) -> Summary:
     except msgspec.ValidationError as error:
         mistake, _, path = str(error).partition(" - at `$")
         path = path.strip(".`")
-        where = f"{path}: " if path else ""
-        raise SummaryUnreadable(f"summary.json: {where}{mistake}") from None
+        place_prefix = f"{path}: " if path else ""
+        raise SummaryUnreadable(f"summary.json: {place_prefix}{mistake}") from None
     except (ValueError, RecursionError):
         raise SummaryUnreadable("summary.json is not a JSON document") from None
 
 
-def read_under(key: str, content: bytes) -> Summary:
+def read_stored_summary(key: str, content: bytes) -> Summary:
     """Return the summary that is stored under an S3 key.
 
     Raises SummaryUnreadable also if the key is of another week: the page made from the summary
     would replace that week's page.
     """
-    summary = read(content)
+    summary = read_summary(content)
     if key != f"summary/week={summary.week}/summary.json":
         raise SummaryUnreadable(f"summary.json: week {summary.week} lies under another week's key")
     return summary

@@ -13,50 +13,50 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
-UNRESOLVED = "unresolved"
-HEALED = "healed"
-APPROVED = "approved"
+UNRESOLVED_QUEUE = "unresolved"
+HEALED_OUTCOME = "healed"
+APPROVED_OUTCOME = "approved"
 # Outcomes of fixed and verified incidents: fixed automatically, or after a person approved it.
-FIXED = frozenset({HEALED, APPROVED})
-NOT_SEEN = "not_seen"
-COUNT_ONLY = "count_only"
-RACE = "may_be_a_race"
+FIXED_OUTCOMES = frozenset({HEALED_OUTCOME, APPROVED_OUTCOME})
+NOT_SEEN_OUTCOME = "not_seen"
+COUNT_ONLY_REASON = "count_only"
+RACE_REASON = "may_be_a_race"
 # This symptom stands for all unknown error codes that have no row of their own in the summary.
-FURTHER = "unknown_code"
+OTHER_CODES_SYMPTOM = "unknown_code"
 # Verdict on a nightly run that ran before its day was over.
-PARTIAL = "partial"
-DAYS = 7
+PARTIAL_VERDICT = "partial"
+DAYS_PER_WEEK = 7
 # Limit for symptoms, accounts and regions: far more than a week has, and still quick to sort.
 MOST_NAMES = 1_000
 # Lengths of the nightly job's lists, at most (docs/summary.md). The page has room for them.
 MOST_CASES = 50
-MOST_NOTIFIED = 50
+MOST_NOTIFIED_CASES = 50
 MOST_QUEUES = 20
 MOST_RECOMMENDATIONS = 10
 MOST_FILES = 20
-MOST_OPEN = 50
-MOST_EARNED = 10
+MOST_OPEN_CASES = 50
+MOST_HEAL_CANDIDATES = 10
 MOST_PREVIOUS_WEEKS = 7
 MOST_MEMBERS = 200
-MOST_NEEDY = 10
-MOST_STANDING = 50
-MOST_POINTS = 12
-MOST_SPANS = 7
-MOST_SECONDS = 200
+MOST_NEEDY_QUEUES = 10
+MOST_STANDING_VALUES = 50
+MOST_TIMELINE_POINTS = 12
+MOST_TIME_SPANS = 7
+MOST_TIMES_TO_HEAL = 200
 # Values of `found_by`: what found an incident.
-FAILED_CALLS = "failed_calls"
-SCAN = "scan"
+FOUND_BY_FAILED_CALLS = "failed_calls"
+FOUND_BY_SCAN = "scan"
 # The largest value of Spark's type long.
-LARGEST = 2**63 - 1
+LARGEST_NUMBER = 2**63 - 1
 
-WholeNumber = Annotated[int, Meta(ge=0, le=LARGEST)]
-Number = Annotated[float, Meta(ge=0, le=LARGEST)]
-Time = Annotated[datetime, Meta(tz=True)]
-Counts = Annotated[dict[str, WholeNumber], Meta(max_length=MOST_NAMES)]
+WholeNumber = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
+Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
+AwareDatetime = Annotated[datetime, Meta(tz=True)]
+CountByName = Annotated[dict[str, WholeNumber], Meta(max_length=MOST_NAMES)]
 Names = Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)]
 
 
-def monday(week: str) -> date:
+def find_monday(week: str) -> date:
     """Return the first day of a week such as `2026-W46`.
 
     Raises ValueError if the calendar has no such week.
@@ -81,7 +81,7 @@ class SummaryPart(Struct, frozen=True):
                     raise ValueError(f"`{name}` is no time of this calendar") from None
 
 
-class Sums(SummaryPart, frozen=True):
+class WeekSums(SummaryPart, frozen=True):
     """The sums of a week. They also count incidents that the list of incidents leaves out."""
 
     incidents: WholeNumber
@@ -100,26 +100,26 @@ class Sums(SummaryPart, frozen=True):
     out_of_hours: WholeNumber = 0
 
 
-class Totals(Sums, frozen=True, kw_only=True):
+class Totals(WeekSums, frozen=True, kw_only=True):
     """The sums of this week."""
 
     queues: WholeNumber
 
 
-class EarlierWeek(Sums, frozen=True, kw_only=True):
+class EarlierWeek(WeekSums, frozen=True, kw_only=True):
     """The sums of an earlier week. `nightly_runs` is how many of its seven runs were read."""
 
     week: str
-    nightly_runs: WholeNumber = DAYS
+    nightly_runs: WholeNumber = DAYS_PER_WEEK
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        monday(self.week)
+        find_monday(self.week)
 
     @property
     def is_whole(self) -> bool:
         """True if all seven nightly runs of the week were read."""
-        return self.nightly_runs >= DAYS
+        return self.nightly_runs >= DAYS_PER_WEEK
 
 
 class DayCount(SummaryPart, frozen=True):
@@ -131,16 +131,16 @@ class DayCount(SummaryPart, frozen=True):
     day: date = field(name="date")
 
 
-class Moment(SummaryPart, frozen=True):
+class TimelinePoint(SummaryPart, frozen=True):
     """A point of a case's timeline: a new state, or an event before the case was opened."""
 
-    at: Time
+    at: AwareDatetime
     state: str
     # Numbers that belong to the point, in words.
     says: str = ""
 
 
-class Span(SummaryPart, frozen=True):
+class NamedTimeSpan(SummaryPart, frozen=True):
     """A length of time: how long consumers need, or a visibility timeout of the queue."""
 
     # The source of the time, such as "timeout before".
@@ -169,16 +169,16 @@ class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
     """Base of the rows about a case: its code and the data of its pictures. Empty if not known."""
 
     code: str = ""
-    timeline: Annotated[tuple[Moment, ...], Meta(max_length=MOST_POINTS)] = ()
-    visibility: Annotated[tuple[Span, ...], Meta(max_length=MOST_SPANS)] = ()
+    timeline: Annotated[tuple[TimelinePoint, ...], Meta(max_length=MOST_TIMELINE_POINTS)] = ()
+    visibility: Annotated[tuple[NamedTimeSpan, ...], Meta(max_length=MOST_TIME_SPANS)] = ()
 
 
 class Incident(CaseWithPictures, frozen=True):
     """One incident of the list of the worst incidents."""
 
     error_codes: tuple[str, ...]
-    first_failure: Time
-    last_failure: Time
+    first_failure: AwareDatetime
+    last_failure: AwareDatetime
     failed_calls: WholeNumber
     principals: tuple[str, ...]
     outcome: str
@@ -190,13 +190,13 @@ class Incident(CaseWithPictures, frozen=True):
     notified: bool
     # The last reason that the case gave.
     reason: str = ""
-    found_by: str = FAILED_CALLS
+    found_by: str = FOUND_BY_FAILED_CALLS
     urgent: bool = False
 
     @property
     def is_fixed(self) -> bool:
         """True if Mendq fixed it, automatically or after an approval."""
-        return self.outcome in FIXED
+        return self.outcome in FIXED_OUTCOMES
 
 
 class UnreadableFile(SummaryPart, frozen=True):
@@ -219,15 +219,15 @@ class NightlyCoverage(SummaryPart, frozen=True):
 class NotSeen(SummaryPart, frozen=True):
     """What the nightly job read, and what it could not read."""
 
-    nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS)]
+    nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS_PER_WEEK)]
     files_read: WholeNumber
     files_unreadable: WholeNumber
     bytes_read: WholeNumber
     bytes_unreadable: WholeNumber
     records_read: WholeNumber
-    unknown_code: Counts
+    unknown_code: CountByName
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
-    nightly_runs: Annotated[tuple[NightlyCoverage, ...], Meta(max_length=DAYS)] = ()
+    nightly_runs: Annotated[tuple[NightlyCoverage, ...], Meta(max_length=DAYS_PER_WEEK)] = ()
     case_files_unreadable: WholeNumber = 0
     week_is_over: bool = True
     # The first day for which there are any data.
@@ -247,14 +247,16 @@ class TimesToHeal(SummaryPart, frozen=True):
     # 90th percentile; None if the incidents are few.
     p90_seconds: Number | None
     # All times, sorted; if they are many, a sample that is evenly spaced by rank.
-    seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_SECONDS)]
+    seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_TIMES_TO_HEAL)]
 
 
 class QueueWeek(SummaryPart, frozen=True):
     """A queue's incidents by day, from Monday. `unresolved` is counted as a queue too."""
 
     queue_arn: str
-    incidents: Annotated[tuple[WholeNumber, ...], Meta(min_length=DAYS, max_length=DAYS)]
+    incidents: Annotated[
+        tuple[WholeNumber, ...], Meta(min_length=DAYS_PER_WEEK, max_length=DAYS_PER_WEEK)
+    ]
     failed_calls: WholeNumber
     not_healed: WholeNumber
 
@@ -272,12 +274,12 @@ class NotifiedCase(QueuePart, frozen=True):
 
     case_id: str
     state: str
-    opened_at: Time
-    notified_at: Time
+    opened_at: AwareDatetime
+    notified_at: AwareDatetime
     # Notifications about the case.
     pages: WholeNumber
     reason: str
-    ended_at: Time | None
+    ended_at: AwareDatetime | None
     # True if a scan found it, without a failed call.
     is_scanned: bool = field(name="scanned")
     code: str = ""
@@ -286,12 +288,12 @@ class NotifiedCase(QueuePart, frozen=True):
 class ReachedAPerson(SummaryPart, frozen=True):
     """The cases about which people were notified this week, the earliest notification first."""
 
-    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED)]
+    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED_CASES)]
     cases_left_out: WholeNumber
     total: WholeNumber
 
 
-class FoundBy(SummaryPart, frozen=True):
+class IncidentsByFinder(SummaryPart, frozen=True):
     """Number of incidents by what found them."""
 
     failed_calls: WholeNumber = 0
@@ -311,9 +313,9 @@ class OpenCaseSummary(CaseWithPictures, frozen=True):
 
     case_id: str
     state: str
-    opened_at: Time
+    opened_at: AwareDatetime
     # When the case came into its state.
-    since: Time
+    since: AwareDatetime
     urgent: bool = False
     reason: str = ""
     next_step: NextStep = NextStep()
@@ -322,7 +324,7 @@ class OpenCaseSummary(CaseWithPictures, frozen=True):
     oldest_age_seconds: WholeNumber | None = None
 
 
-class Impact(SummaryPart, frozen=True):
+class MessageImpact(SummaryPart, frozen=True):
     """Number of messages that this week's incidents affected. None if no case knows it."""
 
     delayed: WholeNumber | None = None
@@ -340,7 +342,7 @@ class HealCandidate(QueuePart, frozen=True):
     kind: str = "consider_heal"
 
 
-class Comparison(SummaryPart, frozen=True):
+class SymptomComparison(SummaryPart, frozen=True):
     """Incidents of a symptom: those that Mendq fixed beside those that it left untouched."""
 
     symptom: str
@@ -389,11 +391,11 @@ class Organization(SummaryPart, frozen=True):
     totals: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
     members_left_out: WholeNumber
-    queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY)]
+    queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY_QUEUES)]
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
 
 
-class Standing(ChangePart, frozen=True):
+class StandingValue(ChangePart, frozen=True):
     """A value that Mendq set in a queue and that is still set."""
 
     case_id: str

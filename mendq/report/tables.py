@@ -10,26 +10,26 @@ from typing import Any
 
 from msgspec import Struct
 
-from mendq.report.days import NOT_READ
+from mendq.report.days import NOT_READ_FIGURE
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import Incident, NotifiedCase, OpenCaseSummary
 from mendq.report.words import (
-    NEEDS_A_PERSON,
-    OUTCOMES,
+    OUTCOME_WORDS,
+    OUTCOMES_NEEDING_A_PERSON,
     describe_leaders,
     describe_reason,
-    duration,
     format_calls,
     format_count,
+    format_duration,
+    format_principal,
+    format_symptom,
+    format_time_span,
     join_names,
     make_visible,
     mark_queue,
-    principal_name,
-    span,
-    title,
 )
 
-MOST_CODES = 3
+MOST_LISTED_CODES = 3
 
 
 def describe_row_calls(row: IncidentRow) -> str:
@@ -42,9 +42,9 @@ def describe_row_calls(row: IncidentRow) -> str:
         texts.append(format_count(len(row.incidents), "incident"))
     texts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
     error_codes = row.first.error_codes
-    texts.extend(make_visible(code) for code in error_codes[:MOST_CODES])
-    if len(error_codes) > MOST_CODES:
-        texts.append(f"{len(error_codes) - MOST_CODES} more")
+    texts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
+    if len(error_codes) > MOST_LISTED_CODES:
+        texts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
     return ", ".join(texts)
 
 
@@ -57,12 +57,12 @@ def describe_callers(row: IncidentRow) -> str:
                 principals.append(principal)
     if not principals:
         return ""
-    more = f" and {len(principals) - 1} more" if len(principals) > 1 else ""
-    return principal_name(principals[0]) + more
+    more_text = f" and {len(principals) - 1} more" if len(principals) > 1 else ""
+    return format_principal(principals[0]) + more_text
 
 
 # What the state of a case means for the queue.
-STATES = OUTCOMES | {
+STATE_WORDS = OUTCOME_WORDS | {
     "approved": "approved, not carried out yet",
     "unverified": "changed, without a proof yet",
     "verified": "changed and verified",
@@ -70,14 +70,14 @@ STATES = OUTCOMES | {
     "closed": "closed",
 }
 # States of cases that ended without a change of the queue.
-_AS_IT_WAS = frozenset({"observed", "refused", "declined", "expired"})
-_OPEN = "still open"
-_LEFT = "left as it was"
-_CLOSED = "closed"
-_ROLLED_BACK = "rolled back"
+_STATES_WITHOUT_CHANGE = frozenset({"observed", "refused", "declined", "expired"})
+_OPEN_TEXT = "still open"
+_LEFT_TEXT = "left as it was"
+_CLOSED_TEXT = "closed"
+_ROLLED_BACK_TEXT = "rolled back"
 
 
-def describe_particulars(case: NotifiedCase) -> str:
+def describe_notifications(case: NotifiedCase) -> str:
     """Return if people were notified several times, and if a scan found the case. May be empty."""
     texts = []
     if case.pages > 1:
@@ -89,17 +89,17 @@ def describe_particulars(case: NotifiedCase) -> str:
 
 def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
     """Return what the state of the case means for the queue."""
-    return STATES.get(case.state) or make_visible(case.state.replace("_", " "))
+    return STATE_WORDS.get(case.state) or make_visible(case.state.replace("_", " "))
 
 
 def describe_duration(summary: Summary, case: NotifiedCase) -> str:
     """Return how long the case was or is open. Empty if it ended without a change of the queue."""
-    end = _describe_end(case)
-    if end == _LEFT:
+    end_text = _describe_end(case)
+    if end_text == _LEFT_TEXT:
         return ""
     ended_at = case.ended_at or summary.made_at
     seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
-    return f"{'open for' if end == _OPEN else 'after'} {duration(seconds)}"
+    return f"{'open for' if end_text == _OPEN_TEXT else 'after'} {format_duration(seconds)}"
 
 
 def _describe_end(case: NotifiedCase) -> str:
@@ -108,13 +108,13 @@ def _describe_end(case: NotifiedCase) -> str:
     A case that ended without a change of the queue is `left as it was`, not `closed`.
     """
     if case.ended_at is None:
-        return _OPEN
-    if case.state in _AS_IT_WAS:
-        return _LEFT
-    return _ROLLED_BACK if case.state == "rolled_back" else _CLOSED
+        return _OPEN_TEXT
+    if case.state in _STATES_WITHOUT_CHANGE:
+        return _LEFT_TEXT
+    return _ROLLED_BACK_TEXT if case.state == "rolled_back" else _CLOSED_TEXT
 
 
-def people_caption(summary: Summary) -> str:
+def make_people_caption(summary: Summary) -> str:
     """Return a sentence: how many cases reached a person, and how they ended.
 
     If the summary does not list all cases, the sentence has the number of listed cases instead.
@@ -124,41 +124,49 @@ def people_caption(summary: Summary) -> str:
     reached = summary.reached_a_person
     if not reached.total:
         return "Nobody was notified."
-    cases = format_count(reached.total, "case")
+    cases_text = format_count(reached.total, "case")
     if reached.cases_left_out:
-        return f"{cases} reached a person; these are the first {len(reached.cases)}."
-    notifications = format_count(sum(case.pages for case in reached.cases), "notification")
+        return f"{cases_text} reached a person; these are the first {len(reached.cases)}."
+    notifications_text = format_count(sum(case.pages for case in reached.cases), "notification")
     count_by_end = Counter(_describe_end(case) for case in reached.cases)
-    all_ends = (_OPEN, _LEFT, _CLOSED, _ROLLED_BACK)
-    ends = [f"{count_by_end[end]:,} {end}" for end in all_ends if count_by_end[end]]
-    return f"{cases}, {notifications}: {join_names(ends)}."
+    all_end_texts = (_OPEN_TEXT, _LEFT_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
+    end_counts = [
+        f"{count_by_end[end_text]:,} {end_text}"
+        for end_text in all_end_texts
+        if count_by_end[end_text]
+    ]
+    return f"{cases_text}, {notifications_text}: {join_names(end_counts)}."
 
 
-def compare_symptoms(summary: Summary, most: int) -> list[dict[str, str]]:
+def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
     """Return table rows that compare, by symptom, fixed incidents with those left untouched.
 
-    The symptoms with most incidents come first, at most `most` of them. The keys of a row are
+    The symptoms with most incidents come first, at most `most_rows` of them. The keys of a row are
     `title`; `fixed`, the number of incidents that Mendq fixed; and `untouched`, how many of the
     untouched incidents recovered (`2 of 5`). Both have the median time if it is known.
     """
-    ranked = sorted(
+    ranked_comparisons = sorted(
         summary.does_it_help,
         key=lambda comparison: (-comparison.fixed - comparison.untouched, comparison.symptom),
     )
     rows = []
-    for comparison in ranked[:most]:
-        recovered = f"{comparison.recovered:,} of {comparison.untouched:,}"
+    for comparison in ranked_comparisons[:most_rows]:
+        recovered_text = f"{comparison.recovered:,} of {comparison.untouched:,}"
         row = {
-            "title": title(comparison.symptom),
-            "fixed": _count_and_time(f"{comparison.fixed:,}", comparison.fixed_median_seconds),
-            "untouched": _count_and_time(recovered, comparison.recovered_median_seconds),
+            "title": format_symptom(comparison.symptom),
+            "fixed": _format_count_and_time(
+                f"{comparison.fixed:,}", comparison.fixed_median_seconds
+            ),
+            "untouched": _format_count_and_time(
+                recovered_text, comparison.recovered_median_seconds
+            ),
         }
         rows.append(row)
     return rows
 
 
-def _count_and_time(count: str, seconds: float | None) -> str:
-    return count if seconds is None else f"{count}, in {duration(seconds)}"
+def _format_count_and_time(count: str, seconds: float | None) -> str:
+    return count if seconds is None else f"{count}, in {format_duration(seconds)}"
 
 
 class IncidentRow(Struct, frozen=True):
@@ -186,9 +194,9 @@ class IncidentRow(Struct, frozen=True):
     @property
     def when(self) -> str:
         """The time from the first to the last failure, in words."""
-        first = min(incident.first_failure for incident in self.incidents)
-        last = max(incident.last_failure for incident in self.incidents)
-        return span(first, last)
+        first_failure = min(incident.first_failure for incident in self.incidents)
+        last_failure = max(incident.last_failure for incident in self.incidents)
+        return format_time_span(first_failure, last_failure)
 
     @property
     def times_to_heal(self) -> str:
@@ -200,16 +208,16 @@ class IncidentRow(Struct, frozen=True):
         ]
         if not times:
             return ""
-        shortest = duration(min(times))
-        longest = duration(max(times))
+        shortest = format_duration(min(times))
+        longest = format_duration(max(times))
         return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
 def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
     """Group incidents with the same text into rows. A row is at the place of its first incident."""
-    groups = defaultdict[tuple[object, ...], list[Incident]](list)
+    incidents_by_text = defaultdict[tuple[object, ...], list[Incident]](list)
     for incident in incidents:
-        key = (
+        row_text = (
             incident.symptom,
             incident.error_codes,
             incident.outcome,
@@ -219,39 +227,42 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
             incident.notified,
             incident.urgent,
         )
-        groups[key].append(incident)
-    return [IncidentRow(tuple(group)) for group in groups.values()]
+        incidents_by_text[row_text].append(incident)
+    return [IncidentRow(tuple(group)) for group in incidents_by_text.values()]
 
 
-def find_case_places(summary: Summary) -> dict[str, Incident]:
+def find_first_incidents(summary: Summary) -> dict[str, Incident]:
     """Return the first incident of each case, by case id. Links to the case lead to this incident.
 
     Cases that wait for a person are left out: links to them lead to a section of their own.
     """
-    waiting = {case.case_id for case in summary.open_now}
-    places: dict[str, Incident] = {}
+    waiting_case_ids = {case.case_id for case in summary.open_now}
+    incident_by_case_id: dict[str, Incident] = {}
     for incident in summary.cases:
-        if incident.case_id and incident.case_id not in waiting:
-            places.setdefault(incident.case_id, incident)
-    return places
+        if incident.case_id and incident.case_id not in waiting_case_ids:
+            incident_by_case_id.setdefault(incident.case_id, incident)
+    return incident_by_case_id
 
 
-def sort_open_first(summary: Summary) -> list[NotifiedCase]:
+def sort_cases_open_first(summary: Summary) -> list[NotifiedCase]:
     """Return the cases that reached a person, first those that are still open."""
     return sorted(summary.reached_a_person.cases, key=lambda case: case.ended_at is not None)
 
 
-def count_unfolded_cases(cases: Sequence[NotifiedCase], most: int) -> int:
-    """Return how many cases the page shows unfolded: `most`, but at least all that are open."""
-    return max(most, sum(case.ended_at is None for case in cases))
+def count_unfolded_cases(cases: Sequence[NotifiedCase], usual_count: int) -> int:
+    """Return how many cases the page shows unfolded: `usual_count`, or all open ones if more."""
+    return max(usual_count, sum(case.ended_at is None for case in cases))
 
 
-def count_unfolded_rows(rows: Sequence[IncidentRow], most: int) -> int:
-    """Return how many rows the page shows unfolded: `most`, but at least all that need a person."""
-    return max(most, sum(row.first.outcome in NEEDS_A_PERSON for row in rows))
+def count_unfolded_rows(rows: Sequence[IncidentRow], usual_count: int) -> int:
+    """Return how many rows the page shows unfolded.
+
+    This is `usual_count`, or the number of rows that need a person if that is larger.
+    """
+    return max(usual_count, sum(row.first.outcome in OUTCOMES_NEEDING_A_PERSON for row in rows))
 
 
-LEVELS = 5
+SHADE_LEVELS = 5
 
 
 def make_heat_map(summary: Summary) -> dict[str, Any] | None:
@@ -263,26 +274,26 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
     queues = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
     if not queues:
         return None
-    most = max(max(queue.incidents) for queue in queues)
+    highest_count = max(max(queue.incidents) for queue in queues)
     rows = []
     has_unread = False
     for queue in queues:
         cells = []
         for day, count in zip(summary.days, queue.incidents, strict=True):
-            figure = _heat_figure(summary, day, count)
-            has_unread = has_unread or figure == NOT_READ
-            cells.append((figure, shade_of(count, most)))
+            figure = _format_heat_cell(summary, day, count)
+            has_unread = has_unread or figure == NOT_READ_FIGURE
+            cells.append((figure, compute_shade(count, highest_count)))
         rows.append((queue, cells))
-    totals = [(mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues]
+    total_by_queue = [(mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues]
     return {
-        "caption": describe_leaders(totals, "queue", summary.totals.incidents),
+        "caption": describe_leaders(total_by_queue, "queue", summary.totals.incidents),
         "rows": rows,
         "beyond": _describe_other_queues(summary),
         "has_unread": has_unread,
     }
 
 
-def _heat_figure(summary: Summary, day: date, count: int) -> str:
+def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
     """Return the text of a cell: the number of incidents, or `?` if the day was not read.
 
     Empty if the day had no incident or is still to come.
@@ -290,25 +301,25 @@ def _heat_figure(summary: Summary, day: date, count: int) -> str:
     if count:
         return f"{count:,}"
     is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
-    return NOT_READ if is_missing else ""
+    return NOT_READ_FIGURE if is_missing else ""
 
 
-def shade_of(count: int, most: int) -> int:
+def compute_shade(count: int, highest_count: int) -> int:
     """Return the shade of a cell, from 0 (no incident) to LEVELS.
 
     The scale is logarithmic, so that one bad day does not make all others look empty.
     """
     if not count:
         return 0
-    return max(1, ceil(LEVELS * log(count + 1) / log(most + 1) - 1e-9))
+    return max(1, ceil(SHADE_LEVELS * log(count + 1) / log(highest_count + 1) - 1e-9))
 
 
 def _describe_other_queues(summary: Summary) -> str:
     """Return a sentence with the sums of the queues that are not listed, or an empty text."""
-    days = summary.queue_days
-    if not days.queues_left_out:
+    queue_days = summary.queue_days
+    if not queue_days.queues_left_out:
         return ""
-    queues = format_count(days.queues_left_out, "more queue")
-    incidents = format_count(days.incidents_left_out, "incident")
-    together = " together" if days.queues_left_out > 1 else ""
-    return f"{queues} had {incidents}{together}."
+    queues_text = format_count(queue_days.queues_left_out, "more queue")
+    incidents_text = format_count(queue_days.incidents_left_out, "incident")
+    together_word = " together" if queue_days.queues_left_out > 1 else ""
+    return f"{queues_text} had {incidents_text}{together_word}."

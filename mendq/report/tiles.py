@@ -10,18 +10,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import DAYS, MOST_PREVIOUS_WEEKS, EarlierWeek, Totals
-from mendq.report.words import duration, join_names, number, share
+from mendq.report.summary_parts import DAYS_PER_WEEK, MOST_PREVIOUS_WEEKS, EarlierWeek, Totals
+from mendq.report.words import format_duration, format_number, format_percent, join_names
 
 # With fewer incidents, a share or a median says less than the figures themselves.
-SMALLEST_N = 5
-NO_WEEK = "no whole week before it to compare with"
-NOT_KNOWN = "\N{EN DASH}"
+LEAST_INCIDENTS_TO_COMPARE = 5
+NO_WEEK_NOTE = "no whole week before it to compare with"
+NOT_KNOWN_FIGURE = "\N{EN DASH}"
 # A figure of each week, the newest last. None if the week was not read whole, or has no figure.
-Series = tuple[float | None, ...]
-Format = Callable[[float], str]
+WeeklyFigures = tuple[float | None, ...]
+FigureFormat = Callable[[float], str]
 # The direction of a change ("rise", "fall" or "level"), and the text that compares.
-Change = tuple[str, str]
+DirectionAndText = tuple[str, str]
 
 
 class Tile(Struct, frozen=True):
@@ -30,21 +30,21 @@ class Tile(Struct, frozen=True):
     title: str
     figure: str
     # What the figure is a part of, such as "of 120". May be empty.
-    of: str
+    whole_text: str
     note: str
     # "rise", "fall" or "level".
     direction: str = "level"
     # "good", "bad" or "plain".
     tone: str = "plain"
     # The figures of eight weeks, this week's last. Empty if nothing is known of earlier weeks.
-    weeks: Series = ()
+    weekly_figures: WeeklyFigures = ()
     # A part of each week's figure that is drawn in another colour, or empty.
-    part: Series = ()
+    weekly_part: WeeklyFigures = ()
 
     @property
     def text(self) -> str:
         """The tile as plain text."""
-        return f"{self.figure} {self.of}".strip() + f", {self.note}"
+        return f"{self.figure} {self.whole_text}".strip() + f", {self.note}"
 
 
 def make_tiles(summary: Summary) -> tuple[Tile, ...]:
@@ -55,191 +55,210 @@ def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     """
     if summary.nothing_was_read:
         return ()
-    failed_calls = _count_tile(summary, "Failed calls", lambda week: week.failed_calls)
+    failed_calls = _make_count_tile(summary, "Failed calls", lambda week: week.failed_calls)
     if summary.had_mendq_in:
-        return (_incidents_tile(summary), *_backtest_tiles(summary), failed_calls)
+        return (_make_incidents_tile(summary), *_make_backtest_tiles(summary), failed_calls)
     return (
-        _incidents_tile(summary),
-        _healed_tile(summary),
-        _paged_tile(summary),
-        _time_to_fix_tile(summary),
+        _make_incidents_tile(summary),
+        _make_healed_tile(summary),
+        _make_paged_tile(summary),
+        _make_time_to_fix_tile(summary),
         failed_calls,
     )
 
 
-def _backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
+def _make_backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
     """Return how many incidents Mendq would have changed, proposed to change, or paged about."""
-    of = f"of {summary.totals.incidents:,}"
+    whole_text = f"of {summary.totals.incidents:,}"
     note = "each decided for itself"
-    figures = {
+    count_by_verb = {
         "changed": summary.by_outcome.get("applied", 0),
         "proposed": summary.by_outcome.get("proposed", 0),
         "paged": summary.totals.urgent,
     }
     return tuple(
-        Tile(f"Would have {verb}", f"{count:,}", of, note) for verb, count in figures.items()
+        Tile(f"Would have {verb}", f"{count:,}", whole_text, note)
+        for verb, count in count_by_verb.items()
     )
 
 
 def compare_with_weeks(
-    now: float,
-    before: Sequence[float],
-    format_figure: Format = number,
-    format_difference: Format | None = None,
-) -> Change:
+    figure: float,
+    earlier_figures: Sequence[float],
+    format_figure: FigureFormat = format_number,
+    format_difference: FigureFormat | None = None,
+) -> DirectionAndText:
     """Compare this week's figure with the median of earlier weeks. Return direction and text.
 
     Args:
-        now: this week's figure.
-        before: the figures of the earlier weeks.
+        figure: this week's figure.
+        earlier_figures: the figures of the earlier weeks.
         format_figure: returns a figure as text.
         format_difference: returns a difference of two figures as text, if that is another form.
     """
-    if not before:
-        return "level", NO_WEEK
-    usual = median(before)
-    basis = f"the {len(before)}-week median of {format_figure(usual)}"
-    if len(before) == 1:
-        basis = f"the {format_figure(usual)} of the one earlier week"
-    if now == usual:
-        return "level", f"equal to {basis}"
-    difference = (format_difference or format_figure)(abs(now - usual))
-    if now > usual:
-        return "rise", f"{difference} above {basis}"
-    return "fall", f"{difference} below {basis}"
+    if not earlier_figures:
+        return "level", NO_WEEK_NOTE
+    median_figure = median(earlier_figures)
+    basis_text = f"the {len(earlier_figures)}-week median of {format_figure(median_figure)}"
+    if len(earlier_figures) == 1:
+        basis_text = f"the {format_figure(median_figure)} of the one earlier week"
+    if figure == median_figure:
+        return "level", f"equal to {basis_text}"
+    difference_text = (format_difference or format_figure)(abs(figure - median_figure))
+    if figure > median_figure:
+        return "rise", f"{difference_text} above {basis_text}"
+    return "fall", f"{difference_text} below {basis_text}"
 
 
-def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
+def _list_whole_weeks(summary: Summary) -> list[EarlierWeek]:
     """Return the earlier weeks that were read whole. In others, incidents may be missing."""
     return [week for week in summary.previous_weeks if week.is_whole]
 
 
-def _with_tone(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Tile:
-    """Return the tile with its direction and tone. `rise` is the tone of a rise, "good" or "bad".
+def _add_tone(summary: Summary, tile: Tile, direction: str, *, rise_tone: str) -> Tile:
+    """Return the tile with its direction and tone.
 
-    A week with missing days has no tone, because it cannot be compared with whole weeks.
+    `rise_tone` is the tone of a rise, "good" or "bad"; a fall has the other of the two. A week with
+    missing days has no tone, because it cannot be compared with whole weeks.
     """
     if not summary.is_whole:
         return tile
-    fall = {"good": "bad", "bad": "good"}[rise]
-    tone = {"rise": rise, "fall": fall}.get(direction, "plain")
-    return replace(tile, direction=direction, tone=tone)
+    fall_tone = {"good": "bad", "bad": "good"}[rise_tone]
+    tile_tone = {"rise": rise_tone, "fall": fall_tone}.get(direction, "plain")
+    return replace(tile, direction=direction, tone=tile_tone)
 
 
-def _count_tile(
-    summary: Summary, title: str, figure_of: Callable[[Totals | EarlierWeek], int]
+def _make_count_tile(
+    summary: Summary, title: str, get_figure: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
     """Return the tile of a count. A rise of the count is bad news."""
-    now = figure_of(summary.totals)
-    direction, note = compare_with_weeks(now, [figure_of(week) for week in _whole_weeks(summary)])
-    tile = Tile(title, f"{now:,}", "", note, weeks=_weekly_figures(summary, figure_of))
-    return _with_tone(summary, tile, direction, rise="bad")
+    count = get_figure(summary.totals)
+    direction, note = compare_with_weeks(
+        count, [get_figure(week) for week in _list_whole_weeks(summary)]
+    )
+    tile = Tile(
+        title, f"{count:,}", "", note, weekly_figures=_list_weekly_figures(summary, get_figure)
+    )
+    return _add_tone(summary, tile, direction, rise_tone="bad")
 
 
-def _weekly_figures(
-    summary: Summary, figure_of: Callable[[Totals | EarlierWeek], float | None]
-) -> Series:
+def _list_weekly_figures(
+    summary: Summary, get_figure: Callable[[Totals | EarlierWeek], float | None]
+) -> WeeklyFigures:
     """Return the figure of each week, this week's last. Empty if no earlier week has one."""
-    before = [None if week is None else figure_of(week) for week in list_weeks_before(summary)]
-    if all(figure is None for figure in before):
+    earlier_figures = [
+        None if week is None else get_figure(week) for week in list_earlier_weeks(summary)
+    ]
+    if all(figure is None for figure in earlier_figures):
         return ()
-    return (*before, figure_of(summary.totals))
+    return (*earlier_figures, get_figure(summary.totals))
 
 
 def describe_weeks(tile: Tile) -> str:
     """Return the figures of the weeks in words, for people who cannot see the chart."""
-    figures = ["not known" if figure is None else number(figure) for figure in tile.weeks]
+    figures = [
+        "not known" if figure is None else format_number(figure) for figure in tile.weekly_figures
+    ]
     return "Week by week to this one: " + ", ".join(figures)
 
 
-def _incidents_tile(summary: Summary) -> Tile:
+def _make_incidents_tile(summary: Summary) -> Tile:
     """Return the tile of the incidents. If days are missing, it says how many days were read."""
-    tile = _count_tile(summary, "Incidents", lambda week: week.incidents)
-    by_scans = summary.by_found_by.scan
-    if by_scans:
-        by_calls = summary.by_found_by.failed_calls
-        note = f"{by_calls:,} by failed calls, {by_scans:,} by scans; {tile.note}"
+    tile = _make_count_tile(summary, "Incidents", lambda week: week.incidents)
+    scan_count = summary.by_found_by.scan
+    if scan_count:
+        failed_call_count = summary.by_found_by.failed_calls
+        note = f"{failed_call_count:,} by failed calls, {scan_count:,} by scans; {tile.note}"
         tile = replace(tile, note=note)
     if summary.every_day_was_read:
         return tile
     return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
 
 
-def _healed_tile(summary: Summary) -> Tile:
+def _make_healed_tile(summary: Summary) -> Tile:
     """Return the tile of the incidents healed without a person. A rise of their share is good."""
     title = "Healed without a person"
-    incidents = summary.totals.incidents
-    healed = summary.totals.healed
-    if not incidents:
+    incident_count = summary.totals.incidents
+    healed_count = summary.totals.healed
+    if not incident_count:
         return Tile(title, "0", "", "there was nothing to heal")
-    weekly = _weekly_figures(summary, lambda week: week.healed)
-    tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share", weeks=weekly)
-    if incidents < SMALLEST_N:
+    weekly_figures = _list_weekly_figures(summary, lambda week: week.healed)
+    tile = Tile(
+        title,
+        f"{healed_count:,}",
+        f"of {incident_count:,}",
+        "too few for a share",
+        weekly_figures=weekly_figures,
+    )
+    if incident_count < LEAST_INCIDENTS_TO_COMPARE:
         return tile
-    percents = [
+    earlier_percents = [
         round(100 * week.healed / week.incidents)
-        for week in _whole_weeks(summary)
-        if week.incidents >= SMALLEST_N
+        for week in _list_whole_weeks(summary)
+        if week.incidents >= LEAST_INCIDENTS_TO_COMPARE
     ]
-    percent = round(100 * healed / incidents)
+    percent = round(100 * healed_count / incident_count)
     direction, note = compare_with_weeks(
         percent,
-        percents,
-        lambda value: f"{number(value)} %",
-        lambda difference: f"{number(difference)} points",
+        earlier_percents,
+        lambda value: f"{format_number(value)} %",
+        lambda difference: f"{format_number(difference)} points",
     )
-    tile = replace(tile, note=f"{share(healed, incidents)}, {note}")
-    return _with_tone(summary, tile, direction, rise="good")
+    tile = replace(tile, note=f"{format_percent(healed_count, incident_count)}, {note}")
+    return _add_tone(summary, tile, direction, rise_tone="good")
 
 
-def _paged_tile(summary: Summary) -> Tile:
+def _make_paged_tile(summary: Summary) -> Tile:
     """Return the tile of the urgent notifications of this week, also about older cases.
 
     The note says how many were sent at night or at the weekend.
     """
     title = "Urgent notifications"
     if not summary.cases_were_read:
-        return Tile(title, NOT_KNOWN, "", "the cases were not read")
-    tile = _count_tile(summary, title, lambda week: week.urgent_notifications)
+        return Tile(title, NOT_KNOWN_FIGURE, "", "the cases were not read")
+    tile = _make_count_tile(summary, title, lambda week: week.urgent_notifications)
     note = tile.note
     if summary.totals.urgent_notifications:
         note = f"{summary.totals.out_of_hours:,} at night or at the weekend; {note}"
-    part = _weekly_figures(summary, lambda week: week.out_of_hours)
-    return replace(tile, note=note, part=part)
+    weekly_part = _list_weekly_figures(summary, lambda week: week.out_of_hours)
+    return replace(tile, note=note, weekly_part=weekly_part)
 
 
-def _time_to_fix_tile(summary: Summary) -> Tile:
+def _make_time_to_fix_tile(summary: Summary) -> Tile:
     """Return the tile of the median time to fix. If only few were timed, it lists all times."""
     title = "Time to fix"
     count = summary.totals.healed_with_time
     median_seconds = summary.totals.median_seconds_to_heal
     if not count or median_seconds is None:
-        return Tile(title, NOT_KNOWN, "", "no fix was timed")
-    seconds: list[float] = []
-    for symptom in summary.times_to_heal:
-        seconds.extend(symptom.seconds)
-    seconds.sort()
-    if count < SMALLEST_N and len(seconds) == count:
-        times = join_names([duration(value) for value in seconds])
-        note = f"the longest of {count}: {times}" if count > 1 else "1 incident"
-        return Tile(title, duration(seconds[-1]), "", note)
-    before = [
+        return Tile(title, NOT_KNOWN_FIGURE, "", "no fix was timed")
+    all_seconds: list[float] = []
+    for symptom_times in summary.times_to_heal:
+        all_seconds.extend(symptom_times.seconds)
+    all_seconds.sort()
+    if count < LEAST_INCIDENTS_TO_COMPARE and len(all_seconds) == count:
+        time_texts = join_names([format_duration(value) for value in all_seconds])
+        note = f"the longest of {count}: {time_texts}" if count > 1 else "1 incident"
+        return Tile(title, format_duration(all_seconds[-1]), "", note)
+    earlier_medians = [
         week.median_seconds_to_heal
-        for week in _whole_weeks(summary)
-        if week.healed_with_time >= SMALLEST_N and week.median_seconds_to_heal is not None
+        for week in _list_whole_weeks(summary)
+        if week.healed_with_time >= LEAST_INCIDENTS_TO_COMPARE
+        and week.median_seconds_to_heal is not None
     ]
-    direction, comparison = compare_with_weeks(median_seconds, before, duration)
-    weekly = _weekly_figures(summary, lambda week: week.median_seconds_to_heal)
-    note = f"median of {count:,}, {comparison}"
-    tile = Tile(title, duration(median_seconds), "", note, weeks=weekly)
-    return _with_tone(summary, tile, direction, rise="bad")
+    direction, comparison_text = compare_with_weeks(
+        median_seconds, earlier_medians, format_duration
+    )
+    weekly_figures = _list_weekly_figures(summary, lambda week: week.median_seconds_to_heal)
+    note = f"median of {count:,}, {comparison_text}"
+    tile = Tile(title, format_duration(median_seconds), "", note, weekly_figures=weekly_figures)
+    return _add_tone(summary, tile, direction, rise_tone="bad")
 
 
-def list_weeks_before(summary: Summary) -> tuple[EarlierWeek | None, ...]:
+def list_earlier_weeks(summary: Summary) -> tuple[EarlierWeek | None, ...]:
     """Return the seven weeks before this one, oldest first. None for a week not read whole."""
-    week_by_name = {week.week: week for week in _whole_weeks(summary)}
+    week_by_name = {week.week: week for week in _list_whole_weeks(summary)}
     weeks = []
     for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):
-        monday = summary.first_day - timedelta(days=DAYS * weeks_ago)
+        monday = summary.first_day - timedelta(days=DAYS_PER_WEEK * weeks_ago)
         weeks.append(week_by_name.get(f"{monday:%G-W%V}"))
     return tuple(weeks)

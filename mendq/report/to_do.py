@@ -7,21 +7,21 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.report.links import CASE_ID, ReportedAccount, match_queue
+from mendq.report.links import CASE_ID_REGEX, ReportedAccount, match_queue
 from mendq.report.open_now import choose_command
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import HealCandidate, Recommendation, Standing
+from mendq.report.summary_parts import HealCandidate, Recommendation, StandingValue
 from mendq.report.words import (
     describe_change,
-    duration,
     format_count,
+    format_duration,
+    format_principal,
+    format_symptom,
     format_value,
     make_visible,
     mark_name,
     mark_queue,
     mark_quote,
-    principal_name,
-    title,
 )
 
 
@@ -29,8 +29,8 @@ class ToDo(Struct, frozen=True):
     """One thing to do. A text is empty if there is nothing to say."""
 
     # Sentences in which names are marked: what to do, why, and what it would prevent.
-    what: str
-    why: str
+    action: str
+    reason: str
     effect: str
     # Who owns the template or the caller, or empty.
     owner: str
@@ -39,33 +39,35 @@ class ToDo(Struct, frozen=True):
     command: str
 
 
-def list_to_do(summary: Summary, here: ReportedAccount | None = None) -> tuple[ToDo, ...]:
+def list_to_do(
+    summary: Summary, reported_account: ReportedAccount | None = None
+) -> tuple[ToDo, ...]:
     """Return the things to do, first those that would prevent most incidents.
 
-    Without `here`, or if the queue is of another account or region, there is no command.
+    There is no command without `reported_account`, or if the queue is of another account or region.
     """
     things = []
     for recommendation in summary.do_this_week:
         owner = ""
         if recommendation.kind != "fix_caller":
-            owner = principal_name(recommendation.owner)
-        thing = ToDo(
-            what=_describe_action(recommendation),
-            why=_describe_why(recommendation),
+            owner = format_principal(recommendation.owner)
+        to_do = ToDo(
+            action=_describe_action(recommendation),
+            reason=_describe_why(recommendation),
             effect=_describe_effect(recommendation),
             owner=owner,
-            command=_choose_command(recommendation, here),
+            command=_choose_command(recommendation, reported_account),
         )
-        things.append(thing)
+        things.append(to_do)
     things.extend(_suggest_heal_mode(candidate) for candidate in summary.earned)
     return tuple(things)
 
 
 def _suggest_heal_mode(candidate: HealCandidate) -> ToDo:
     symptom = mark_name(candidate.symptom)
-    what = f"Consider mode heal for {symptom} of {mark_queue(candidate.queue_arn)}."
-    why = f"{candidate.approved:,} of {candidate.asked:,} proposals were approved unchanged."
-    return ToDo(what=what, why=why, effect="", owner="", command="")
+    action = f"Consider mode heal for {symptom} of {mark_queue(candidate.queue_arn)}."
+    reason = f"{candidate.approved:,} of {candidate.asked:,} proposals were approved unchanged."
+    return ToDo(action=action, reason=reason, effect="", owner="", command="")
 
 
 class Drift(Struct, frozen=True):
@@ -73,7 +75,7 @@ class Drift(Struct, frozen=True):
 
     queue_arn: str
     # The attribute and its change, with marked names.
-    what: str
+    change: str
     # How long ago Mendq set it.
     age: str
     # Who owns the template, or empty.
@@ -82,26 +84,28 @@ class Drift(Struct, frozen=True):
     command: str
 
 
-def list_drift(summary: Summary, here: ReportedAccount | None = None) -> list[Drift]:
+def list_drift(summary: Summary, reported_account: ReportedAccount | None = None) -> list[Drift]:
     """Return the values that Mendq set and that are still set, the oldest first."""
-    return [_make_drift(summary, standing, here) for standing in summary.standing]
+    return [_make_drift(summary, standing, reported_account) for standing in summary.standing]
 
 
-def _make_drift(summary: Summary, standing: Standing, here: ReportedAccount | None) -> Drift:
-    queue = match_queue(standing.queue_arn, here)
-    case = CASE_ID.fullmatch(standing.case_id)
+def _make_drift(
+    summary: Summary, standing: StandingValue, reported_account: ReportedAccount | None
+) -> Drift:
+    queue_match = match_queue(standing.queue_arn, reported_account)
+    case_match = CASE_ID_REGEX.fullmatch(standing.case_id)
     command = ""
-    if queue and case and case["symptom"] == standing.symptom:
-        command = f"mendq patch {standing.case_id} --template FILE --region {queue['region']}"
+    if queue_match and case_match and case_match["symptom"] == standing.symptom:
+        command = f"mendq patch {standing.case_id} --template FILE --region {queue_match['region']}"
     age = ""
     # The time is empty if the nightly job did not read when Mendq wrote the value.
     with suppress(ValueError, TypeError):
         set_at = datetime.fromisoformat(standing.set_at)
-        age = duration(max(0, (summary.made_at - set_at).total_seconds()))
-    change = describe_change(standing.attribute, standing.before, standing.after)
+        age = format_duration(max(0, (summary.made_at - set_at).total_seconds()))
+    value_change = describe_change(standing.attribute, standing.before, standing.after)
     return Drift(
         queue_arn=standing.queue_arn,
-        what=f"{mark_name(standing.attribute)} {change}".strip(),
+        change=f"{mark_name(standing.attribute)} {value_change}".strip(),
         age=age or "not known",
         owner=make_visible(standing.owner),
         command=command,
@@ -113,9 +117,9 @@ def describe_drift(summary: Summary) -> str:
     count = len(summary.standing) + summary.standing_left_out
     if not count:
         return ""
-    verb = "stand" if count > 1 else "stands"
-    values = format_count(count, "value")
-    return f"{values} that Mendq set {verb}, perhaps in no template yet."
+    verb_form = "stand" if count > 1 else "stands"
+    values_text = format_count(count, "value")
+    return f"{values_text} that Mendq set {verb_form}, perhaps in no template yet."
 
 
 def describe_left_out(summary: Summary) -> str:
@@ -124,25 +128,27 @@ def describe_left_out(summary: Summary) -> str:
     return f"{format_count(count, 'more thing')} would have prevented less." if count else ""
 
 
-def _choose_command(recommendation: Recommendation, here: ReportedAccount | None) -> str:
+def _choose_command(
+    recommendation: Recommendation, reported_account: ReportedAccount | None
+) -> str:
     """Return the command to print for a recommendation.
 
     For a case it is the command in the summary if that is safe, otherwise `mendq show` or `mendq
     approve`. Empty if this kind has no command, or if the queue is of another account or region.
     """
     kind = recommendation.kind
-    queue = match_queue(recommendation.queue_arn, here)
-    if kind in _COMMANDS_OF_FINDINGS and queue:
-        command = _COMMANDS_OF_FINDINGS[kind].format(queue=queue[0])
-        return f"mendq {command} --region {queue['region']}"
-    if kind not in _OF_A_CASE:
+    queue_match = match_queue(recommendation.queue_arn, reported_account)
+    if kind in _COMMAND_BY_FINDING_KIND and queue_match:
+        command = _COMMAND_BY_FINDING_KIND[kind].format(queue=queue_match[0])
+        return f"mendq {command} --region {queue_match['region']}"
+    if kind not in _ATTRIBUTE_SENTENCES:
         return ""
     verb = "approve" if kind == "approve" else "show"
-    return choose_command(recommendation, recommendation.command, verb, here)
+    return choose_command(recommendation, recommendation.command, verb, reported_account)
 
 
-_COMMANDS_OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
-_OF_A_CASE = {
+_COMMAND_BY_FINDING_KIND = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
+_ATTRIBUTE_SENTENCES = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
     "approve": "Approve or decline: {change}.",
     "watch": "Watch {attribute} of {queues}{changed}.",
@@ -150,7 +156,7 @@ _OF_A_CASE = {
     "fix": "Fix {symptom} of {queues}: {setting}.",
 }
 # Sentences by kind, if the recommendation names no attribute.
-_WITHOUT_ATTRIBUTE = {
+_SENTENCES_WITHOUT_ATTRIBUTE = {
     "approve": "Approve or decline what Mendq proposes for {symptom} of {queues}.",
     "decide": "Decide what to do about {symptom} of {queues}.",
     "fix": "Fix {symptom} of {queues}.",
@@ -163,23 +169,25 @@ _WITHOUT_ATTRIBUTE = {
 
 def _describe_action(recommendation: Recommendation) -> str:
     """Return the sentence that says what to do."""
-    symptom = mark_quote(title(recommendation.symptom))
+    symptom = mark_quote(format_symptom(recommendation.symptom))
     queues = _describe_queues(recommendation)
     if recommendation.next_step:
         return f"{symptom} on {queues}. {mark_quote(recommendation.next_step)}"
-    name = recommendation.attribute
-    sentence = _OF_A_CASE.get(recommendation.kind) if name else None
-    if not sentence:
-        sentence = _WITHOUT_ATTRIBUTE.get(recommendation.kind, "Look at {symptom} of {queues}.")
-    attribute = mark_name(name)
-    before = format_value(name, recommendation.before)
-    after = format_value(name, recommendation.after)
-    change = describe_change(name, recommendation.before, recommendation.after)
+    attribute_name = recommendation.attribute
+    pattern = _ATTRIBUTE_SENTENCES.get(recommendation.kind) if attribute_name else None
+    if not pattern:
+        pattern = _SENTENCES_WITHOUT_ATTRIBUTE.get(
+            recommendation.kind, "Look at {symptom} of {queues}."
+        )
+    attribute = mark_name(attribute_name)
+    before = format_value(attribute_name, recommendation.before)
+    after = format_value(attribute_name, recommendation.after)
+    change = describe_change(attribute_name, recommendation.before, recommendation.after)
     caller = "the callers"
     if recommendation.owner:
-        caller = mark_name(principal_name(recommendation.owner))
+        caller = mark_name(format_principal(recommendation.owner))
     reason = recommendation.reason
-    return sentence.format(
+    return pattern.format(
         attribute=attribute,
         queues=queues,
         symptom=f'"{symptom}"',
@@ -197,30 +205,30 @@ def _describe_action(recommendation: Recommendation) -> str:
 
 def _describe_queues(recommendation: Recommendation) -> str:
     """Return the name of the first queue and the number of the others."""
-    more = recommendation.queues - 1
-    rest = f" and {format_count(more, 'other queue')}" if more > 0 else ""
-    return f"{mark_queue(recommendation.queue_arn)}{rest}"
+    other_count = recommendation.queues - 1
+    others_text = f" and {format_count(other_count, 'other queue')}" if other_count > 0 else ""
+    return f"{mark_queue(recommendation.queue_arn)}{others_text}"
 
 
 def _describe_why(recommendation: Recommendation) -> str:
     """Return the sentence that says why. Empty if there is no sentence for the summary's reason."""
     if recommendation.kind == "write_into_template":
-        old = format_value(recommendation.attribute, recommendation.before) or "the old value"
-        when = "in an earlier week" if recommendation.why == "stands" else "and it helped"
+        old_value = format_value(recommendation.attribute, recommendation.before) or "the old value"
+        when_text = "in an earlier week" if recommendation.why == "stands" else "and it helped"
         return (
-            f"Mendq changed it {when}. If the template still says {old}, 'terraform apply' brings "
-            "that back; CloudFormation does when the property changes there, or with a drift-aware "
-            "change set."
+            f"Mendq changed it {when_text}. If the template still says {old_value}, "
+            "'terraform apply' brings that back; CloudFormation does when the property changes "
+            "there, or with a drift-aware change set."
         )
-    sentence = WHY.get(recommendation.why, "")
-    if recommendation.why in _WITH_REASON and recommendation.reason:
+    sentence = WHY_SENTENCES.get(recommendation.why, "")
+    if recommendation.why in _STATES_WITH_REASON and recommendation.reason:
         reason = mark_quote(recommendation.reason.rstrip("."))
         return f"{sentence.removesuffix('.')}: {reason}."
     return sentence
 
 
 # Sentences by the state of the case, or by the reason why no case answers the incidents.
-WHY = {
+WHY_SENTENCES = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
     "expired": "Nobody answered Mendq's proposal in time.",
@@ -234,13 +242,13 @@ WHY = {
     "count_only": "Nothing in the queue could fix a caller's mistake.",
 }
 # The case's own reason is added to these sentences.
-_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
+_STATES_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
 
 
 def _describe_effect(recommendation: Recommendation) -> str:
     """Return how many of this week's incidents the recommendation is about. Empty if none."""
     if not recommendation.incidents:
         return ""
-    calls = format_count(recommendation.failed_calls, "failed call")
-    source = f" with {calls}" if recommendation.failed_calls else ", found by scans,"
-    return f"Behind {format_count(recommendation.incidents, 'incident')}{source} this week."
+    calls_text = format_count(recommendation.failed_calls, "failed call")
+    source_text = f" with {calls_text}" if recommendation.failed_calls else ", found by scans,"
+    return f"Behind {format_count(recommendation.incidents, 'incident')}{source_text} this week."

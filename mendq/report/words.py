@@ -18,26 +18,36 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident
+from mendq.report.summary_parts import (
+    COUNT_ONLY_REASON,
+    FIXED_OUTCOMES,
+    RACE_REASON,
+    UNRESOLVED_QUEUE,
+    Incident,
+)
 
 # Unicode categories that nobody sees: control, format (text direction, zero width), surrogate,
 # private use, unassigned, line and paragraph separators.
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_LINE_SPACE = "\t\n\r"
-CUT = "…"
-MOST_NAME = 80
-MOST_PRINCIPAL = 64
-MOST_SENTENCE = 300
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_LINE_WHITESPACE = "\t\n\r"
+CUT_MARK = "…"
+MOST_NAME_CHARACTERS = 80
+MOST_PRINCIPAL_CHARACTERS = 64
+MOST_SENTENCE_CHARACTERS = 300
 # A dot before a letter makes a domain. `.fifo` is left alone: FIFO queues' names end in it, and it
 # is no top-level domain.
-_DOMAIN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
-_LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE)
+_DOMAIN_DOT_PATTERN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
+_LINK_REGEX = re.compile(
+    rf"(?<=:)//|(?<=www)\.|{_DOMAIN_DOT_PATTERN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE
+)
 
 
-def make_visible(text: str, most: int = MOST_NAME) -> str:
-    """Return the text cut to `most` characters, with each invisible character as a code."""
-    shown = "".join(_show_character(character) for character in text[:most])
-    return f"{shown}{CUT}" if len(text) > most else shown
+def make_visible(text: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
+    """Return the text cut to `most_characters`, with each invisible character as a code."""
+    visible_text = "".join(
+        _make_character_visible(character) for character in text[:most_characters]
+    )
+    return f"{visible_text}{CUT_MARK}" if len(text) > most_characters else visible_text
 
 
 def break_links(text: str) -> str:
@@ -46,45 +56,47 @@ def break_links(text: str) -> str:
     The page and the commands keep the text as it is, because browsers make no links of it and
     people copy from there.
     """
-    return _LINKING.sub(r"[\g<0>]", text)
+    return _LINK_REGEX.sub(r"[\g<0>]", text)
 
 
 def clean_sentence(sentence: str) -> str:
     """Return another author's sentence cut and made visible, with `'` in place of backticks."""
-    return make_visible(sentence.replace("`", "'"), MOST_SENTENCE)
+    return make_visible(sentence.replace("`", "'"), MOST_SENTENCE_CHARACTERS)
 
 
-def _show_character(character: str) -> str:
+def _make_character_visible(character: str) -> str:
     category = unicodedata.category(character)
-    if character in _LINE_SPACE or category == "Zs":
+    if character in _LINE_WHITESPACE or category == "Zs":
         return " "
-    return f"[U+{ord(character):04X}]" if category in _UNSEEN else character
+    return f"[U+{ord(character):04X}]" if category in _INVISIBLE_CATEGORIES else character
 
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BYTE_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTE_SECONDS = 60
+_HOUR_SECONDS = 3600
+_DAY_SECONDS = 86400
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|bytes?|[kMGTPE]B|points?)(?!\w))")
+_SPACE_BEFORE_UNIT_REGEX = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|bytes?|[kMGTPE]B|points?)(?!\w))")
 
 
 def keep_units_together(text: str) -> str:
     """Return the text with a no-break space between each number and its unit."""
-    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    return _SPACE_BEFORE_UNIT_REGEX.sub("\N{NO-BREAK SPACE}", text)
 
 
-def format_count(number: int, one: str, many: str = "") -> str:
+def format_count(count: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun: `1 incident`, `1,204 incidents`.
 
-    `many` is the plural if it is not `one` with an s.
+    `plural` is needed if it is not `singular` with an s.
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def format_calls(number: int) -> str:
+def format_calls(count: int) -> str:
     """Return `12 failed calls`; for 0 return `found by a scan`."""
-    return format_count(number, "failed call") if number else "found by a scan"
+    return format_count(count, "failed call") if count else "found by a scan"
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -94,8 +106,8 @@ def join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def was_or_were(number: int) -> str:
-    return "was" if number == 1 else "were"
+def was_or_were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def sort_by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -103,30 +115,36 @@ def sort_by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-_PARTS = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", 1))
+_SECONDS_OF_UNITS = (("d", _DAY_SECONDS), ("h", _HOUR_SECONDS), ("min", _MINUTE_SECONDS), ("s", 1))
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
-    whole = round(seconds)
-    for (unit, size), (part_unit, part_size) in pairwise(_PARTS):
-        if whole >= size:
-            part = whole % size // part_size
-            return f"{whole // size:,} {unit}" + (f" {part} {part_unit}" if part else "")
-    return f"{whole} s" if seconds >= 1 or not seconds else "under 1 s"
+    whole_seconds = round(seconds)
+    for (unit, unit_seconds), (smaller_unit, smaller_unit_seconds) in pairwise(_SECONDS_OF_UNITS):
+        if whole_seconds >= unit_seconds:
+            smaller_count = whole_seconds % unit_seconds // smaller_unit_seconds
+            return f"{whole_seconds // unit_seconds:,} {unit}" + (
+                f" {smaller_count} {smaller_unit}" if smaller_count else ""
+            )
+    return f"{whole_seconds} s" if seconds >= 1 or not seconds else "under 1 s"
 
 
-def byte_size(size_bytes: int) -> str:
+def format_bytes(size_bytes: int) -> str:
     """Return a size in decimal units: `0 bytes`, `81.2 MB`. One digit follows the decimal point."""
-    size = float(size_bytes)
-    unit = 0
-    while round(size, 1) >= 1000 and unit < len(_BYTE_UNITS) - 1:
-        size /= 1000
-        unit += 1
-    return f"{size:.1f} {_BYTE_UNITS[unit]}" if unit else format_count(size_bytes, "byte")
+    scaled_size = float(size_bytes)
+    unit_index = 0
+    while round(scaled_size, 1) >= 1000 and unit_index < len(_BYTE_UNITS) - 1:
+        scaled_size /= 1000
+        unit_index += 1
+    return (
+        f"{scaled_size:.1f} {_BYTE_UNITS[unit_index]}"
+        if unit_index
+        else format_count(size_bytes, "byte")
+    )
 
 
-def share(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     """Return the part in percent of a whole that is above 0.
 
     A part is never shown as 0 %, and less than the whole never as 100 %.
@@ -137,116 +155,120 @@ def share(part: int, whole: int) -> str:
     return "over 99 %" if part < whole and percent == 100 else f"{percent} %"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with at most one digit after the decimal point: `21`, `20.5`."""
     return f"{value:,.1f}".removesuffix(".0")
 
 
-def short_day(day: date) -> str:
+def format_short_day(day: date) -> str:
     """Return a day of the week: `Thu 12`."""
-    return f"{_DAYS[day.weekday()]} {day.day}"
+    return f"{_DAY_NAMES[day.weekday()]} {day.day}"
 
 
-def day(at: date) -> str:
+def format_day(day: date) -> str:
     """Return a day with its month: `Thu 12 Nov`."""
-    return f"{short_day(at)} {_MONTHS[at.month - 1]}"
+    return f"{format_short_day(day)} {_MONTH_NAMES[day.month - 1]}"
 
 
-def moment(at: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Return a time in UTC: `Thu 12 Nov 2026 14:02 UTC`."""
-    return f"{day(at)} {at.year} {clock(at)} UTC"
+    return f"{format_day(time)} {time.year} {format_clock_time(time)} UTC"
 
 
-def clock(at: datetime) -> str:
+def format_clock_time(time: datetime) -> str:
     """Return the time of day: `14:02`."""
-    return f"{at.hour:02}:{at.minute:02}"
+    return f"{time.hour:02}:{time.minute:02}"
 
 
-def span(first: datetime, last: datetime) -> str:
+def format_time_span(first: datetime, last: datetime) -> str:
     """Return a span of time: `Thu 12 14:02-14:09`, or `Thu 12 23:58 to Fri 13 00:04`.
 
     A span within one minute is one time, `Thu 12 14:02`. The dash is an en dash.
     """
-    begin = f"{short_day(first)} {clock(first)}"
-    end = f"{short_day(last)} {clock(last)}"
-    if begin == end:
-        return begin
-    if short_day(first) == short_day(last):
-        return f"{begin}\N{EN DASH}{clock(last)}"
-    return f"{begin} to {end}"
+    begin_text = f"{format_short_day(first)} {format_clock_time(first)}"
+    end_text = f"{format_short_day(last)} {format_clock_time(last)}"
+    if begin_text == end_text:
+        return begin_text
+    if format_short_day(first) == format_short_day(last):
+        return f"{begin_text}\N{EN DASH}{format_clock_time(last)}"
+    return f"{begin_text} to {end_text}"
 
 
-def format_days(first: date, last: date) -> str:
+def format_day_range(first_day: date, last_day: date) -> str:
     """Return a span of days: `9 to 15 Nov 2026`. If month or year differ, both days have them."""
-    end = f"{last.day} {_MONTHS[last.month - 1]} {last.year}"
-    if first.year != last.year:
-        return f"{first.day} {_MONTHS[first.month - 1]} {first.year} to {end}"
-    month = f" {_MONTHS[first.month - 1]}" if first.month != last.month else ""
-    return f"{first.day}{month} to {end}"
+    end_text = f"{last_day.day} {_MONTH_NAMES[last_day.month - 1]} {last_day.year}"
+    if first_day.year != last_day.year:
+        return f"{first_day.day} {_MONTH_NAMES[first_day.month - 1]} {first_day.year} to {end_text}"
+    month_text = (
+        f" {_MONTH_NAMES[first_day.month - 1]}" if first_day.month != last_day.month else ""
+    )
+    return f"{first_day.day}{month_text} to {end_text}"
 
 
-def week_name(week: str) -> str:
+def format_week(week: str) -> str:
     """Return the name of a week: `week 46 of 2026` for `2026-W46`."""
     return f"week {int(week[6:])} of {int(week[:4])}"
 
 
-def queue_name(queue_arn: str) -> str:
+def format_queue_name(queue_arn: str) -> str:
     """Return the name at the end of a queue's ARN, safe to show.
 
     For UNRESOLVED in place of an ARN, return `an unknown queue`.
     """
-    if queue_arn == UNRESOLVED:
+    if queue_arn == UNRESOLVED_QUEUE:
         return "an unknown queue"
     return make_visible(queue_arn.rpartition(":")[2] or queue_arn)
 
 
 # Parts of symptom names that are written in capitals.
-_CAPITALS = {"dlq": "DLQ", "kms": "KMS", "fifo": "FIFO", "id": "ID", "tls": "TLS"}
+_CAPITALS_BY_WORD = {"dlq": "DLQ", "kms": "KMS", "fifo": "FIFO", "id": "ID", "tls": "TLS"}
 
 
-def title(symptom: str) -> str:
+def format_symptom(symptom: str) -> str:
     """Return a symptom's name in words: `DLQ messages waiting` for `dlq_messages_waiting`."""
     if code := symptom.partition("unknown:")[2]:
         return f"Unknown error {make_visible(code)}"
-    words = [_CAPITALS.get(word, word) for word in make_visible(symptom).split("_")]
-    text = " ".join(words)
+    title_words = [_CAPITALS_BY_WORD.get(word, word) for word in make_visible(symptom).split("_")]
+    text = " ".join(title_words)
     return text[:1].upper() + text[1:]
 
 
-def principal_name(principal_arn: str) -> str:
+def format_principal(principal_arn: str) -> str:
     """Return the name in a principal's ARN, such as `role/orders`. Other text is returned cut."""
-    parts = principal_arn.split(":", 5)
-    name = parts[5] if len(parts) == 6 and parts[5] else principal_arn
-    return make_visible(name, MOST_PRINCIPAL)
+    arn_parts = principal_arn.split(":", 5)
+    name = arn_parts[5] if len(arn_parts) == 6 and arn_parts[5] else principal_arn
+    return make_visible(name, MOST_PRINCIPAL_CHARACTERS)
 
 
-_NAME, _QUOTE, _END = "\ue000", "\ue001", "\ue002"
-_MARKED = re.compile(f"([{_NAME}{_QUOTE}])([^{_END}]*){_END}")
+_NAME_MARK = "\ue000"
+_QUOTE_MARK = "\ue001"
+_END_MARK = "\ue002"
+_MARKED_REGEX = re.compile(f"([{_NAME_MARK}{_QUOTE_MARK}])([^{_END_MARK}]*){_END_MARK}")
 
 
-def mark_name(name: str, most: int = MOST_NAME) -> str:
+def mark_name(name: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
     """Return a name or value with the marks of a name, for use in a sentence."""
-    return f"{_NAME}{make_visible(name, most)}{_END}"
+    return f"{_NAME_MARK}{make_visible(name, most_characters)}{_END_MARK}"
 
 
 def mark_queue(queue_arn: str) -> str:
     """Return a queue's name with the marks of a name, for use in a sentence."""
-    return f"{_NAME}{queue_name(queue_arn)}{_END}"
+    return f"{_NAME_MARK}{format_queue_name(queue_arn)}{_END_MARK}"
 
 
 def mark_quote(sentence: str) -> str:
     """Return another author's sentence, such as a reason, marked as a quote."""
-    return f"{_QUOTE}{clean_sentence(sentence)}{_END}"
+    return f"{_QUOTE_MARK}{clean_sentence(sentence)}{_END_MARK}"
 
 
 def remove_marks(sentence: str) -> str:
     """Return the sentence without its marks, for plain text."""
-    return _MARKED.sub(r"\2", _drop_double_dots(sentence))
+    return _MARKED_REGEX.sub(r"\2", _drop_double_dots(sentence))
 
 
 def _drop_double_dots(sentence: str) -> str:
     """Return the sentence without the full stop after a name that was cut: the name ends in `…`."""
-    return sentence.replace(f"{CUT}{_END}.", f"{CUT}{_END}")
+    return sentence.replace(f"{CUT_MARK}{_END_MARK}.", f"{CUT_MARK}{_END_MARK}")
 
 
 def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
@@ -257,30 +279,30 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
     """
     sentence = _drop_double_dots(sentence)
     position = 0
-    for match in _MARKED.finditer(sentence):
+    for match in _MARKED_REGEX.finditer(sentence):
         if position < match.start():
             yield "text", sentence[position : match.start()]
-        yield "name" if match[1] == _NAME else "quote", match[2]
+        yield "name" if match[1] == _NAME_MARK else "quote", match[2]
         position = match.end()
     if position < len(sentence):
         yield "text", sentence[position:]
 
 
-def join_most_frequent(counts: Mapping[str, int], most: int, left_out: int = 0) -> str:
+def join_most_frequent(counts: Mapping[str, int], most_names: int, left_out: int = 0) -> str:
     """Return the names with the largest counts: `a (9), b (4) and 3 more`.
 
     Args:
-        most: how many names to give.
+        most_names: how many names to give.
         left_out: how many more names there are that `counts` does not have.
     """
-    names = [f"{name} ({count:,})" for name, count in sort_by_count(counts)[:most]]
-    beyond = len(counts) - len(names) + left_out
-    if beyond:
-        names.append(f"{beyond:,} more")
+    names = [f"{name} ({count:,})" for name, count in sort_by_count(counts)[:most_names]]
+    further_count = len(counts) - len(names) + left_out
+    if further_count:
+        names.append(f"{further_count:,} more")
     return join_names(names)
 
 
-MOST_LEADERS = 2
+MOST_NAMED_LEADERS = 2
 
 
 def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
@@ -288,32 +310,37 @@ def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -
 
     Each count belongs to the name of a day or of a queue; `kind` is the noun for these.
     """
-    most = max(count for _, count in counts)
-    leaders = [name for name, count in counts if count == most]
-    if most == 1 < total:
+    highest_count = max(count for _, count in counts)
+    leaders = [name for name, count in counts if count == highest_count]
+    if highest_count == 1 < total:
         return f"No {kind} had more than one incident."
-    if most == total:
-        had = "the one incident" if most == 1 else f"all {most:,} incidents"
-        return f"{leaders[0]} had {had}."
-    few = len(leaders) <= MOST_LEADERS
-    names = join_names(leaders) if few else format_count(len(leaders), kind)
-    each = " each" if len(leaders) > 1 else ""
-    return f"{names} had the most: {most:,} of {format_count(total, 'incident')}{each}."
+    if highest_count == total:
+        share_text = (
+            "the one incident" if highest_count == 1 else f"all {highest_count:,} incidents"
+        )
+        return f"{leaders[0]} had {share_text}."
+    are_few_leaders = len(leaders) <= MOST_NAMED_LEADERS
+    leader_names = join_names(leaders) if are_few_leaders else format_count(len(leaders), kind)
+    each_word = " each" if len(leaders) > 1 else ""
+    incidents_text = format_count(total, "incident")
+    return f"{leader_names} had the most: {highest_count:,} of {incidents_text}{each_word}."
 
 
-def account_and_region_of(summary: Summary, queue_arn: str) -> str:
+def format_account_and_region(summary: Summary, queue_arn: str) -> str:
     """Return a queue's account and region: `123456789012, us-east-1`.
 
     Empty if all queues of the summary are in one account and region, or if it is no ARN.
     """
     if len(summary.accounts) * len(summary.regions) <= 1:
         return ""
-    parts = queue_arn.split(":")
-    return make_visible(f"{parts[4]}, {parts[3]}") if len(parts) == 6 else ""
+    arn_parts = queue_arn.split(":")
+    return make_visible(f"{arn_parts[4]}, {arn_parts[3]}") if len(arn_parts) == 6 else ""
 
 
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
-_SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII)
+_NUMBER_REGEX = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
+_ATTRIBUTE_IN_SECONDS_REGEX = re.compile(
+    r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII
+)
 
 
 def format_value(attribute: str, value: str) -> str:
@@ -323,15 +350,15 @@ def format_value(attribute: str, value: str) -> str:
     """
     if not value or len(value) > 40:
         return ""
-    if not _NUMBER.fullmatch(value):
+    if not _NUMBER_REGEX.fullmatch(value):
         return mark_name(value)
-    number = int(value)
-    if _SECONDS.fullmatch(attribute):
-        also = f" ({duration(number)})" if number > _HOUR else ""
-        return f"{number:,} s{also}"
+    amount = int(value)
+    if _ATTRIBUTE_IN_SECONDS_REGEX.fullmatch(attribute):
+        duration_text = f" ({format_duration(amount)})" if amount > _HOUR_SECONDS else ""
+        return f"{amount:,} s{duration_text}"
     if attribute == "MaximumMessageSize":
-        return f"{number:,} bytes"
-    return f"{number:,}"
+        return f"{amount:,} bytes"
+    return f"{amount:,}"
 
 
 def describe_change(attribute: str, before: str, after: str) -> str:
@@ -348,11 +375,11 @@ def describe_change(attribute: str, before: str, after: str) -> str:
 
 # Outcomes that the page shows in the colour of waiting: those that need a person, and changes
 # without effect.
-NEEDS_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
-_WAITING = NEEDS_A_PERSON | {"ineffective"}
+OUTCOMES_NEEDING_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
+_WAITING_OUTCOMES = OUTCOMES_NEEDING_A_PERSON | {"ineffective"}
 
 # Words for the outcomes of incidents that were not healed, in the order in which they are printed.
-OUTCOMES = {
+OUTCOME_WORDS = {
     "applied": "changed but not verified yet",
     "observed": "only observed (mode observe)",
     "proposed": "waiting for approval",
@@ -367,7 +394,7 @@ OUTCOMES = {
 }
 
 # Words for the reasons that the nightly job gives for an incident without a case.
-WHY = {
+NO_CASE_REASONS = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
     "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
@@ -378,18 +405,22 @@ WHY = {
     "unresolved_queue": "the calls do not say which queue they were about",
     "unknown": "neither the logs nor the cases say why",
     "unknown_code": "no entry of the catalogue knows this error code",
-    COUNT_ONLY: "a caller's mistake, counted only",
-    RACE: "the message may just have been deleted, so Mendq measures a queue that it manages",
+    COUNT_ONLY_REASON: "a caller's mistake, counted only",
+    RACE_REASON: (
+        "the message may just have been deleted, so Mendq measures a queue that it manages"
+    ),
 }
 
 
-def tone(outcome: str) -> str:
+def choose_tone(outcome: str) -> str:
     """Return the colour class of an outcome: `good`, `waiting` (for a person) or `plain`."""
-    if outcome in FIXED:
+    if outcome in FIXED_OUTCOMES:
         return "good"
-    return "waiting" if outcome in _WAITING else "plain"
+    return "waiting" if outcome in _WAITING_OUTCOMES else "plain"
 
 
 def describe_reason(incident: Incident) -> str:
     """Return why an incident has no case, in words; if it has one, the case's last reason."""
-    return WHY.get(incident.why or "") or clean_sentence(incident.why or incident.reason)
+    return NO_CASE_REASONS.get(incident.why or "") or clean_sentence(
+        incident.why or incident.reason
+    )

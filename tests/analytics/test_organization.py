@@ -19,7 +19,7 @@ from analytics.storage import FolderStorage, StorageEntry
 from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
 from mendq.nightly.verdict import name_of_week, shared_table_prefix
-from mendq.report.summary import read
+from mendq.report.summary import read_summary
 from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
 
@@ -256,7 +256,7 @@ def test_the_weekly_job_sums_the_organization_up(
         run_command(parse_arguments([*arguments, *where]), spark) == 4
     )  # the hub's own days are missing here
     content = (account.out / f"summary/week={WEEK}/summary.json").read_bytes()
-    told = read(content).organization
+    told = read_summary(content).organization
     assert told is not None
     assert {each.account: each.state for each in told.members} == {
         WHOLE: "reported",

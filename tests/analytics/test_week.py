@@ -24,7 +24,7 @@ from analytics.weekly import to_json_bytes
 from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyRead
 from mendq.report import summary_parts as reports
-from mendq.report.summary import read
+from mendq.report.summary import read_summary
 from tests.analytics.week_authored import (
     DAYS,
     MADE_AT,
@@ -52,11 +52,11 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
     assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
     assert "case_files_unreadable" not in document["not_seen"]
-    assert not read(to_json_bytes(document)).cases_were_read
+    assert not read_summary(to_json_bytes(document)).cases_were_read
     document = week_of({}, cases=cases(unreadable=2))
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
-    assert read(to_json_bytes(document)).cases_were_read
+    assert read_summary(to_json_bytes(document)).cases_were_read
 
 
 def test_a_week_is_counted() -> None:
@@ -95,7 +95,7 @@ def test_a_week_is_counted() -> None:
     )
     expected = json.loads(Path(__file__).with_name("week.json").read_text())
     assert json.loads(json.dumps(document)) == expected
-    read(to_json_bytes(document))
+    read_summary(to_json_bytes(document))
 
 
 DRILL = arn("mendq-drill-0123abcd.fifo")
@@ -246,7 +246,7 @@ def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
 
 def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
-    assert reports.FURTHER == OTHER_CODES
+    assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES
     codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
     own = incident(symptom="visibility_timeout_too_short", failed_calls=1)

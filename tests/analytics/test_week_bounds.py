@@ -20,8 +20,8 @@ from analytics.weekly import to_json_bytes
 from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.nightly.verdict import NightlyRead
-from mendq.report.html_page import page
-from mendq.report.summary import MOST_BYTES, Summary, read
+from mendq.report.html_page import make_page
+from mendq.report.summary import MOST_SUMMARY_BYTES, Summary, read_summary
 from tests.analytics.week_authored import (
     DAYS,
     MADE_AT,
@@ -108,11 +108,11 @@ def content(absurd: WeekInput) -> bytes:
 
 @pytest.fixture(scope="module")
 def read_again(content: bytes) -> Summary:
-    return read(content)
+    return read_summary(content)
 
 
 def test_it_is_small_enough_to_be_read(content: bytes) -> None:
-    assert MOST_BYTES / 3 < len(content) < MOST_BYTES * 0.95
+    assert MOST_SUMMARY_BYTES / 3 < len(content) < MOST_SUMMARY_BYTES * 0.95
 
 
 def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
@@ -152,7 +152,7 @@ def test_the_order_of_rows_changes_no_byte(absurd: WeekInput, content: bytes) ->
 
 
 def test_a_page_is_made_of_it(read_again: Summary) -> None:
-    made = page(read_again)
+    made = make_page(read_again)
     assert "15,000 accounts in 15,000 regions" in made
     assert f"{INCIDENTS - 4:,} other symptoms" in made
     assert f"{INCIDENTS - 10:,} more" in made

@@ -14,7 +14,7 @@ from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.weekly import load_week_cases, to_json_bytes, write_week
 from mendq.nightly.verdict import NightlyRead, nightly_key
-from mendq.report.summary import read
+from mendq.report.summary import read_summary
 from tests.analytics.authored import Account, transition
 from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, arn, file, incident
 
@@ -47,7 +47,7 @@ def written(
     tables = Tables(SparkSession.active(), FolderStorage(str(account.out)), said.append)
     write_week(seen, tables, WEEK, made_at, scheduled_at)
     document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
-    read(to_json_bytes(document))
+    read_summary(to_json_bytes(document))
     return document, said
 
 

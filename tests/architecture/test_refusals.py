@@ -15,7 +15,7 @@ from mendq.model.case import QUEUE_DELETED_CODE, State
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED
 from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, choose_next_step
-from mendq.report.words import WHY
+from mendq.report.words import NO_CASE_REASONS
 from tests.architecture.aws_commands import mistake_in
 from tests.architecture.refusal_codes import (
     codes_given,
@@ -104,4 +104,6 @@ def test_the_report_has_words_for_every_reason_of_the_nightly() -> None:
         (ROOT / "analytics/incidents.py").read_text(), "_explain_missing_case"
     )
     assert {"unknown_code", "case_open"} <= emitted
-    assert emitted - {"own_call"} | {"unknown"} <= set(WHY), "our own calls are no incidents"
+    assert emitted - {"own_call"} | {"unknown"} <= set(NO_CASE_REASONS), (
+        "our own calls are no incidents"
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from functools import cache
 
-from mendq.report.html_page import page
-from mendq.report.mail import PICTURE_ID, Outgoing
+from mendq.report.html_page import make_page
+from mendq.report.mail import PICTURE_ID, OutgoingReport
 from tests.report.hostile import PAYLOADS, everywhere
 from tests.report.weeks import (
     DAYS,
@@ -48,12 +48,14 @@ OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = t
 
 @cache
 def html_of(name: str) -> str:
-    return page(read(WEEKS[name]), HERE)
+    return make_page(read(WEEKS[name]), HERE)
 
 
 @cache
 def mail_of(name: str) -> str:
     """The mail's HTML with its picture in it."""
-    mail = Outgoing(read(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com")
+    mail = OutgoingReport(
+        read(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com"
+    )
     picture = f"data:image/png;base64,{b64encode(mail.picture or b'').decode()}"
     return mail.html.replace(f"cid:{PICTURE_ID}", picture)

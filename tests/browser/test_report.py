@@ -119,8 +119,8 @@ def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any, tmp_path: Path)
     shown.print_a4(path)
     assert b"/MediaBox [0 0 594.9" in path.read_bytes()
     fills = _fills(path.read_bytes())
-    assert {LIGHT.series[0], LIGHT.ink} <= fills
-    assert not {DARK.series[0], DARK.ink, DARK.paper} & fills
+    assert {LIGHT.series_colours[0], LIGHT.text_colour} <= fills
+    assert not {DARK.series_colours[0], DARK.text_colour, DARK.background_colour} & fills
     shown = opened(html_of("largest"))
     assert not shown.evaluate(IS_SHOWN)
     shown.call("Emulation.setEmulatedMedia", media="print")

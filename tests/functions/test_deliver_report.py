@@ -15,7 +15,7 @@ from moto.sns.models import sns_backends
 from functions import deliver_report
 from mendq.aws.clients import Clients
 from mendq.nightly.deliver import ReportNotDelivered
-from mendq.report.summary import MOST_BYTES, SummaryUnreadable
+from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
 from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.conftest import Context, Deploy, forget
 from tests.heal.conftest import ACCOUNT, Account
@@ -87,7 +87,7 @@ def made(
     deploy(deliver_report.handler, account, **over, sender=SENDER, recipients=READERS)
     # Drawing takes a second, and is tested where it is done.
     monkeypatch.setattr(
-        deliver_report, "page", lambda week, _here: f"<!doctype html>{week.made_at}"
+        deliver_report, "make_page", lambda week, _here: f"<!doctype html>{week.made_at}"
     )
     monkeypatch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
     verify(account)
@@ -97,7 +97,7 @@ def made(
 
 
 def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
-    made.put(json.dumps(busy_week()).encode() + b" " * MOST_BYTES)
+    made.put(json.dumps(busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
     with pytest.raises(SummaryUnreadable):
         made.run()
     listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
@@ -133,7 +133,7 @@ def test_the_accounts_alias_is_told_where_it_may_be_read(
         heres.append(here)
         return "<!doctype html>"
 
-    monkeypatch.setattr(deliver_report, "page", page)
+    monkeypatch.setattr(deliver_report, "make_page", page)
     if alias:
         made.account.clients.iam.create_account_alias(AccountAlias=alias)
     else:

@@ -16,7 +16,7 @@ from mendq.nightly.outcome import NightlyRunOutcome
 from mendq.nightly.verdict import SHARED_TABLES, nightly_key
 from mendq.nightly.watch import share_tables, watch_run
 from mendq.notifications.notification import Redelivery
-from mendq.report.mail import Outgoing
+from mendq.report.mail import OutgoingReport
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
 from tests.nightly.test_nightly_watch import event as ended
@@ -71,7 +71,7 @@ def delivering() -> Recorded:
     marked = DeliveryClaims(
         recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
-    report = Outgoing(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
+    report = OutgoingReport(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
     again = Redelivery("deliver", "us-east-1", "summary.json")
     reached = send_report(recorded.clients, settings, marked, report, again)
     assert reached == [settings.topic_arn, *settings.recipients]

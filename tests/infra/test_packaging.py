@@ -42,11 +42,11 @@ def outside():
 """
 DRAW = """
 from functions.deliver_report import handler
-from mendq.report.html_page import page
-from mendq.report.summary import read
-from mendq.report.verdict import verdict_text
-summary = read(sys.stdin.buffer.read())
-drawn = {"page": page(summary), "verdict": verdict_text(summary), "outside": outside()}
+from mendq.report.html_page import make_page
+from mendq.report.summary import read_summary
+from mendq.report.verdict import make_verdict_text
+summary = read_summary(sys.stdin.buffer.read())
+drawn = {"page": make_page(summary), "verdict": make_verdict_text(summary), "outside": outside()}
 print(json.dumps(drawn))
 """
 IMPORT = """

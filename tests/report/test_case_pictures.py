@@ -8,8 +8,8 @@ from copy import deepcopy
 import pytest
 
 from mendq.report.drawing import Bar, Lanes, make_case_pictures
-from mendq.report.html_page import page
-from mendq.report.summary import SummaryUnreadable, read
+from mendq.report.html_page import make_page
+from mendq.report.summary import SummaryUnreadable, read_summary
 from tests.report.hostile import PAYLOADS
 from tests.report.page_parts import PageParts
 from tests.report.weeks import PICTURED, Document, incident, summary, week
@@ -23,7 +23,7 @@ def drawn(**changes: object) -> list[Lanes]:
 
 def test_two_points_are_no_picture_and_what_nothing_names_is_not_drawn() -> None:
     assert drawn(timeline=PICTURED["timeline"][:2], visibility=[]) == []
-    assert "How it went" not in page(summary([incident()]))
+    assert "How it went" not in make_page(summary([incident()]))
 
 
 def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_ended() -> None:
@@ -36,25 +36,28 @@ def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_en
     ]
     bars = [each.bars[0] for each in line.lanes]
     assert (bars[0], [each.tone for each in bars[1:]]) == (Bar(0, 0), ["calm", "calm", "good"])
-    assert [each.begins for each in bars[1:]] == [each.ends for each in bars[:-1]]
-    assert line.x(bars[-1].ends) == 340
+    assert [each.begin for each in bars[1:]] == [each.end for each in bars[:-1]]
+    assert line.scale_to_pixels(bars[-1].end) == 340
 
 
 def test_what_consumers_need_stands_on_one_scale_with_the_timeout() -> None:
     (_, need) = drawn()
-    assert [(each.label, need.x(each.bars[0].ends), each.bars[0].tone) for each in need.lanes] == [
+    assert [
+        (each.label, need.scale_to_pixels(each.bars[0].end), each.bars[0].tone)
+        for each in need.lanes
+    ] == [
         ("Lambda p99", 159.0, "calm"),
         ("timeout before", 113.3, "bad"),
         ("timeout after", 340.0, "good"),
     ]
-    assert need.edge == 30
+    assert need.line_position == 30
 
 
 def test_times_that_run_backwards_or_take_none_are_drawn_within_the_picture() -> None:
     points = PICTURED["timeline"]
     for odd in ([*points[::-1]], [points[0]] * 3):
         (line, *_) = drawn(timeline=odd)
-        assert all(0 <= line.x(bar.begins) <= line.x(bar.ends) <= 340
+        assert all(0 <= line.scale_to_pixels(bar.begin) <= line.scale_to_pixels(bar.end) <= 340
                    for lane in line.lanes for bar in lane.bars)  # fmt: skip
 
 
@@ -65,7 +68,7 @@ def test_somebody_elses_words_are_text_in_a_picture() -> None:
         return incident(timeline=points, visibility=spans)
 
     hostile, tame = (
-        PageParts(page(summary([of(each) for each in some])))
+        PageParts(make_page(summary([of(each) for each in some])))
         for some in (PAYLOADS, ["tame"] * len(PAYLOADS))
     )
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
@@ -77,6 +80,6 @@ def test_a_list_that_no_case_fills_is_refused(name: str, most: int) -> None:
         many: Document = {name: [PICTURED[name][0]] * count}
         return week([incident(**many)])
 
-    read(json.dumps(with_many(most)).encode())
+    read_summary(json.dumps(with_many(most)).encode())
     with pytest.raises(SummaryUnreadable):
-        read(json.dumps(with_many(most + 1)).encode())
+        read_summary(json.dumps(with_many(most + 1)).encode())

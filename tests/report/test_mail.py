@@ -9,8 +9,8 @@ from email.policy import default
 import pytest
 from msgspec.structs import replace
 
-from mendq.report.links import console_url, runbook_url
-from mendq.report.mail import MOST_ATTACHED, PICTURE_ID, make_message
+from mendq.report.links import make_console_url, make_runbook_url
+from mendq.report.mail import MOST_ATTACHED_CHARACTERS, PICTURE_ID, make_message
 from tests.report.hostile import everywhere
 from tests.report.page_parts import PageParts
 from tests.report.test_page import outgoing
@@ -38,12 +38,12 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     linked = {value for *place, value in PageParts(mail.html).values if place == ["a", "href"]}
     pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
     assert linked == {
-        *(console_url(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
-        *(runbook_url(f"docs/runbooks/{each}.md", HERE) for each in pages),
+        *(make_console_url(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
+        *(make_runbook_url(f"docs/runbooks/{each}.md", HERE) for each in pages),
     }
     assert "prefers-color-scheme: dark" in mail.html
     assert mail.message_to(RECIPIENT) == outgoing(busy_week()).message_to(RECIPIENT)
-    first = mail.whole_text.partition("Do this week\n")[2].partition("\n2. ")[0]
+    first = mail.mail_text.partition("Do this week\n")[2].partition("\n2. ")[0]
     assert first.startswith("1. Set VisibilityTimeout of invoices to 690 s in its template.")
     shows = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     assert first.endswith(f"\n   {shows}")
@@ -53,7 +53,7 @@ def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
     quiet = outgoing(week())
     assert quiet.picture is None
     assert "<img" not in quiet.html
-    assert "Do this week" not in quiet.html + quiet.whole_text
+    assert "Do this week" not in quiet.html + quiet.mail_text
 
 
 def test_the_longest_subject_fits_into_one_of_sns() -> None:
@@ -68,7 +68,7 @@ def test_the_longest_names_fit_into_what_mail_programs_show(worst: str) -> None:
     document = everywhere(worst)
     document["do_this_week"] = (document["do_this_week"] * 10)[:10]
     assert len(outgoing(document).html.encode()) < 102 * 1024
-    assert len(outgoing(document).text.encode()) < 256 * 1024
+    assert len(outgoing(document).short_text.encode()) < 256 * 1024
 
 
 def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
@@ -77,7 +77,7 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
     assert [each.get_content_type() for each in parsed.walk()] == kinds
     _, text, _, html, picture = parsed.walk()
-    assert text.get_content().splitlines() == made.whole_text.splitlines()
+    assert text.get_content().splitlines() == made.mail_text.splitlines()
     assert html.get_content().splitlines() == made.html.splitlines()
     assert picture.get_content() == made.picture
     assert picture["Content-ID"] == f"<{PICTURE_ID}>"
@@ -104,7 +104,7 @@ def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
     assert attached.get_content().splitlines() == page.replace("\ud800", "\\ud800").splitlines()
     assert made.message_to(RECIPIENT) == outgoing(busy_week(), page).message_to(RECIPIENT)
     assert "is attached, and opened by:" in made.html
-    large = outgoing(busy_week(), "x" * (MOST_ATTACHED + 1))
+    large = outgoing(busy_week(), "x" * (MOST_ATTACHED_CHARACTERS + 1))
     assert _parsed(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
     assert "is attached" not in large.html
 

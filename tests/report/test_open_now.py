@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mendq.notifications.next_steps import runbook_path
-from mendq.report.links import ReportedAccount, case_anchor, console_url, runbook_url
+from mendq.report.links import ReportedAccount, make_case_anchor, make_console_url, make_runbook_url
 from mendq.report.open_now import group_waiting_cases
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import ACCOUNT, HERE, arn, open_case, read, week
@@ -83,28 +83,28 @@ def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> 
     ],
 )
 def test_what_is_no_queue_of_a_known_console_is_no_link(odd: str) -> None:
-    assert console_url(odd) == case_anchor(odd) == ""
+    assert make_console_url(odd) == make_case_anchor(odd) == ""
 
 
 @pytest.mark.parametrize(
     "odd", [*PAYLOADS, "kms_denied", "docs/runbooks/../kms_denied.md", f"https://a.example/{KMS}"]
 )
 def test_what_is_no_name_of_a_runbook_is_no_link(odd: str) -> None:
-    assert runbook_url(odd, HERE) == ""
+    assert make_runbook_url(odd, HERE) == ""
 
 
 def test_a_queue_leads_to_its_console_a_case_to_its_place_and_a_runbook_to_the_docs() -> None:
     there = f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F{ACCOUNT}%2Forders.fifo"
     at = "console.aws.amazon.com/sqs/v3/home?region=us-east-1#/queues"
-    assert console_url(arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
+    assert make_console_url(arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
     china = arn("a").replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1")
-    assert console_url(china).startswith("https://cn-north-1.console.amazonaws.cn/")
-    assert "sqs.cn-north-1.amazonaws.com.cn" in console_url(china)
-    assert case_anchor(CASE) == f"case-{CASE}"
+    assert make_console_url(china).startswith("https://cn-north-1.console.amazonaws.cn/")
+    assert "sqs.cn-north-1.amazonaws.com.cn" in make_console_url(china)
+    assert make_case_anchor(CASE) == f"case-{CASE}"
     assert (
-        case_anchor(None)
-        == runbook_url(KMS, None)
-        == runbook_url(KMS, ReportedAccount("r", "a"))
+        make_case_anchor(None)
+        == make_runbook_url(KMS, None)
+        == make_runbook_url(KMS, ReportedAccount("r", "a"))
         == ""
     )
-    assert runbook_url(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.html"
+    assert make_runbook_url(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.html"

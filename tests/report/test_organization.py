@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from mendq.report.html_page import page
-from mendq.report.mail import MOST_SUBJECT, Outgoing
+from mendq.report.html_page import make_page
+from mendq.report.mail import MOST_SUBJECT_CHARACTERS, OutgoingReport
 from mendq.report.to_do import describe_drift, list_drift
 from mendq.report.verdict import (
     describe_accounts,
     describe_incomplete,
     describe_needy_queues,
-    verdict_text,
+    make_verdict_text,
 )
 from mendq.report.words import remove_marks
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import HERE, earlier, member, organization_week, read, standing, summary
 
 
-def outgoing(document: dict[str, Any]) -> Outgoing:
-    return Outgoing(read(document), "s3://reports/report.html", HERE, "reports@example.com")
+def outgoing(document: dict[str, Any]) -> OutgoingReport:
+    return OutgoingReport(read(document), "s3://reports/report.html", HERE, "reports@example.com")
 
 
 def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
@@ -47,13 +47,13 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
 def test_one_mail_tells_of_all_accounts_first() -> None:
     mail = outgoing(organization_week())
     assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
-    assert len(mail.subject) <= MOST_SUBJECT
-    text = verdict_text(mail.summary)
+    assert len(mail.subject) <= MOST_SUBJECT_CHARACTERS
+    text = make_verdict_text(mail.summary)
     assert text.index("40 accounts") < text.index("The hub's own account:")
 
 
 def test_without_an_organization_nothing_is_said_of_one() -> None:
-    html = page(summary(), HERE)
+    html = make_page(summary(), HERE)
     assert "hub" not in html
     assert "Set by Mendq" not in html
 
@@ -69,14 +69,14 @@ def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
     every["unreadable_files"] = [{"file": payload, "reason": payload}]
     document["standing"] = [standing(owner=payload, attribute=payload, after=payload)]
     mail = outgoing(document)
-    for html in (page(mail.summary, HERE), mail.html):
+    for html in (make_page(mail.summary, HERE), mail.html):
         assert not [each for each in ("<script", "<img src=x", "<svg onload") if each in html]
 
 
 def test_a_value_that_stands_has_its_age_and_its_command() -> None:
     week = read(organization_week())
     (first, *_) = list_drift(week, HERE)
-    assert remove_marks(first.what) == "VisibilityTimeout from 30 s to 690 s"
+    assert remove_marks(first.change) == "VisibilityTimeout from 30 s to 690 s"
     assert first.age == "45 d 21 h"
     case = week.standing[0].case_id
     assert first.command == f"mendq patch {case} --template FILE --region us-east-1"
@@ -86,7 +86,7 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
 def test_a_quiet_week_shows_what_stands_as_well() -> None:
     week = read(organization_week(members=3, previous_weeks=earlier(3, 0)))
     assert week.is_quiet
-    assert "VisibilityTimeout" in page(week, HERE)
+    assert "VisibilityTimeout" in make_page(week, HERE)
 
 
 @pytest.mark.parametrize(

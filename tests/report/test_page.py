@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from mendq.report.html_page import page
-from mendq.report.mail import PICTURE_ID, Outgoing
+from mendq.report.html_page import make_page
+from mendq.report.mail import PICTURE_ID, OutgoingReport
 from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
@@ -67,11 +67,11 @@ def _tamed(value: Any) -> Any:
 
 
 def parts_of(document: Document) -> PageParts:
-    return PageParts(page(read(document), HERE))
+    return PageParts(make_page(read(document), HERE))
 
 
-def outgoing(document: Document, attached: str = "") -> Outgoing:
-    return Outgoing(read(document), PLACE, HERE, "reports@example.com", attached)
+def outgoing(document: Document, attached: str = "") -> OutgoingReport:
+    return OutgoingReport(read(document), PLACE, HERE, "reports@example.com", attached)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -120,19 +120,19 @@ def _refuse_what_acts(parts: PageParts) -> None:
             assert re.fullmatch(r"[\w .,:;'=()/#%-]*", value), (tag, name, value)
 
 
-def _require_a_mail_of_ours(mail: Outgoing) -> None:
+def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
     parts = PageParts(mail.html)
     for tag, names in parts.elements:
         assert set(names) <= ATTRIBUTES[tag], tag
     assert parts.alone == []
     addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
     assert all(each == f"cid:{PICTURE_ID}" or LINKED.fullmatch(each) for each in addresses)
-    for says in (parts.text, mail.whole_text):
+    for says in (parts.text, mail.mail_text):
         assert not _LINK.search(says.replace(PLACE, ""))
         assert not _UNSEEN.search(says)
     assert len(mail.html.encode()) < 102 * 1024, "Gmail cuts there"
     assert re.fullmatch(r"Mendq 2026-W46: [ -~]+", mail.subject)
-    verdict, _, _ = mail.text.partition("\n\n")
+    verdict, _, _ = mail.short_text.partition("\n\n")
     assert len(verdict.split("\n")) <= 9
     assert all(line.isprintable() and line for line in verdict.split("\n"))
     assert len(verdict.encode()) < 8_000
@@ -141,13 +141,13 @@ def _require_a_mail_of_ours(mail: Outgoing) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> None:
     name = "\u05d0\u05d1\u05d2"
-    html = page(read(week([incident(name, symptom=name, why=name, outcome="a_word")] * 3)))
+    html = make_page(read(week([incident(name, symptom=name, why=name, outcome="a_word")] * 3)))
     body = html.partition("<body>")[2]
     alone = re.sub(rf'<bdi( class="[a-z]+")?>{name}</bdi>|alt="[^"]*"', "", body)
     around = [alone[max(0, it.start() - 40) : it.end() + 9] for it in re.finditer(name, alone)]
     assert name in body
     assert all("<bdi" in each for each in around), around
-    assert not re.search("[\ue000-\uf8ff]", html + page(read(busy_week())))
+    assert not re.search("[\ue000-\uf8ff]", html + make_page(read(busy_week())))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -158,7 +158,7 @@ def test_a_name_is_shown_as_it_is_written() -> None:
 
 
 def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None:
-    html = page(read(busy_week()))
+    html = make_page(read(busy_week()))
     parts = PageParts(html)
     _refuse_what_acts(parts)
     (policy,) = (value for _, _, value in parts.values if value.startswith("default-src"))
@@ -167,14 +167,14 @@ def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None
     assert not re.search(
         r"url\(|@import|https?://", re.sub(r'base64,[\w+/=]+|href="[^"]*"', "", html)
     )
-    assert page(read(busy_week())) == html
+    assert make_page(read(busy_week())) == html
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
     over = "the need is above the ceiling of 900 s"
     cases = [incident("a 5 s", outcome="refused", reason=over)]
-    html = page(read(week(cases, do_this_week=[recommendation(queue="9 s")])), HERE)
+    html = make_page(read(week(cases, do_this_week=[recommendation(queue="9 s")])), HERE)
     assert over.replace("900 s", f"900{NO_BREAK}s") in html
     assert f"to 690{NO_BREAK}s in its template" in html
     assert "<bdi>a 5 s</bdi>" in html
@@ -182,5 +182,5 @@ def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
 
 def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:
     """500 queues, 10,000 incidents, and of everything as much as a summary lists."""
-    html = page(read(largest_week()))
+    html = make_page(read(largest_week()))
     assert len(html.encode()) < 1_500_000

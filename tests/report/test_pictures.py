@@ -12,19 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.report.days import PerDay, make_per_day
+from mendq.report.days import IncidentsPerDay, make_incidents_per_day
 from mendq.report.drawing import (
     DARK,
     LIGHT,
-    NARROW,
-    WIDE,
+    NARROW_SIZE,
+    WIDE_SIZE,
+    ChartSize,
     Palette,
-    Size,
-    days_chart,
+    make_days_chart,
     make_picture,
     make_png,
 )
-from mendq.report.times import TICKS, axis_chart, make_time_strips, strip_chart, ticks_around
+from mendq.report.times import (
+    TICK_SECONDS,
+    choose_ticks,
+    make_axis_chart,
+    make_strip_chart,
+    make_time_strips,
+)
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import incident, notified, reached_a_person, summary
 from tests.report.weeks import times as times_of
@@ -34,26 +40,28 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def _drawn(chart: alt.LayerChart) -> ET.Element:
     """The SVG of a chart, out of the address that the page gives it."""
-    head, _, body = make_picture(chart).address.partition(",")
+    head, _, body = make_picture(chart).data_url.partition(",")
     assert head == "data:image/svg+xml;base64"
     return ET.fromstring(b64decode(body))  # noqa: S314 - our own picture
 
 
-def _texts(week: PerDay, size: Size = WIDE) -> list[str]:
-    drawn = _drawn(days_chart(week, size, LIGHT))
+def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_SIZE) -> list[str]:
+    drawn = _drawn(make_days_chart(week, size, LIGHT))
     return ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")]
 
 
-def _week(cases: list[Any], **changes: object) -> PerDay:
-    return make_per_day(summary(cases, **changes))
+def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
+    return make_incidents_per_day(summary(cases, **changes))
 
 
-@pytest.mark.parametrize(("size", "look"), [(WIDE, LIGHT), (NARROW, DARK)])
-def test_a_bar_for_each_day_and_symptom(size: Size, look: Palette) -> None:
+@pytest.mark.parametrize(("size", "look"), [(WIDE_SIZE, LIGHT), (NARROW_SIZE, DARK)])
+def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
     cases = [incident(), incident(), incident(symptom="access_denied"), incident(day=2)]
-    chart = days_chart(_week(cases), size, look)
-    bars = [each for each in _drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series]
-    assert [each.get("fill") for each in bars].count(look.series[0]) == 2
+    chart = make_days_chart(_week(cases), size, look)
+    bars = [
+        each for each in _drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series_colours
+    ]
+    assert [each.get("fill") for each in bars].count(look.series_colours[0]) == 2
     assert len(bars) == 3
     picture, png = make_picture(chart), make_png(chart)
     assert picture.width >= size.width
@@ -72,7 +80,7 @@ def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> 
     texts = _texts(week)
     assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
     assert "Mon 9" in texts
-    assert "Mon9" in _texts(week, NARROW), "names of days break on a phone"
+    assert "Mon9" in _texts(week, NARROW_SIZE), "names of days break on a phone"
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])
@@ -91,21 +99,21 @@ def test_no_name_reaches_the_picture_and_its_font_travels_with_it() -> None:
     ]
     for some in (rows, rows[:5], rows[5:10], rows[-5:]):
         week = _week([], per_day=some)
-        drawn = _drawn(days_chart(week, NARROW, LIGHT))
+        drawn = _drawn(make_days_chart(week, NARROW_SIZE, LIGHT))
         names = {each.tag.removeprefix(SVG) for each in drawn.iter()}
         assert names <= {"svg", "g", "rect", "path", "line", "text", "tspan"}
-        assert all(re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW))
+        assert all(re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW_SIZE))
     fonts = set(re.findall(r'font-family="([^"]+)"', ET.tostring(drawn, encoding="unicode")))
     assert fonts == {"Liberation Sans, Arial, sans-serif"}
 
 
-COLOUR = LIGHT.series[0]
+COLOUR = LIGHT.series_colours[0]
 
 
 def _strip(*seconds: float) -> ET.Element:
     ranked = sorted(seconds)
     median = ranked[len(ranked) // 2]
-    return _drawn(strip_chart(ranked, median, ticks_around(ranked), LIGHT, 0))
+    return _drawn(make_strip_chart(ranked, median, choose_ticks(ranked), LIGHT, 0))
 
 
 def _dots(*seconds: float) -> list[tuple[float, float]]:
@@ -127,15 +135,15 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
 def test_the_scale_holds_every_dot_between_two_ticks(
     seconds: list[float], ticks: list[str]
 ) -> None:
-    drawn = _drawn(axis_chart(ticks_around(seconds), DARK))
+    drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK))
     assert ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")] == ticks
 
 
 @given(st.lists(st.floats(0, 2**63, allow_nan=False), min_size=1, max_size=20))
 def test_a_scale_is_never_upside_down(seconds: list[float]) -> None:
-    ticks = ticks_around(seconds)
+    ticks = choose_ticks(seconds)
     assert len(ticks) >= 2
-    assert ticks[-1] >= min(max(seconds), max(TICKS))
+    assert ticks[-1] >= min(max(seconds), max(TICK_SECONDS))
 
 
 def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> None:
@@ -146,15 +154,15 @@ def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> N
     assert len({y for _, y in _dots(20, 60, 300)}) == 1
     assert len(_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
     fills = [each.get("fill") for each in _strip(41, 41, 41).iter(f"{SVG}path")]
-    assert fills.index(COLOUR) > max(n for n, each in enumerate(fills) if each == LIGHT.ink)
+    assert fills.index(COLOUR) > max(n for n, each in enumerate(fills) if each == LIGHT.text_colour)
 
 
 def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
     cases = [incident(symptom=each) for each in ("b", "b", "a")]
     week = summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
-    found = make_time_strips(week, make_per_day(week))
+    found = make_time_strips(week, make_incidents_per_day(week))
     pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
     assert len({each.width for each in pictures}) == 1
-    svgs = [b64decode(each.address.partition(",")[2]).decode() for each in pictures]
-    assert [LIGHT.series[1] in each for each in svgs] == [True, False, False]
-    assert [LIGHT.series[0] in each for each in svgs] == [False, True, False]
+    svgs = [b64decode(each.data_url.partition(",")[2]).decode() for each in pictures]
+    assert [LIGHT.series_colours[1] in each for each in svgs] == [True, False, False]
+    assert [LIGHT.series_colours[0] in each for each in svgs] == [False, True, False]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.report import summary
-from mendq.report.summary import MOST_BYTES, SummaryUnreadable
+from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
 from tests.report.weeks import (
     Document,
     busy_week,
@@ -72,7 +72,7 @@ def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) ->
 )  # fmt: skip
 def test_what_is_no_json_object_is_refused(content: bytes, says: str) -> None:
     with pytest.raises(SummaryUnreadable, match=rf"^summary\.json:? {says}$"):
-        summary.read(content)
+        summary.read_summary(content)
 
 
 def _everything() -> Document:
@@ -152,10 +152,10 @@ def test_times_are_in_utc() -> None:
 
 def test_a_heap_of_bytes_is_refused_unread() -> None:
     whole = json.dumps(busy_week()).encode()
-    most = whole + b" " * (MOST_BYTES - len(whole))
-    assert summary.read(most) == read(busy_week())
+    most = whole + b" " * (MOST_SUMMARY_BYTES - len(whole))
+    assert summary.read_summary(most) == read(busy_week())
     with pytest.raises(SummaryUnreadable, match="larger than 5,000,000 bytes"):
-        summary.read(most + b" ")
+        summary.read_summary(most + b" ")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_heap_of_bytes_is_refused_unread() -> None:
 )
 def test_half_a_character_is_one_that_nobody_sees(written: str, read_as: str) -> None:
     document = json.dumps(week(accounts=["NAME"])).replace("NAME", written)
-    assert summary.read(document.encode()).accounts == (read_as,)
+    assert summary.read_summary(document.encode()).accounts == (read_as,)
 
 
 def _paths(value: object, path: str = "") -> list[str]:

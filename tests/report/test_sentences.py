@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mendq.report.html_page import page
-from mendq.report.mail import Outgoing
+from mendq.report.html_page import make_page
+from mendq.report.mail import OutgoingReport
 from tests.report.weeks import (
     HERE,
     busy_week,
@@ -100,9 +100,9 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     known = WEEKS.get(entry.get("week", ""))
     document = known() if known else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
-    lines = _Sections(page(summary, HERE)).lines
-    mail = Outgoing(summary, "PLACE", HERE, "")
-    lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
+    lines = _Sections(make_page(summary, HERE)).lines
+    mail = OutgoingReport(summary, "PLACE", HERE, "")
+    lines["mail"] = [f"Subject: {mail.subject}", *mail.short_text.splitlines()]
     lines["mail as HTML"] = _Sections(mail.html).lines["top"]
     return [line for part in entry.get("parts", parts) or lines for line in lines.get(part, [])]
 

@@ -7,9 +7,9 @@ import pytest
 from local_account.demo.story import BadQueue, Story, read_stories
 from local_account.demo.verdict import list_week_claims
 from mendq.model.case import Severity
-from mendq.report.mail import Outgoing
+from mendq.report.mail import OutgoingReport
 from mendq.report.tiles import make_tiles
-from mendq.report.verdict import describe_others, headline
+from mendq.report.verdict import describe_not_healed, make_headline
 from tests.report.weeks import HERE, Document, incident, reached_a_person, read, week
 
 STORIES = read_stories("all")
@@ -55,12 +55,12 @@ def _row(bad: BadQueue) -> Document:
     )
 
 
-def _mail(story: Story) -> Outgoing:
+def _mail(story: Story) -> OutgoingReport:
     made = week([_row(bad) for bad in story.queues])
     urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
     made["totals"] |= {"urgent_notifications": urgent}
     made["reached_a_person"] = reached_a_person(left_out=story.notifications)
-    return Outgoing(read(made), "PLACE", HERE, "")
+    return OutgoingReport(read(made), "PLACE", HERE, "")
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -68,8 +68,8 @@ def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
     story, (subject, first, reached) = STORIES[name], SAID[name]
     mail = _mail(story)
     assert mail.subject == f"Mendq 2026-W46: {subject}"
-    assert headline(mail.summary) == first
-    said = describe_others(mail.summary)
+    assert make_headline(mail.summary) == first
+    said = describe_not_healed(mail.summary)
     assert said.lower().endswith(reached)
     healed = sum(bad.outcome == "healed" for bad in story.queues)
     urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)

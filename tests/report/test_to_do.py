@@ -14,9 +14,9 @@ from mendq.catalogue import CATALOGUE
 from mendq.model.case import State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.queue import arn_of
-from mendq.report.html_page import page
-from mendq.report.links import QUEUE_ARN
-from mendq.report.mail import Outgoing
+from mendq.report.html_page import make_page
+from mendq.report.links import QUEUE_ARN_REGEX
+from mendq.report.mail import OutgoingReport
 from mendq.report.to_do import list_to_do
 from tests.report.hostile import KINDS, PAYLOADS, TEXT
 from tests.report.page_parts import PageParts
@@ -88,20 +88,20 @@ _NEAR = st.sampled_from((CASE, arn("orders"), "approve", "visibility_timeout_too
 )
 def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Document]) -> None:
     summary = read(week(do_this_week=[recommendation() | each for each in asked]))
-    html, mail = page(summary, HERE), Outgoing(summary, PLACE, HERE, "ada@example.com")
+    html, mail = make_page(summary, HERE), OutgoingReport(summary, PLACE, HERE, "ada@example.com")
     elements = {tag for made in (html, mail.html) for tag, _ in PageParts(made).elements}
     assert not {"a", "script", "form", "iframe", "link"} & elements
     copied = re.findall(r'class="small">run</span> (.*?)</code>', html)
     of_page = {re.sub("<[^>]*>", "", each) for each in copied}
     of_mail = set(re.findall(r'<code class="line"[^>]*>(.*?)</code>', mail.html))
-    lines = {each.strip() for each in mail.whole_text.splitlines() if each.startswith("   ")}
+    lines = {each.strip() for each in mail.mail_text.splitlines() if each.startswith("   ")}
     assert of_page == of_mail == {each for each in lines if not each.startswith("owner: ")}
     assert all(COMMAND.fullmatch(each) for each in of_page), of_page
 
 
 @given(st.from_regex(r"arn:aws[a-z-]{0,3}:s[qn]s:[a-z0-9-]{1,9}:[0-9]{11,13}:[\w.-]{1,82}"))
 def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
-    assert bool(QUEUE_ARN.fullmatch(text)) == (arn_of(text) is not None)
+    assert bool(QUEUE_ARN_REGEX.fullmatch(text)) == (arn_of(text) is not None)
 
 
 def test_every_symptoms_case_can_be_named() -> None:

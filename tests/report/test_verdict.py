@@ -11,21 +11,21 @@ from analytics import recommendations
 from mendq.model.case import State
 from mendq.nightly.verdict import Verdict
 from mendq.report import words
-from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
-from mendq.report.summary_parts import FIXED, RACE
-from mendq.report.tables import STATES
-from mendq.report.to_do import _OF_A_CASE, _WITHOUT_ATTRIBUTE, WHY
-from mendq.report.verdict import describe_others, headline
-from mendq.report.words import OUTCOMES, remove_marks
+from mendq.report.not_seen import FAR_FEWER_VERDICT, NOTHING_READ_VERDICT
+from mendq.report.summary_parts import FIXED_OUTCOMES, RACE_REASON
+from mendq.report.tables import STATE_WORDS
+from mendq.report.to_do import _ATTRIBUTE_SENTENCES, _SENTENCES_WITHOUT_ATTRIBUTE, WHY_SENTENCES
+from mendq.report.verdict import describe_not_healed, make_headline
+from mendq.report.words import OUTCOME_WORDS, remove_marks
 from tests.report.weeks import summary
 
 
 def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     states = {*map(str, State)}
     proved = {"unverified", "verified", "watching", "closed"}
-    assert {*OUTCOMES, *FIXED} == (states - proved) | {"healed", "not_seen"}
-    assert states <= set(STATES)
-    assert {FAR_FEWER, NOTHING_READ} <= set(Verdict)
+    assert {*OUTCOME_WORDS, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
+    assert states <= set(STATE_WORDS)
+    assert {FAR_FEWER_VERDICT, NOTHING_READ_VERDICT} <= set(Verdict)
     asked = {
         *recommendations._KIND_BY_STATE.values(),
         recommendations.WRITE_INTO_TEMPLATE_KIND,
@@ -33,21 +33,30 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     }
     asked |= {*recommendations._KIND_BY_FINDING.values()}
     assert asked | {recommendations.FIX_CALLER_KIND, recommendations.NAME_CODE_KIND} == {
-        *_OF_A_CASE,
-        *_WITHOUT_ATTRIBUTE,
+        *_ATTRIBUTE_SENTENCES,
+        *_SENTENCES_WITHOUT_ATTRIBUTE,
     }
     kinds = recommendations._KIND_BY_STATE.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
-    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY)
-    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}
+    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY_SENTENCES)
+    ignored = {
+        "unknown_code",
+        "count_only",
+        "unresolved_queue",
+        "elsewhere",
+        "no_evidence",
+        RACE_REASON,
+    }
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
-    assert set(words.WHY) == ignored | proved | {"unknown"}
+    assert set(words.NO_CASE_REASONS) == ignored | proved | {"unknown"}
 
 
 @settings(max_examples=60)
 @given(
     st.dictionaries(
-        st.sampled_from(sorted({*OUTCOMES, *FIXED, "a_word"})), st.integers(0, 3_000), min_size=1
+        st.sampled_from(sorted({*OUTCOME_WORDS, *FIXED_OUTCOMES, "a_word"})),
+        st.integers(0, 3_000),
+        min_size=1,
     ),
     st.integers(0, 9_000),
 )
@@ -58,16 +67,16 @@ def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
     totals = {"failed_calls": 1, "queues": 1, "incidents": incidents}
     totals |= {"healed": by_outcome.get("healed", 0), "notified": min(notified, incidents)}
     week = summary(by_outcome=by_outcome, totals=totals)
-    said = remove_marks(describe_others(week)).partition(";")[0].partition(": ")[2].rstrip(".")
+    said = remove_marks(describe_not_healed(week)).partition(";")[0].partition(": ")[2].rstrip(".")
     clauses = [int(each.split(" ")[0].replace(",", "")) for each in said.split(", ") if each]
-    assert sum(clauses) + _healed_of(headline(week), incidents) == incidents
+    assert sum(clauses) + _healed_of(make_headline(week), incidents) == incidents
 
 
 def test_healed_before_a_page_is_said_only_where_the_pages_fit_those_not_healed() -> None:
     def said(urgent: int) -> str:
         totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
         totals |= {"urgent": urgent, "notified": urgent}
-        return headline(summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
+        return make_headline(summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
 
     assert said(2) == said(3) == "3 incidents, 2 healed."
     assert said(1) == "3 incidents, 2 healed before anyone was paged."

@@ -31,15 +31,15 @@ SAID = json.loads(Path(__file__).with_name("words.json").read_text())
 
 
 SAYS: dict[str, Callable[[Any], str]] = {
-    "duration": words.duration,
-    "byte_size": words.byte_size,
-    "share": lambda of: words.share(*of),
-    "span": lambda minutes: words.span(FIRST, FIRST + timedelta(minutes=minutes)),
-    "days_of": lambda first: words.format_days(
+    "duration": words.format_duration,
+    "byte_size": words.format_bytes,
+    "share": lambda of: words.format_percent(*of),
+    "span": lambda minutes: words.format_time_span(FIRST, FIRST + timedelta(minutes=minutes)),
+    "days_of": lambda first: words.format_day_range(
         first := date.fromisoformat(first), first + SIX_DAYS
     ),
-    "queue_name": words.queue_name,
-    "principal_name": words.principal_name,
+    "queue_name": words.format_queue_name,
+    "principal_name": words.format_principal,
     "together": lambda text: words.keep_units_together(text).replace("\N{NO-BREAK SPACE}", "~"),
     "unlinked": words.break_links,
     "written": lambda of: remove_marks(words.format_value(*of)),

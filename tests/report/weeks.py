@@ -18,7 +18,7 @@ from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.report.drawing import Picture
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary
-from mendq.report.summary import read as read_whole
+from mendq.report.summary import read_summary as read_whole
 
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
@@ -307,10 +307,10 @@ def without_pictures(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("mendq.report.drawing.make_picture", lambda _: blank)
     patch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
     for each in (
-        "html_page.days_chart",
-        "mail.days_chart",
-        "times.strip_chart",
-        "times.axis_chart",
-        "html_page.sparkline_chart",
+        "html_page.make_days_chart",
+        "mail.make_days_chart",
+        "times.make_strip_chart",
+        "times.make_axis_chart",
+        "html_page.make_sparkline_chart",
     ):
         patch.setattr(f"mendq.report.{each}", lambda *_: None)

@@ -42,7 +42,7 @@ from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
 from mendq.model.tags import MODE_OFF, MODE_TAG
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
-from mendq.report.words import WHY
+from mendq.report.words import NO_CASE_REASONS
 
 NO_CASE_OUTCOME = "not_seen"
 NO_ACTION_TEXT = "leaves it alone"
@@ -119,7 +119,9 @@ class Backtest(Struct, frozen=True):
         """
         symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
-            return dict.fromkeys(Mode, _make_no_action_answer(WHY.get(incident.why, incident.why)))
+            return dict.fromkeys(
+                Mode, _make_no_action_answer(NO_CASE_REASONS.get(incident.why, incident.why))
+            )
         try:
             facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
             symptom_key = mass_symptom_key(symptom.name, facts.tags)

@@ -21,7 +21,7 @@ from mendq.cli.backtest.judged import NO_CASE_OUTCOME, JudgedIncident, ModeAnswe
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.mode import Mode
-from mendq.report.summary import Summary, read
+from mendq.report.summary import Summary, read_summary
 from mendq.report.summary_parts import MOST_CASES
 
 JOB_MODULE = "analytics.job"
@@ -124,7 +124,7 @@ def summarize_week_with_mendq(
     summary["totals"]["urgent"] = sum(row["urgent"] for row in case_rows)
     summary["cases"] = case_rows[:MOST_CASES]
     summary["cases_left_out"] = len(case_rows[MOST_CASES:])
-    return read(msgspec.json.encode(summary))
+    return read_summary(msgspec.json.encode(summary))
 
 
 def _make_case_row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:

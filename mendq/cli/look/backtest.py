@@ -125,7 +125,7 @@ def _import_page_renderer() -> Any:
     """
     require_installed()
     try:
-        return import_module("mendq.report.html_page").page
+        return import_module("mendq.report.html_page").make_page
     except ModuleNotFoundError as missing:
         raise make_not_installed_error(missing.name) from missing
 

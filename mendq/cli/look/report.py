@@ -19,9 +19,9 @@ from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Output, Yes
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 from mendq.report.links import ReportedAccount
-from mendq.report.summary import Summary, SummaryUnreadable, read
+from mendq.report.summary import Summary, SummaryUnreadable, read_summary
 from mendq.report.to_do import describe_left_out, list_to_do
-from mendq.report.verdict import verdict_text
+from mendq.report.verdict import make_verdict_text
 from mendq.report.words import remove_marks
 
 MOST_WEEKS_NAMED = 8
@@ -67,7 +67,7 @@ def report(
             "file": str(page_path.resolve()),
             "written": was_written,
             "place": f"s3://{reports.bucket}/{PAGE_KEY.format(shown_week)}",
-            "verdict": None if summary is None else verdict_text(summary),
+            "verdict": None if summary is None else make_verdict_text(summary),
             "weeks": weeks,
         }
     )
@@ -171,7 +171,7 @@ def _parse_summary(content: bytes | None) -> Summary | None:
     The page can be saved without the summary.
     """
     try:
-        return None if content is None else read(content)
+        return None if content is None else read_summary(content)
     except SummaryUnreadable:
         return None
 
@@ -180,13 +180,13 @@ def _print_verdict(call: Invocation, summary: Summary) -> None:
     """Print the verdict and the things to do. Other people's text in it is safe to print."""
     out = call.out
     account = ReportedAccount(call.account.region, call.account.account_id)
-    for line in verdict_text(summary).splitlines():
+    for line in make_verdict_text(summary).splitlines():
         out.say(line)
     recommendations = list_to_do(summary, account)
     if recommendations:
         out.say_heading("Do this week")
     for number, recommendation in enumerate(recommendations, 1):
-        text = f"{recommendation.what} {recommendation.why} {recommendation.effect}"
+        text = f"{recommendation.action} {recommendation.reason} {recommendation.effect}"
         out.say(remove_marks(f"{number}. {text}"))
         if recommendation.owner:
             out.say_indented(f"owner: {recommendation.owner}", "dim")

@@ -38,7 +38,7 @@ def render_page(document: Mapping[str, Any]) -> str:
     template = environment.get_template("scan.html.j2")
     return template.render(
         scan=document,
-        at=words.moment(scanned_at),
+        at=words.format_time(scanned_at),
         kinds=findings_by_severity_and_symptom,
         most_queues=MOST_OPEN_QUEUES,
     )
