@@ -84,10 +84,11 @@ def change_messages(
         arguments: further arguments, the same for each message.
     """
     handles = [hold.handle for hold in holds]
-    response: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
+    response: Mapping[str, Any]
     try:
         if len(handles) == 1:
             call_for_one(QueueUrl=queue_url, ReceiptHandle=handles[0], **arguments)
+            response = {"Successful": [{"Id": "0"}]}
         else:
             entries = [
                 {"Id": str(index), "ReceiptHandle": handle, **arguments}
@@ -99,6 +100,13 @@ def change_messages(
         return {hold.message_id: code for hold in holds}
     except BotoCoreError:
         return {hold.message_id: _NO_ANSWER_CODE for hold in holds}
+    return _list_failed_entries(response, holds)
+
+
+def _list_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> dict[str, str]:
+    """Return the error codes by message id of the entries that SQS's answer does not call
+    successful. The id of an entry is the position of its hold.
+    """
     code_by_entry_id = {
         entry["Id"]: _read_error_code(entry) for entry in response.get("Failed", [])
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
 from mendq.model.mode import Mode
-from mendq.model.policy import parse_statements
+from mendq.model.policy import Statement, parse_statements
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
@@ -155,14 +155,18 @@ def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
         yield "its policy cannot be read, so it may let everybody in"
         return
     for statement in statements:
-        if not statement.allows:
-            continue
-        if statement.is_for_everybody or "Principal" in statement.excepting:
-            yield "its policy lets everybody in"
-        for kind, principals in statement.principals.items():
-            for principal in principals:
-                if kind != "AWS" or not _belongs_to(principal, account):
-                    yield f"its policy lets in {principal}, which is not of this account"
+        if statement.allows:
+            yield from _list_faults_of_statement(account, statement)
+
+
+def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[str]:
+    """Yield a reason for each outside principal to which a statement allows something."""
+    if statement.is_for_everybody or "Principal" in statement.excepting:
+        yield "its policy lets everybody in"
+    for kind, principals in statement.principals.items():
+        for principal in principals:
+            if kind != "AWS" or not _belongs_to(principal, account):
+                yield f"its policy lets in {principal}, which is not of this account"
 
 
 def _belongs_to(principal: str, account: str) -> bool:

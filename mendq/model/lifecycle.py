@@ -448,20 +448,26 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
     if case.state is State.VERIFIED:
         return case.at
     time_limit = longest_stay_in(case.state, evidence.timing)
-    is_harm_measured = case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None
-    if case.state in STATES_UNDER_VERIFICATION:
-        proven_at = quiet_at(case, evidence)
-        due_time = proven_at if proven_at > now else now + EVIDENCE_CHECK_INTERVAL
-    elif time_limit is not None:
-        due_time = case.at + time_limit
-    else:
-        due_time = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
-        # An alarm counts the case, so it must not stay open long after its queue is gone.
-        if due_time > now:
-            due_time = min(due_time, now + EVIDENCE_CHECK_INTERVAL)
-    if is_harm_measured:
+    due_time = _compute_due_time(case, evidence, now, time_limit)
+    if case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None:
         due_time = min(due_time, now + EVIDENCE_CHECK_INTERVAL)
     return due_time if time_limit is None else min(due_time, case.at + time_limit)
+
+
+def _compute_due_time(
+    case: Case, evidence: VerificationEvidence, now: datetime, time_limit: timedelta | None
+) -> datetime:
+    """Return when the proof is complete, the time limit of the state is over, or the week without
+    failed calls ends, whichever the state waits for. The case may have to be checked earlier.
+    """
+    if case.state in STATES_UNDER_VERIFICATION:
+        proven_at = quiet_at(case, evidence)
+        return proven_at if proven_at > now else now + EVIDENCE_CHECK_INTERVAL
+    if time_limit is not None:
+        return case.at + time_limit
+    silent_until = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+    # An alarm counts the case, so it must not stay open long after its queue is gone.
+    return min(silent_until, now + EVIDENCE_CHECK_INTERVAL) if silent_until > now else silent_until
 
 
 class TransitionActor(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Self
 
@@ -30,15 +30,18 @@ def read(text: str, kind: Any) -> Any:
     value = json.decode(text, type=kind)
     given = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
     if is_dataclass(value):
-        if unknown := given.keys() - vars(value).keys():
-            raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
-        for setting in given.values():
-            if isinstance(setting, int | float) and setting < 0:
-                raise ValueError("a number is below 0")
-        for setting in given.values():
-            if isinstance(setting, list) and "" in setting:
-                raise ValueError("a name is empty")
+        _check_given_values(given, known_names=vars(value).keys())
     return value
+
+
+def _check_given_values(given: Mapping[str, Any], known_names: Collection[str]) -> None:
+    """Raise ValueError if a key is not known, a number is negative, or a list has an empty name."""
+    if unknown_names := given.keys() - set(known_names):
+        raise ValueError(f"nothing is called {', '.join(sorted(unknown_names))}")
+    if any(isinstance(value, int | float) and value < 0 for value in given.values()):
+        raise ValueError("a number is below 0")
+    if any(isinstance(value, list) and "" in value for value in given.values()):
+        raise ValueError("a name is empty")
 
 
 VARIABLE_PREFIX = "MENDQ_"

@@ -17,7 +17,7 @@ import vl_convert
 from msgspec import Struct
 
 from mendq.report.days import REACHED_MARK, IncidentsPerDay
-from mendq.report.summary_parts import CaseWithPictures, NamedTimeSpan, TimelinePoint
+from mendq.report.summary_parts import CaseWithPictures, NamedTimeSpan, SummaryTimelinePoint
 from mendq.report.tiles import WeeklyFigures
 from mendq.report.words import format_clock_time, format_duration, format_short_day, make_visible
 
@@ -326,7 +326,7 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
         yield _make_needed_times_picture(case.visibility)
 
 
-def _make_timeline_picture(points: tuple[TimelinePoint, ...]) -> Lanes:
+def _make_timeline_picture(points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
     """Return a picture with a lane for each point of the timeline.
 
     A lane's bar begins at the point before and ends at its own point.

@@ -131,7 +131,7 @@ class DayCount(SummaryPart, frozen=True):
     day: date = field(name="date")
 
 
-class TimelinePoint(SummaryPart, frozen=True):
+class SummaryTimelinePoint(SummaryPart, frozen=True):
     """A point of a case's timeline: a new state, or an event before the case was opened."""
 
     at: AwareDatetime
@@ -169,7 +169,9 @@ class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
     """Base of the rows about a case: its code and the data of its pictures. Empty if not known."""
 
     code: str = ""
-    timeline: Annotated[tuple[TimelinePoint, ...], Meta(max_length=MOST_TIMELINE_POINTS)] = ()
+    timeline: Annotated[
+        tuple[SummaryTimelinePoint, ...], Meta(max_length=MOST_TIMELINE_POINTS)
+    ] = ()
     visibility: Annotated[tuple[NamedTimeSpan, ...], Meta(max_length=MOST_TIME_SPANS)] = ()
 
 
