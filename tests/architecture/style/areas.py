@@ -24,8 +24,8 @@ class Area:
         return [file for file in files if file.path.startswith(self.prefixes)]
 
 
-PRODUCT = Area("product", ("mendq/", "functions/", "infra/", "analytics/", "app.py"))
-OTHER = Area("other", ("local_account/", "bench/", "docs/"))
+PRODUCT = Area("product", ("mendq/", "functions/", "infra/", "analytics/", "app.py"), is_gate=True)
+OTHER = Area("other", ("local_account/", "bench/", "docs/"), is_gate=True)
 TESTS = Area("tests", ("tests/",))
 AREAS = (PRODUCT, OTHER, TESTS)
 

@@ -100,6 +100,15 @@ def test_failing_gate_says_how_to_list_the_places_that_it_leaves_out(
 HELD = '"""Hold."""\nclass Heartbeat:\n    """Holds."""\n    def held(self):\n        """Ids."""\n'
 
 
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("mendq/a.py", 1), ("app.py", 1), ("local_account/a.py", 1), ("tests/test_a.py", 0)],
+)
+def test_check_fails_for_all_code_except_tests(repository: Path, path: str, code: int) -> None:
+    write(repository, path, VAGUE)
+    assert main(["--summary"], root=repository, exceptions=()) == code
+
+
 def test_exception_lets_one_function_keep_its_name(repository: Path) -> None:
     write(repository, EXCEPTION.path, HELD)
     assert main(["--summary"], root=repository, exceptions=(), areas=(GATE,)) == 1
