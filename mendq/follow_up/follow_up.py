@@ -215,9 +215,12 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
     hold_up = due_case.view.hold_up
     if moved_case.state is State.EXPIRED and hold_up is not None:
         moved_case = replace(moved_case, reason=f"{moved_case.reason}: {hold_up.reason}")
-    severity = choose_severity(moved_case, Mode.HEAL, is_about_plan=True)
-    if moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case):
-        severity = None
+    severity = choose_severity(
+        moved_case,
+        Mode.HEAL,
+        is_about_plan=True,
+        is_reported_elsewhere=moved_case.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due_case),
+    )
     is_overridden = moved_case.state is State.OVERRIDDEN
     notification = Notification(
         due_case.symptom,

@@ -69,6 +69,7 @@ from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications import notification
+from mendq.notifications.announcements import must_report_mass_symptom
 from mendq.notifications.own_change import describe_own_changes
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
@@ -425,11 +426,16 @@ def _heal_symptom(
         outcome = _attempt_for_group(heal_queue, group, batch, run)
         if outcome is not None:
             batch.set_outcome(group, outcome)
-    must_report_mass_symptom = any(
-        _must_report_mass_symptom(situation, batch.outcomes.get(group))
+    is_mass_symptom_news = any(
+        must_report_mass_symptom(
+            batch.outcomes[group].refusal,
+            situation.mode,
+            is_drill=DRILL_TAG in situation.facts.tags,
+        )
         for group, situation in situations.items()
+        if group in batch.outcomes
     )
-    if must_report_mass_symptom:
+    if is_mass_symptom_news:
         own_changes = _list_own_changes(read_situations.values())
         _notify_mass_symptom(symptom, spread, situations, own_changes, run)
 
@@ -511,17 +517,6 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
     count_queues = partial(add_reach, spread=spread, run=run)
     decision, situation = gather_and_decide(situation, count_queues=count_queues)
     return carry_out_decision(decision, situation, run)
-
-
-def _must_report_mass_symptom(situation: Situation, outcome: Outcome | None) -> bool:
-    """Return True if the outcome is a refusal of a mass symptom that people must hear about.
-
-    People are never notified of drills.
-    """
-    refusal = outcome.refusal if outcome else None
-    if refusal is None or refusal.code != "mass_symptom":
-        return False
-    return refusal.is_reported_in(situation.mode) and DRILL_TAG not in situation.facts.tags
 
 
 def _attempt_for_group(

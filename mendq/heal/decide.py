@@ -104,9 +104,9 @@ The rules, each with its reason and what would be lost without it:
 
 12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
     that notifies anyway is open and escalated, people are notified again, at most once in
-    NEW_CALLERS_PAUSE (`situation.py`). If enough calls of these callers have failed, no guardrail
-    of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the first
-    team's case.
+    NEW_CALLERS_PAUSE (`announcements.py`). If enough calls of these callers have failed, no
+    guardrail of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the
+    first team's case.
 
 13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
     queue's own facts is news about the queue. A freeze or a cooldown concerns only Mendq, so nobody
@@ -466,19 +466,17 @@ def _decide_after_refusal(
     case = _open_case(situation, refusal.case_state, refusal.reason, steps, refusal.code)
     if is_repeat(situation, case):
         return Decline(refusal)
-    severity = _severity_by_ground(situation, case, ground)
+    severity = choose_severity(
+        case,
+        situation.mode,
+        is_about_plan=ground is Ground.QUEUE,
+        is_reported_elsewhere=ground is Ground.MANY_QUEUES,
+    )
     notification = _make_notification(situation, case, refusal, severity)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
         changes = situation.records.records_after_reminder(case)
         notification = structs.replace(notification, changes=changes)
     return RecordTransition(case, notification, refusal)
-
-
-def _severity_by_ground(situation: Situation, case: Case, ground: Ground) -> Severity | None:
-    """Return the urgency of the case's notification. None if nobody is notified (rule 13)."""
-    if ground is Ground.MANY_QUEUES:
-        return None
-    return choose_severity(case, situation.mode, is_about_plan=ground is Ground.QUEUE)
 
 
 def _keep_failed_calls(situation: Situation, refusal: Refusal) -> KeepEvidence | NoteFailures:

@@ -19,9 +19,8 @@ from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import Owner
+from mendq.notifications.announcements import must_report_new_callers
 
-# People hear about new callers of an open case at most once in this time.
-NEW_CALLERS_PAUSE = timedelta(hours=1)
 # If a queue was changed this often within a day, each time just after calls had failed, a person is
 # notified. People rarely deploy a queue that often.
 FREQUENT_CHANGES = 6
@@ -144,14 +143,11 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def must_report_new_callers(self) -> bool:
-        """True if people must be notified of new callers.
-
-        They are notified at most once in NEW_CALLERS_PAUSE, so that new names cannot flood them.
-        """
-        case = self.open_case
-        if case is None or self.now - case.at < NEW_CALLERS_PAUSE:
+        """True if people must be notified of new callers of the open case."""
+        open_case = self.open_case
+        if open_case is None:
             return False
-        return self.new_callers.is_sufficient
+        return must_report_new_callers(open_case, self.new_callers, self.now)
 
     @property
     def deciding_evidence(self) -> Evidence:

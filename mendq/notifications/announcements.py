@@ -61,6 +61,13 @@ The rules:
     arrived. Until then nothing is new, and the alarm on lost probes stays on. Rule 11 would repeat
     the news after 24 hours. So the probe's item stores that this loss was announced, and
     `must_report_lost_probes` asks for it.
+
+13. What another notification tells people is not told again by the case. A mass symptom has one
+    notification that names all its queues (`must_report_mass_symptom`). A change by Mendq that may
+    do harm at a DLQ is named by the open case of that DLQ.
+
+14. New callers of an open case are reported at most once an hour (`must_report_new_callers`), so
+    that a caller that changes its name in each call cannot flood people.
 """
 
 from __future__ import annotations
@@ -77,7 +84,9 @@ from mendq.model.case import (
     Severity,
     State,
 )
+from mendq.model.evidence import Evidence
 from mendq.model.mode import Mode
+from mendq.model.plan import Refusal
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.
@@ -96,12 +105,16 @@ REPORT_WAIT_AFTER = timedelta(hours=1)
 ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
 # Rule 12: one lost probe may only be late.
 LOST_PROBES_IN_A_ROW = 2
+# Rule 14: the least time between two reports of new callers of one case.
+NEW_CALLERS_PAUSE = timedelta(hours=1)
 
 # Rule 3: a notification about an earlier case in one of these states does not announce a later one.
 _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
 
 
-def choose_severity(case: Case, mode: Mode, *, is_about_plan: bool) -> Severity | None:
+def choose_severity(
+    case: Case, mode: Mode, *, is_about_plan: bool, is_reported_elsewhere: bool = False
+) -> Severity | None:
     """Return how urgently people must hear about a case, None if it is only recorded.
 
     Args:
@@ -110,7 +123,10 @@ def choose_severity(case: Case, mode: Mode, *, is_about_plan: bool) -> Severity 
             hears of a refusal.
         is_about_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
             symptom is no news about this queue.
+        is_reported_elsewhere: True if another notification tells people the same (rule 13).
     """
+    if is_reported_elsewhere:
+        return None
     if case.state is State.ESCALATED:
         return Severity.URGENT
     if case.state in (State.OVERRIDDEN, State.PROPOSED):
@@ -285,6 +301,27 @@ def pause_between_summaries(case: Case) -> timedelta:
 def must_report_wait(waits_since: datetime, now: datetime) -> bool:
     """Return True if a case has waited long enough for its next step to report it: rule 10."""
     return now - waits_since >= REPORT_WAIT_AFTER
+
+
+def must_report_mass_symptom(refusal: Refusal | None, mode: Mode, *, is_drill: bool) -> bool:
+    """Return True if the refusal is one of a mass symptom that people must hear about: rule 13.
+
+    Args:
+        refusal: Why Mendq did not change one of the queues. None if it changed the queue.
+        mode: How far Mendq may go on that queue.
+        is_drill: True if the queue has the drill tag. People are never notified of drills.
+    """
+    if refusal is None or refusal.code != "mass_symptom":
+        return False
+    return refusal.is_reported_in(mode) and not is_drill
+
+
+def must_report_new_callers(open_case: Case, new_callers: Evidence, now: datetime) -> bool:
+    """Return True if people must hear that other callers fail too: rule 14.
+
+    `new_callers` is the evidence of the callers that `open_case` does not name.
+    """
+    return now - open_case.at >= NEW_CALLERS_PAUSE and new_callers.is_sufficient
 
 
 def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:

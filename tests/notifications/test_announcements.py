@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from mendq.model.case import Severity, State
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.mode import Mode
+from mendq.model.plan import Refusal, Refuse
 from mendq.notifications.announcements import (
     ACCOUNT_NEWS_PAUSE,
     CHECK_SENT_AFTER,
+    NEW_CALLERS_PAUSE,
     NOTIFICATIONS_PER_HOUR,
     REPORT_WAIT_AFTER,
     RESERVED_FOR_NEW_CALLERS,
@@ -24,9 +28,12 @@ from mendq.notifications.announcements import (
     Announcements,
     HourlyBudget,
     News,
+    choose_severity,
     find_first_look,
     make_transition_news,
     make_wait_news,
+    must_report_mass_symptom,
+    must_report_new_callers,
     must_report_wait,
     pause_between_summaries,
 )
@@ -140,6 +147,48 @@ def test_wait_is_reported_once_and_a_stored_report_counts(
 def test_wait_is_reported_from_an_hour_on() -> None:
     assert not must_report_wait(NOW - REPORT_WAIT_AFTER + MOMENT, NOW)
     assert must_report_wait(NOW - REPORT_WAIT_AFTER, NOW)
+
+
+MASS_SYMPTOM = Refuse("mass_symptom", "many queues show it", silent_in_observe=True)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "mode", "is_drill"),
+    [
+        (None, Mode.HEAL, False),
+        (Refuse("frozen", "a change freeze"), Mode.HEAL, False),
+        (MASS_SYMPTOM, Mode.OBSERVE, False),
+        (MASS_SYMPTOM, Mode.HEAL, True),
+    ],
+)
+def test_no_mass_symptom_is_reported_for_other_refusals_drills_and_observed_queues(
+    refusal: Refusal | None, mode: Mode, is_drill: bool
+) -> None:
+    assert not must_report_mass_symptom(refusal, mode, is_drill=is_drill)
+
+
+def test_mass_symptom_of_a_managed_queue_is_reported() -> None:
+    assert must_report_mass_symptom(MASS_SYMPTOM, Mode.PROPOSE, is_drill=False)
+
+
+def test_escalation_that_another_notification_reports_has_no_severity() -> None:
+    escalated_case = replace(CASE, state=State.ESCALATED)
+    severity = choose_severity(escalated_case, Mode.HEAL, is_about_plan=True)
+    assert severity is Severity.URGENT
+    severity = choose_severity(
+        escalated_case, Mode.HEAL, is_about_plan=True, is_reported_elsewhere=True
+    )
+    assert severity is None
+
+
+def test_new_callers_are_reported_an_hour_after_the_case_moved_if_their_calls_suffice() -> None:
+    one_call = Evidence((Sighting.from_scan(NOW),))
+    assert one_call.is_sufficient
+    moved_case = replace(CASE, at=NOW - NEW_CALLERS_PAUSE + MOMENT)
+    assert not must_report_new_callers(moved_case, one_call, NOW)
+    moved_case = replace(CASE, at=NOW - NEW_CALLERS_PAUSE)
+    assert not must_report_new_callers(moved_case, Evidence(), NOW)
+    assert must_report_new_callers(moved_case, one_call, NOW)
 
 
 LATE = SENDING_DURATION + MOMENT
