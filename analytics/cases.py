@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 from analytics.days import Days, to_microseconds
 from analytics.storage import Storage
-from mendq.model.case import FINAL_STATES, Case, State
+from mendq.model.case import Case
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.state import FINAL_STATES, State
 
 # A case that began more than this number of days before an incident cannot explain it.
 CASE_MEMORY_DAYS = 7

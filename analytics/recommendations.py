@@ -22,8 +22,9 @@ from analytics.week_parts import Row, Weight, format_time, rank_by_weight, weigh
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.model.case import STATES_WITH_FIX_IN_PLACE, Case, State
+from mendq.model.case import Case
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 
 # The kinds of recommendations from cases.

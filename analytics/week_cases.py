@@ -35,7 +35,7 @@ from analytics.week_parts import (
     list_rows,
 )
 from mendq.catalogue.visibility.needed_timeout import list_need_spans
-from mendq.model.case import STATES_WITH_FIX_IN_PLACE, State
+from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.timeline import build_timeline
 
 MAXIMUM_NOTIFIED_CASES = 50

@@ -17,8 +17,8 @@ from analytics.cases import FIXED_OUTCOMES, HEALED_OUTCOME, MAXIMUM_NAME_CHARACT
 from analytics.incidents import COLUMN_TYPES_BY_TABLE, OWN_LOOK_REASON
 from analytics.trail_file import UNRESOLVED_QUEUE
 from mendq.catalogue import UNKNOWN_PREFIX
-from mendq.model.case import State
 from mendq.model.names import PROBE_QUEUE
+from mendq.model.state import State
 from mendq.model.tags import DRILL_QUEUE_PREFIX
 
 MAXIMUM_CASES = 50

@@ -33,11 +33,11 @@ from mendq.cli.permissions import (
 )
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
-from mendq.model.case import FINAL_STATES, STATES_UNDER_VERIFICATION, State, longest_stay_in
 from mendq.model.facts import Need, scan_read_actions
-from mendq.model.lifecycle import MANUAL_TRANSITIONS, TransitionActor
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import select_series
+from mendq.model.other_transitions import OTHER_TRANSITIONS, TransitionActor
+from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, longest_stay_in
 from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, CommandSource
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
@@ -273,7 +273,7 @@ def states() -> str:
     Transitions that people can make from nearly every state are left out.
     """
     arrows: list[tuple[object, object, object]] = []
-    for transition in MANUAL_TRANSITIONS:
+    for transition in OTHER_TRANSITIONS:
         if not set(STATES_UNDER_VERIFICATION) <= set(transition.out_of):
             states_before = transition.out_of or ("[*]",)
             arrows.extend((state, transition.into, transition.who) for state in states_before)
@@ -288,7 +288,7 @@ def states() -> str:
 def transitions() -> str:
     """Return a table of all transitions of a case: those of people, then those of follow_up."""
     rows: list[tuple[object, ...]] = []
-    for transition in MANUAL_TRANSITIONS:
+    for transition in OTHER_TRANSITIONS:
         states_before = code(transition.out_of) or "opens"
         rows.append((states_before, f"`{transition.into}`", transition.who, "", transition.because))
     for table_row in lifecycle.FOLLOW_UP_TRANSITIONS:

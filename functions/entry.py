@@ -22,10 +22,10 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import summarize_cause
-from mendq.model.case import State
 from mendq.model.json_text import to_json
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.model.settings import LambdaSettings
+from mendq.model.state import State
 
 # Not imported at run time, so that a Lambda loads only the packages that it uses itself.
 if TYPE_CHECKING:

@@ -18,14 +18,9 @@ from infra.lambdas.lambda_function import MAXIMUM_EVENT_RETRIES
 from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq
 from infra.roles import make_role
 from infra.settings.deployment import PagerDutySettings
-from mendq.model.case import (
-    EVENT_SOURCE,
-    FINAL_STATES,
-    NOTIFICATION_EVENT,
-    TRANSITION_EVENT,
-    Severity,
-)
+from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
 from mendq.model.names import PAGING_PURPOSE
+from mendq.model.state import FINAL_STATES
 
 _ENDPOINT_BY_SERVICE_REGION = {
     "US": "https://events.pagerduty.com/v2/enqueue",

@@ -13,8 +13,8 @@ from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import KMS_READ_ACTION, KMS_SEND_ACTION, REDRIVE_TAG
 from mendq.heal.undo import MANUAL_ATTRIBUTES
-from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
+from mendq.model.message_calls import MESSAGE_ACTIONS
 from mendq.model.mode import Mode
 from mendq.model.queue import FIFO, QUARANTINE_SUFFIX
 from mendq.model.steps import (

@@ -20,7 +20,8 @@ from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Observation, Watch
 from mendq.cli.look.case_view import STYLE_BY_STATE
-from mendq.model.case import Severity, State
+from mendq.model.case import Severity
+from mendq.model.state import State
 from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
 from mendq.notifications.commands import set_command
 

@@ -20,9 +20,9 @@ from local_account.demo.stage import LOOK_INTERVAL_SECONDS, NO_RETRIES, ScriptFa
 from local_account.demo.traffic import MAXIMUM_BATCH_ENTRIES, Caller, run_consumers, send_bodies
 from mendq.consumer import idempotent
 from mendq.consumer.idempotent import Careful, Once
-from mendq.model.case import State
 from mendq.model.limits import Bounds
 from mendq.model.settings import RedriveSettings
+from mendq.model.state import State
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.progress import Stage as At
 from mendq.redrive.store import RedriveStore

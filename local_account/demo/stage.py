@@ -29,9 +29,9 @@ from local_account.demo.watching import Observation, Watch, count_messages, read
 from local_account.process import LocalAccount
 from local_account.where import REPOSITORY, shell_environment
 from mendq.cases import items
-from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Timing
+from mendq.model.state import State
 
 # The stack's outputs that name functions.
 FOLLOW_UP_OUTPUT = "FollowUpFunction"

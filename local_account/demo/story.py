@@ -19,7 +19,8 @@ from local_account.demo.traffic import Crashes, Extensions, LateDeletes, NoCalls
 from local_account.where import CannotStart
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.model.case import Severity, State
+from mendq.model.case import Severity
+from mendq.model.state import State
 
 STORIES_FOLDER = Path(__file__).parent / "stories"
 STORY_NAMES = ("visibility", "catalogue", "life", "scan", "redrive")

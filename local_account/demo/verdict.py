@@ -10,7 +10,8 @@ from typing import Any
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Observation, Watch
-from mendq.model.case import Severity, State
+from mendq.model.case import Severity
+from mendq.model.state import State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
-from mendq.model.evidence import format_time
 from mendq.model.queue import ARN
+from mendq.model.time_text import format_time
 
 SCHEMA_NUMBER = 1
 # heal can decide about this many findings in the time that one invocation has.

@@ -18,7 +18,8 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.model.case import Case, Severity
-from mendq.model.evidence import Evidence, Sighting, format_time
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.time_text import format_time
 from mendq.notifications.sent import NotificationRecord
 
 # The partition of the items that are about the account.

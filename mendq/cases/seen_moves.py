@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from mendq.cases import items
 from mendq.cases.finding import start_of_hour
 from mendq.cases.transactions import Table
-from mendq.model.evidence import format_time
+from mendq.model.time_text import format_time
 
 SCAN_INTERVAL = timedelta(hours=1)
 # An item expires this long after its last change.

@@ -142,9 +142,11 @@ from mendq.cases.transactions import (
     retry_conflicts,
 )
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, HoldUp
-from mendq.model.case import FINAL_STATES, Case, State
-from mendq.model.evidence import Evidence, Sighting, format_time
+from mendq.model.case import Case
+from mendq.model.evidence import Evidence, Sighting
 from mendq.model.plan import Refusal, Retry
+from mendq.model.state import FINAL_STATES, State
+from mendq.model.time_text import format_time
 
 # Stored failed calls, and notes that a queue shows a symptom, count for one hour. The second hour
 # is a margin (rule 11).

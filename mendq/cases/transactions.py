@@ -22,7 +22,8 @@ from mendq.cases import items, open_case_index
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.items import Item, Key
 from mendq.cases.view import CaseStoreView
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from mendq.model.state import State
 from mendq.notifications.sent import NotificationRecord
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field, structs
 
 from mendq.cases.attribute_record import AttributeRecord
-from mendq.model.case import SILENT_DAYS, Case
+from mendq.model.case import Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
+from mendq.model.state import SILENT_DAYS
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, is_permanent
 
 if TYPE_CHECKING:

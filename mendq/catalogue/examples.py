@@ -13,14 +13,16 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mendq.model.case import Case, State, start_case
-from mendq.model.evidence import Evidence, Sighting, actions_allowing
+from mendq.model.case import Case, start_case
+from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
 from mendq.model.failed_call import FailedCall, canonical_code
 from mendq.model.limits import Timing
+from mendq.model.message_calls import actions_allowing
 from mendq.model.metrics import Gauges, Measurement
 from mendq.model.mode import Mode
 from mendq.model.queue import DEFAULT_ATTRIBUTES, DEFAULT_MAX_RECEIVE_COUNT, Redrive
+from mendq.model.state import State
 from mendq.model.steps import SetMessageRetention
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"

@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES_BY_SYMPTOM, FailedCall
 from mendq.model.limits import Limits
+from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout

@@ -18,7 +18,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import measure_signs
 from mendq.heal.recover import read_written_attributes
-from mendq.model.case import MADE_FOR_KEY, STATES_UNDER_VERIFICATION, Case, State
+from mendq.model.case import MADE_FOR_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.harms import (
     Sign,
@@ -35,6 +35,7 @@ from mendq.model.lifecycle import (
     quiet_since,
 )
 from mendq.model.queue import arn_of, parts_of
+from mendq.model.state import STATES_UNDER_VERIFICATION, State
 from mendq.notifications.own_change import describe_change_and_arrivals, describe_change_and_sign
 
 

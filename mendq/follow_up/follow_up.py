@@ -34,13 +34,14 @@ from mendq.follow_up.case_evidence import DueCase, gather_evidence
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, call_owner
 from mendq.heal.recover import settle_any_claim
-from mendq.model.case import FINAL_STATES, Case, Severity, State
+from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE_CODE, find_dlq_arn
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER, advance, due_at
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric, count_fixes_being_verified
+from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.announcements import Announcement, choose_severity, must_report_wait
 
 # A case that could not be followed up is due again after this. Earlier due cases come first.

@@ -44,13 +44,14 @@ from mendq.heal.decide import (
 from mendq.heal.guardrails import SECONDS_TO_RECORD
 from mendq.heal.outcome import Outcome
 from mendq.heal.situation import RefusedWrite, Situation
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, failures_count_from
 from mendq.model.limits import Timing
 from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
+from mendq.model.state import State
 from mendq.model.steps import AttributeStep
 
 

@@ -28,11 +28,12 @@ from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, ask_owner
-from mendq.model import lifecycle
-from mendq.model.case import Case, State, longest_stay_in
+from mendq.model import other_transitions
+from mendq.model.case import Case
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import ManualTransition
+from mendq.model.other_transitions import OtherTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
+from mendq.model.state import State, longest_stay_in
 from mendq.notifications.text import plain
 
 JsonDocument = dict[str, Any]
@@ -41,11 +42,11 @@ MAXIMUM_TRIES = 3
 MAXIMUM_CASE_ID_LENGTH = 200
 UNNAMED_ACTOR = "an operator who gave no name"
 # The decisions of an operator about a case, each with the transition that it causes.
-TRANSITION_BY_DECISION: Mapping[str, ManualTransition] = MappingProxyType(
+TRANSITION_BY_DECISION: Mapping[str, OtherTransition] = MappingProxyType(
     {
-        "approve": lifecycle.APPROVAL_TRANSITION,
-        "decline": lifecycle.DECLINE_TRANSITION,
-        "close": lifecycle.CLOSE_TRANSITION,
+        "approve": other_transitions.APPROVAL_TRANSITION,
+        "decline": other_transitions.DECLINE_TRANSITION,
+        "close": other_transitions.CLOSE_TRANSITION,
     }
 )
 
@@ -213,7 +214,7 @@ def _act_on_decision_once(
         return requested.refuse_unknown_symptom()
     if requested.symptom is None and decision == "close":
         # A case can be closed even if this version of Mendq does not know its symptom.
-        transition = lifecycle.CLOSE_UNKNOWN_TRANSITION
+        transition = other_transitions.CLOSE_UNKNOWN_TRANSITION
     refusal = _refuse_if_state_forbids(case, decision, transition, context)
     if refusal is None and case.state is not transition.into:
         refusal = _refuse_if_claimed(requested, context)
@@ -248,7 +249,7 @@ def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument 
 
 
 def _refuse_if_state_forbids(
-    case: Case, decision: str, transition: ManualTransition, context: CaseContext
+    case: Case, decision: str, transition: OtherTransition, context: CaseContext
 ) -> Refusal | None:
     """Return a refusal if the case's state does not allow the decision.
 

@@ -61,12 +61,12 @@ from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import PROBE_PURPOSE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
+from mendq.model.state import State
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications import notification
 from mendq.notifications.announcements import must_report_mass_symptom

@@ -60,7 +60,7 @@ The rules, each with its reason and what would be lost without it:
     changes the queue every hour would hide its faults.
 
  5. A person's value wins. If the value that Mendq wrote last is gone, someone else set another one.
-    Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/case.py`).
+    Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/state.py`).
     Otherwise, Mendq and a person, or a template, would overwrite each other's values.
 
  6. Many queues that show one symptom at once have a common cause outside the queues. Mendq
@@ -141,14 +141,14 @@ from mendq.model.case import (
     QUEUE_DELETED_CODE,
     Case,
     Severity,
-    State,
-    longest_stay_in,
     start_case,
 )
-from mendq.model.evidence import Evidence, name_first_few
+from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts, count_affected_messages
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
+from mendq.model.principals import name_first_few
+from mendq.model.state import State, longest_stay_in
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import choose_severity

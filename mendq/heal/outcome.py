@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.plan import Ignore, Refusal
+from mendq.model.state import State
 
 
 class Outcome(Struct, frozen=True):

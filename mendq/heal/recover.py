@@ -25,9 +25,10 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
-from mendq.model.case import SILENT_DAYS, Case, Severity, State
+from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
+from mendq.model.state import SILENT_DAYS, State
 from mendq.model.steps import CreateDlq, is_permanent, kind_of
 
 

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 
 from mendq.heal.guardrails import ONE_DAY
 from mendq.heal.situation import Situation
-from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
+from mendq.model.state import SILENT_DAYS, State
 
 # A scan's finding is noted next to its open case once a day. The pause is an hour less than a day,
 # because a scan runs every hour.

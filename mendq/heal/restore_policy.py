@@ -19,11 +19,11 @@ from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
 from mendq.heal.outcome import Outcome
-from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import find_doubt_without_history
+from mendq.model.state import State
 from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import choose_severity
 

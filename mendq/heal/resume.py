@@ -33,12 +33,13 @@ from mendq.heal.gather import (
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.mode import Mode
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
+from mendq.model.state import State
 
 
 def read_case_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:

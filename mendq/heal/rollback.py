@@ -36,9 +36,10 @@ from mendq.heal.undo import (
     list_writes,
     plan_undos,
 )
-from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
+from mendq.model.state import SILENT_DAYS, State
 
 
 def rollback(

@@ -12,12 +12,13 @@ from msgspec import Struct, field, structs
 from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.model.case import LOWERED_KEY, Case, State
+from mendq.model.case import LOWERED_KEY, Case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
+from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.notifications.announcements import must_report_new_callers
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.cases.view import CaseStoreView
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
+from mendq.model.state import State
 from mendq.model.steps import AttributeStep, has_value_in_queue, kind_of
 from mendq.notifications.commands import delete_queue_command, set_command
 

@@ -1,8 +1,8 @@
-"""Case: which state is it in, since when, and how long may it stay there?
+"""Case: what does Mendq record about one symptom of one queue?
 
 A case is one symptom of one queue, from the transition that opens it to the one that ends it. A
-`Case` is its newest transition. `mendq.model.lifecycle` decides when a case moves, and
-`mendq.model.evidence` holds the failed calls that it is based on.
+`Case` is its newest transition. `mendq.model.state` lists its states, `mendq.model.lifecycle`
+decides when it moves, and `mendq.model.evidence` holds the failed calls that it is based on.
 """
 
 from __future__ import annotations
@@ -14,66 +14,24 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NotRequired, Self, TypedDict, Unpack
 
-from mendq.model.evidence import Evidence, format_time
+from mendq.model.evidence import Evidence
 from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
+from mendq.model.state import (
+    FINAL_STATES,
+    STATES_WITH_FIX_IN_PLACE,
+    TIME_LIMIT_GRACE,
+    State,
+    longest_stay_in,
+)
 from mendq.model.steps import AttributeStep, RedriveMessages
-
-
-class State(StrEnum):
-    """The states of a case, spelled as the case bucket, the case store and the nightly job use
-    them.
-    """
-
-    OBSERVED = "observed"
-    REFUSED = "refused"
-    PROPOSED = "proposed"
-    APPROVED = "approved"
-    DECLINED = "declined"
-    EXPIRED = "expired"
-    APPLIED = "applied"
-    UNVERIFIED = "unverified"
-    VERIFIED = "verified"
-    WATCHING = "watching"
-    CLOSED = "closed"
-    INEFFECTIVE = "ineffective"
-    OVERRIDDEN = "overridden"
-    ESCALATED = "escalated"
-    ROLLED_BACK = "rolled_back"
-
-
-FINAL_STATES = frozenset(
-    {
-        State.OBSERVED,
-        State.REFUSED,
-        State.DECLINED,
-        State.EXPIRED,
-        State.CLOSED,
-        State.ROLLED_BACK,
-    }
-)
-# A fix is in the queue and must show that it helps.
-STATES_UNDER_VERIFICATION = (State.APPLIED, State.UNVERIFIED)
-# A fix is in the queue, and no person has to look at it yet.
-STATES_WITH_FIX_IN_PLACE = (
-    *STATES_UNDER_VERIFICATION,
-    State.VERIFIED,
-    State.WATCHING,
-    State.INEFFECTIVE,
-)
+from mendq.model.time_text import format_time
 
 SCHEMA_NUMBER = 1
 # The events on the account's default bus. docs/integrations.md describes them.
 EVENT_SOURCE = "mendq"
 TRANSITION_EVENT = "Mendq case transition"
 NOTIFICATION_EVENT = "Mendq notification"
-# Mendq does not change a value that a person set for this number of days. Also, a case that waits
-# for a person is closed if its symptom is absent for this number of days.
-SILENT_DAYS = 7
-# A case counts as open until this long after its time limit, if follow_up has not ended it before.
-TIME_LIMIT_GRACE = timedelta(hours=1)
-
-
 # The refusal code of a case that ended because its queue was deleted.
 QUEUE_DELETED_CODE = "queue_deleted"
 # A key of a case's evidence. The value is the case whose change did not help or was rolled back.
@@ -421,25 +379,6 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
         opened_at=now,
         **details,
     )
-
-
-def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
-    """Return how long a case may stay in a state before follow_up moves it to another state.
-
-    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. Cases in the
-    last two end when a person closes the case, when the queue is deleted or is not managed any
-    more, or when no call has failed for SILENT_DAYS.
-    """
-    hours_by_state = {
-        State.PROPOSED: timing.proposal_hours,
-        State.APPROVED: timing.proposal_hours,
-        State.INEFFECTIVE: 24,
-        State.APPLIED: timing.watch_hours,
-        State.UNVERIFIED: 24 * SILENT_DAYS,
-        State.VERIFIED: timing.watch_hours,
-        State.WATCHING: timing.watch_hours,
-    }
-    return timedelta(hours=hours_by_state[state]) if state in hours_by_state else None
 
 
 # A notification about a case is repeated after this time. `mendq.notifications.announcements` gives

@@ -6,91 +6,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from mendq.model.failed_call import FailedCall, RefusedBy
-
-# The calls that send, receive, delete or hide messages, and the IAM action that allows each. A
-# batch needs the permission of the single call.
-_ACTION_BY_EVENT_NAME = {
-    "ReceiveMessage": "ReceiveMessage",
-    "ChangeMessageVisibility": "ChangeMessageVisibility",
-    "DeleteMessage": "DeleteMessage",
-    "SendMessage": "SendMessage",
-    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
-    "DeleteMessageBatch": "DeleteMessage",
-    "SendMessageBatch": "SendMessage",
-}
-
-MESSAGE_CALLS = frozenset(_ACTION_BY_EVENT_NAME)
-_MAXIMUM_NAMES = 3
-_MAXIMUM_NAME_LENGTH = 96
-
-IDENTITY_ARN = re.compile(
-    r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
-)
-
-SEND_MESSAGE = "sqs:SendMessage"
-RECEIVE_MESSAGE = "sqs:ReceiveMessage"
-
-
-def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the IAM actions that allow these calls. Calls other than MESSAGE_CALLS are left
-    out.
-    """
-    actions = {_ACTION_BY_EVENT_NAME[name] for name in event_names if name in _ACTION_BY_EVENT_NAME}
-    return tuple(sorted(f"sqs:{action}" for action in actions))
-
-
-# The IAM actions that moving messages needs, on the DLQ and on its source.
-MESSAGE_ACTIONS = actions_allowing(MESSAGE_CALLS)
-
-
-def name_first_few(principals: Collection[str]) -> str:
-    """Return the first three names as part of a sentence, with the number of the others.
-
-    Args:
-        principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
-            no caller.
-    """
-    number_left = len(principals) - _MAXIMUM_NAMES
-    first_names = [_shorten(principal) for principal in list(principals)[:_MAXIMUM_NAMES]]
-    text = ", ".join(first_names) or "a caller that CloudTrail does not name"
-    return f"{text} and {number_left} more" if number_left > 0 else text
-
-
-def _shorten(principal: str) -> str:
-    """Return a name of at most 96 characters. A longer name loses its middle."""
-    if len(principal) <= _MAXIMUM_NAME_LENGTH:
-        return principal
-    end_length = _MAXIMUM_NAME_LENGTH // 2
-    return f"{principal[: _MAXIMUM_NAME_LENGTH - end_length - 3]}...{principal[-end_length:]}"
-
-
-def is_role(principal: str) -> bool:
-    """Return True if `principal` is the ARN of an IAM role. The ARN of a role's session is not."""
-    return IDENTITY_ARN.fullmatch(principal) is not None and ":role/" in principal
-
-
-def first_identity(principals: Iterable[str]) -> str | None:
-    """Return the first IAM role or user; None if there is none. AWS services and federated callers
-    do not count.
-    """
-    for principal in principals:
-        if IDENTITY_ARN.fullmatch(principal):
-            return principal
-    return None
-
-
-def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
-    """Return True if one of the principals is an IAM role or user of another account."""
-    identities = [principal for principal in principals if IDENTITY_ARN.fullmatch(principal)]
-    return any(identity.split(":")[4] != account for identity in identities)
-
+from mendq.model.time_text import format_time
 
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_STORED_SIGHTINGS = 10
@@ -370,11 +292,3 @@ def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping
     first = requests[:REQUESTS_AT_EACH_END]
     later = requests[REQUESTS_AT_EACH_END:]
     return [*first, *later[-REQUESTS_AT_EACH_END:]]
-
-
-def format_time(moment: datetime) -> str:
-    """Return a time as text in UTC with milliseconds, such as `2026-11-28T21:30:00.000Z`.
-
-    All of Mendq's documents spell times in this way.
-    """
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -27,12 +27,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from mendq.model.case import STATES_WITH_FIX_IN_PLACE, Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parse_redrive_policy, parts_of
+from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.steps import (
     AllowRedriveFrom,
     AttachDlq,

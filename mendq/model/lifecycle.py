@@ -1,11 +1,10 @@
-"""Lifecycle: when does a case move, into which state, and who moves it?
+"""Lifecycle: when does follow_up move a case, and into which state?
 
-`TABLE` holds the transitions that follow_up makes, because of the queue's facts or because of time.
-`MANUAL_TRANSITIONS` holds those that heal, other Lambdas that apply fixes (owners), and people
-make. `advance` reads `TABLE` from the top, and the first row that fits the case's state and its
-evidence moves the case.
-`CHECKS` says how each condition of `TABLE` is checked. docs/states.md shows both tables to
-operators, in the words of `CaseCondition`.
+`FOLLOW_UP_TRANSITIONS` is a table of the transitions that follow_up makes, because of the queue's
+facts or because of time. `advance` reads it from the top, and the first row that fits the case's
+state and its evidence moves the case. `CHECK_BY_CONDITION` says how each condition of the table is
+checked. `mendq.model.other_transitions` holds the transitions that heal, the owners of fixes and
+people make. docs/states.md shows both tables to operators, in the words of `CaseCondition`.
 
 The rules behind the order of the rows:
 
@@ -18,7 +17,7 @@ The rules behind the order of the rows:
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
 5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open for
-   ever. Each state has its own wait with its own condition; `longest_stay_in` (mendq.model.case)
+   ever. Each state has its own wait with its own condition; `longest_stay_in` (mendq.model.state)
    gives how long it is.
 """
 
@@ -29,19 +28,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
-from mendq.model.case import (
-    FINAL_STATES,
-    NOTIFIED_AGAIN_AFTER,
-    SILENT_DAYS,
-    STATES_UNDER_VERIFICATION,
-    STATES_WITH_FIX_IN_PLACE,
-    Case,
-    State,
-    longest_stay_in,
-)
+from mendq.model.case import Case
 from mendq.model.evidence import Evidence
 from mendq.model.harms import OWN_CHANGE_CODE, find_sign
 from mendq.model.limits import Timing
+from mendq.model.state import (
+    SILENT_DAYS,
+    STATES_UNDER_VERIFICATION,
+    STATES_WITH_FIX_IN_PLACE,
+    State,
+    longest_stay_in,
+)
 from mendq.model.steps import SetVisibilityTimeout
 
 # CloudTrail delivers within about five minutes on average and promises nothing.
@@ -468,163 +465,3 @@ def _compute_due_time(
     silent_until = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
     # An alarm counts the case, so it must not stay open long after its queue is gone.
     return min(silent_until, now + EVIDENCE_CHECK_INTERVAL) if silent_until > now else silent_until
-
-
-class TransitionActor(StrEnum):
-    """The actor of a transition: a person, or one of the Lambdas."""
-
-    FOLLOW_UP = "follow_up"
-    HEAL = "heal"
-    OWNER = "the owner of the write"
-    PERSON = "a person"
-    ROLLBACK = "a person, by rollback"
-    NEXT_RUN = "whichever run comes next"
-
-
-@dataclass(frozen=True)
-class ManualTransition:
-    """A transition that follow_up does not make.
-
-    Attributes:
-        out_of: The states before; empty if the transition opens the case.
-        into: The state after.
-        because: The reason, for docs/states.md.
-        who: Who makes the transition.
-    """
-
-    out_of: tuple[State, ...]
-    into: State
-    because: str
-    who: TransitionActor
-
-
-APPROVAL_TRANSITION = ManualTransition(
-    out_of=(State.PROPOSED,),
-    into=State.APPROVED,
-    who=TransitionActor.PERSON,
-    because="a person approved the plan",
-)
-DECLINE_TRANSITION = ManualTransition(
-    out_of=(State.PROPOSED, State.APPROVED),
-    into=State.DECLINED,
-    who=TransitionActor.PERSON,
-    because="a person declined the plan; where it is still wanted it is proposed again, and pages "
-    f"no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
-)
-CLOSE_TRANSITION = ManualTransition(
-    out_of=STATES_FOR_A_PERSON,
-    into=State.CLOSED,
-    who=TransitionActor.PERSON,
-    because="a person closed it",
-)
-# The transition for a case whose symptom this version does not know. No other transition ends such
-# a case, because follow_up does not know which evidence the symptom needs.
-CLOSE_UNKNOWN_TRANSITION = ManualTransition(
-    out_of=tuple(state for state in State if state not in FINAL_STATES),
-    into=State.CLOSED,
-    who=TransitionActor.PERSON,
-    because="a person closed it: this Mendq knows its symptom no more",
-)
-
-MANUAL_TRANSITIONS = (
-    ManualTransition(
-        out_of=(),
-        into=State.OBSERVED,
-        who=TransitionActor.HEAL,
-        because="the mode is observe: this is what it would have done",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.REFUSED,
-        who=TransitionActor.HEAL,
-        because="the queue's own facts or a guardrail speak against it",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.PROPOSED,
-        who=TransitionActor.HEAL,
-        because="mode, autonomy or the plan want a person to see it first",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.APPROVED,
-        who=TransitionActor.HEAL,
-        because="settings let another Lambda write it without a person",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.APPLIED,
-        who=TransitionActor.HEAL,
-        because="the change stands in the queue",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.ESCALATED,
-        who=TransitionActor.HEAL,
-        because="a person has to act: Mendq may not, or cannot",
-    ),
-    ManualTransition(
-        out_of=(),
-        into=State.OVERRIDDEN,
-        who=TransitionActor.HEAL,
-        because="somebody else overruled what Mendq had written",
-    ),
-    APPROVAL_TRANSITION,
-    DECLINE_TRANSITION,
-    CLOSE_TRANSITION,
-    CLOSE_UNKNOWN_TRANSITION,
-    ManualTransition(
-        out_of=STATES_THAT_CALL_OWNER,
-        into=State.APPLIED,
-        who=TransitionActor.OWNER,
-        because="facts and guardrails, asked anew, agree",
-    ),
-    ManualTransition(
-        out_of=STATES_THAT_CALL_OWNER,
-        into=State.OVERRIDDEN,
-        who=TransitionActor.OWNER,
-        because="somebody else overruled what Mendq had written",
-    ),
-    ManualTransition(
-        out_of=(State.APPROVED,),
-        into=State.EXPIRED,
-        who=TransitionActor.OWNER,
-        because="by now the plan is another, or may not be made",
-    ),
-    ManualTransition(
-        out_of=(State.INEFFECTIVE,),
-        into=State.ESCALATED,
-        who=TransitionActor.OWNER,
-        because="no further step is within the bounds",
-    ),
-    ManualTransition(
-        out_of=(State.APPLIED,),
-        into=State.VERIFIED,
-        who=TransitionActor.OWNER,
-        because="every DLQ message went back, or lies in quarantine",
-    ),
-    ManualTransition(
-        out_of=(State.APPLIED,),
-        into=State.ESCALATED,
-        who=TransitionActor.OWNER,
-        because="a redrive was halted, or a restored policy is public",
-    ),
-    ManualTransition(
-        out_of=(State.ESCALATED,),
-        into=State.ESCALATED,
-        who=TransitionActor.HEAL,
-        because="by now others' calls fail",
-    ),
-    ManualTransition(
-        out_of=STATES_WITH_OWN_VALUE,
-        into=State.ROLLED_BACK,
-        who=TransitionActor.ROLLBACK,
-        because="what it wrote was taken back",
-    ),
-    ManualTransition(
-        out_of=(*STATES_WITH_OWN_VALUE, State.APPROVED),
-        into=State.OVERRIDDEN,
-        who=TransitionActor.NEXT_RUN,
-        because="a run died at its write, and what stands there may be a person's",
-    ),
-)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mendq.model.case import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.limits import Limits
+from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 
 NAMESPACE = "Mendq"
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mendq.model.case import State
 from mendq.model.mode import Mode
+from mendq.model.state import State
 from mendq.model.steps import AttributeStep, Owner, kind_of
 
 # The refusal's code if AWS refused a write.

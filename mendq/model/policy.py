@@ -15,9 +15,9 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
 
-from mendq.model.evidence import format_time
 from mendq.model.json_text import finite_float, refuse_constant
 from mendq.model.queue import refuse_repeated_keys
+from mendq.model.time_text import format_time
 
 ALL_PRINCIPALS = "*"
 # The longest policy that SQS accepts. A longer text is not read.

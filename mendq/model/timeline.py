@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.lifecycle import failures_count_from
 from mendq.model.limits import Timing
+from mendq.model.state import State
 
 # A timeline of more points keeps the first FIRST_POINTS, and the last ones.
 MAXIMUM_TIMELINE_POINTS = 12

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from mendq.model.evidence import format_time
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_WORKER, StartNightlySettings
+from mendq.model.time_text import format_time
 from mendq.nightly.verdict import name_of_week
 
 if TYPE_CHECKING:

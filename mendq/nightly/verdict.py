@@ -33,7 +33,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from mendq.model.evidence import format_time
+from mendq.model.time_text import format_time
 
 NIGHTLY_SCHEMA = 1
 NIGHTLY_FOLDER = "nightly"

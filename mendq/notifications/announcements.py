@@ -78,15 +78,11 @@ from typing import Self
 
 from msgspec import Struct
 
-from mendq.model.case import (
-    NOTIFIED_AGAIN_AFTER,
-    Case,
-    Severity,
-    State,
-)
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, Severity
 from mendq.model.evidence import Evidence
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
+from mendq.model.state import State
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.

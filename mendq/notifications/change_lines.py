@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mendq.model.case import QUEUE_DELETED_CODE, SILENT_DAYS, Case, State
+from mendq.model.case import QUEUE_DELETED_CODE, Case
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, parse_json_object
+from mendq.model.state import SILENT_DAYS, State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.commands import (

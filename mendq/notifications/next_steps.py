@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, STATES_UNDER_VERIFICATION, Case, State
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
+from mendq.model.state import STATES_UNDER_VERIFICATION, State
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.commands import (
     dlq_messages_command,

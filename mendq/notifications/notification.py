@@ -13,10 +13,11 @@ from shlex import quote
 
 from msgspec import Struct
 
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
+from mendq.model.state import State
 from mendq.model.timeline import TimelinePoint
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.change_lines import (

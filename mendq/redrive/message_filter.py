@@ -30,7 +30,7 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from msgspec import Struct, field
 
-from mendq.model.evidence import format_time
+from mendq.model.time_text import format_time
 from mendq.redrive.messages import (
     REDRIVE_MARK_NAME,
     Message,

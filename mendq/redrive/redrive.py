@@ -24,12 +24,13 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_case_request
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
+from mendq.model.state import State
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (

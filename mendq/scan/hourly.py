@@ -91,12 +91,12 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import explain_mass_symptom
-from mendq.model.case import FINAL_STATES, State
 from mendq.model.facts import Need
 from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
+from mendq.model.state import FINAL_STATES, State
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import merge_shared_findings

@@ -29,8 +29,8 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
 from mendq.cases.transactions import Table
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
-from mendq.model.evidence import format_time
 from mendq.model.facts import QueueFacts
+from mendq.model.time_text import format_time
 from mendq.scan.reader import AnswerByCall, AnswerCache
 from mendq.scan.selection import admit_topics
 

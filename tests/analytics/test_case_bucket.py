@@ -34,8 +34,8 @@ from analytics.week_cases import (
     sum_harm,
 )
 from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
-from mendq.model.case import State
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.state import State
 from tests.analytics.authored import Account, at, transition
 from tests.analytics.week_authored import WEEK, life
 

@@ -22,8 +22,8 @@ from analytics.recommendations import (
     recommend_for_cases,
     recommend_for_findings,
 )
-from mendq.model.case import State
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.state import State
 from mendq.model.steps import CreateDlq, RedriveMessages
 from tests.analytics.week_authored import WEEK, arn, incident, life
 

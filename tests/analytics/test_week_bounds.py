@@ -17,8 +17,8 @@ from analytics.cases import (
 from analytics.week import WeekInput, make_summary
 from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import to_json_bytes
-from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
+from mendq.model.state import State
 from mendq.nightly.verdict import NightlyRead
 from mendq.report.html_page import make_page
 from mendq.report.summary import MOST_SUMMARY_BYTES, Summary, read_summary

@@ -44,7 +44,7 @@ RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "SQS actions of IAM": (
         r"\"sqs:[A-Za-z]+\"",
         (
-            r"mendq/model/(steps|facts|evidence)\.py",
+            r"mendq/model/(steps|facts|message_calls)\.py",
             "local_account/",
             r"mendq/cli/",  # what people need who type `mendq`
             r"infra/schedules\.py",  # EventBridge Scheduler's own DLQ messages

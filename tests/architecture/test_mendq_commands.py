@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import add_region
 from mendq.cli.app import app
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.notifications.next_steps import next_lines
 from tests.architecture.test_documents import PAGES, lines_of
 from tests.notifications.pages import CASE

@@ -11,9 +11,10 @@ from pathlib import Path
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSER
 from mendq.catalogue.symptom import CallExample, QueueExample
-from mendq.model.case import QUEUE_DELETED_CODE, State
+from mendq.model.case import QUEUE_DELETED_CODE
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED
+from mendq.model.state import State
 from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, choose_next_step
 from mendq.report.words import NO_CASE_REASONS
 from tests.architecture.aws_commands import mistake_in

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from mendq.cases.record import hold_back_notification
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from mendq.model.state import State
 from mendq.notifications.announcements import (
     NOTIFICATIONS_PER_HOUR,
     RESERVED_FOR_NEW_CALLERS,

@@ -25,9 +25,9 @@ from mendq.catalogue.examples import (
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.failed_call import DELETED_MESSAGE
 from mendq.model.ignored_calls import why_ignored
+from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors

@@ -28,12 +28,13 @@ from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import RecordTransition, decide
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State, start_case
+from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.state import State
 from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused
 

@@ -24,9 +24,9 @@ from mendq.catalogue.dlq.redrive_causes import (
     describe_network_deny,
 )
 from mendq.catalogue.examples import EXAMPLE_TIME, QUEUE_ARN, ROLE_ARN, STANDARD_ARN, queue
-from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
+from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Retry
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of

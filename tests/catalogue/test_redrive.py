@@ -45,13 +45,14 @@ from mendq.catalogue.examples import (
     source,
     sources,
 )
-from mendq.model.case import FINAL_STATES, Case, State
+from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import RECENT_DELETES_TIME, Window
 from mendq.model.metrics import summarize_series as measured_in
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
+from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import RedriveMessages, SetMessageRetention
 from tests.catalogue.asking import answer_to, found_in, golden, planned, refused
 

@@ -20,11 +20,11 @@ from mendq.catalogue.visibility.needed_timeout import (
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY,
 )
-from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
 from tests.model.test_case import case
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.model.case import State
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from tests.cli.conftest import Operator
 from tests.redrive.world import Redriving
 

@@ -10,8 +10,8 @@ import pytest
 
 from mendq.cases.finding import Finding, ScanResult, add_managed_queues
 from mendq.catalogue import examples
-from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
+from mendq.model.state import State
 from mendq.model.tags import find_cloudformation_resource
 from tests.heal.situations import case
 

@@ -23,7 +23,8 @@ from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from mendq.model.state import State
 from tests.account.faults import Killed, calls_of, come_between
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, failing, move, states

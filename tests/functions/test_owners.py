@@ -10,8 +10,8 @@ from msgspec import structs
 from functions import approve, attach_dlq, heal, redrive, restore_policy, rollback
 from mendq.aws.errors import CaseUnreadable
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import State
 from mendq.model.limits import Bounds
+from mendq.model.state import State
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import ALICE, OWNERS, case_of, fail, move, outcomes, states

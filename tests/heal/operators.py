@@ -18,8 +18,9 @@ from mendq.heal.approve import JsonDocument, act_on_decision, answer_request
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import continue_case
 from mendq.heal.rollback import rollback
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
+from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveStart
 from tests.account.answers import answered

@@ -10,11 +10,12 @@ from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State, start_case
+from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
+from mendq.model.state import State
 from mendq.model.steps import Owner, SetVisibilityTimeout
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

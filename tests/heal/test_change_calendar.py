@@ -9,8 +9,8 @@ import pytest
 
 from mendq.cases.pins import Pins
 from mendq.heal.batch import BatchResult, heal_findings
-from mendq.model.case import State
 from mendq.model.queue import RedriveAllow
+from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
 from tests.account.faults import calls_of
 from tests.heal.conftest import Account

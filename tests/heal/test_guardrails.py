@@ -17,9 +17,9 @@ from mendq.heal import guardrails
 from mendq.heal.decide import GUARDRAILS_ABOUT_PLAN, GUARDRAILS_BEFORE_READING, KeepWaiting, decide
 from mendq.heal.gather import is_fresh
 from mendq.heal.situation import FREQUENT_CHANGES, Situation
-from mendq.model.case import FINAL_STATES, State
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
+from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import (
     HELD_VALUE,
     AttributeStep,

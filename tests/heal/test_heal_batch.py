@@ -11,8 +11,8 @@ from msgspec import structs
 
 from mendq.heal.apply import FAILURE_NOTES_PAUSE, merge_failures
 from mendq.heal.batch import heal_failed_calls
-from mendq.model.case import State
 from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence
+from mendq.model.state import State
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.situations import case
 from tests.heal.test_assess import all_fail, codes

@@ -11,12 +11,13 @@ from mendq.cases.record import Notification
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import CallNearMiss, Symptom
 from mendq.heal.decide import RecordTransition, decide
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
+from mendq.model.state import State
 from tests.heal.conftest import Account
 from tests.heal.situations import NOW, read_situation
 from tests.heal.test_assess import all_fail, codes, touched

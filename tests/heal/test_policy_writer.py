@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from mendq.heal.restore_policy import PolicyWriter
-from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.policy import CheckedPin, Pin, digest_of
+from mendq.model.state import State
 from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
 from tests.account.faults import calls_of, come_between
 from tests.heal.conftest import WORKER, Account

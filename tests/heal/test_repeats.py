@@ -10,8 +10,9 @@ import pytest
 
 from mendq.cases.view import CaseStoreView
 from mendq.heal.repeats import is_repeat
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.evidence import Sighting
+from mendq.model.state import State
 from tests.heal.situations import NOW, case, situation
 
 A_DAY = timedelta(days=1)

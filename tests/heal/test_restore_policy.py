@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mendq.model.case import State
 from mendq.model.mode import Mode
+from mendq.model.state import State
 from tests.heal.conftest import ACCOUNT, WORKER, Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS

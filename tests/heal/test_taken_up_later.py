@@ -12,10 +12,10 @@ from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
-from mendq.model.case import State
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.queue import arn_of_dlq
+from mendq.model.state import State
 from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout
 from tests.account.faults import calls_of
 from tests.heal.conftest import Account

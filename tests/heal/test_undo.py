@@ -19,8 +19,9 @@ from mendq.heal.undo import (
     list_writes,
     plan_undos,
 )
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
+from mendq.model.state import State
 from mendq.model.steps import (
     HELD_VALUE,
     AttributeStep,

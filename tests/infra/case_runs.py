@@ -15,10 +15,11 @@ from msgspec import structs
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.owners import ask_owner, call_owner
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.settings import ProbeSettings
+from mendq.model.state import State
 from mendq.model.steps import STEP_CLASSES
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from mendq.probe.probe import QUEUE_NAME

@@ -19,13 +19,14 @@ from mendq.heal.gather import count_reach
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts
 from mendq.model.metrics import select_series
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from mendq.model.steps import Owner, SetMessageRetention
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive

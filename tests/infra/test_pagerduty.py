@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from ministack.services import eventbridge
 
-from mendq.model.case import EVENT_SOURCE, FINAL_STATES, NOTIFICATION_EVENT, TRANSITION_EVENT, State
+from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
+from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.sent import NotificationText
 from tests.cases.test_integrations import schema
 from tests.heal.conftest import Account, account

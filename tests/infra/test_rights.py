@@ -22,7 +22,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.consent import Consent
-from mendq.model.evidence import MESSAGE_ACTIONS
+from mendq.model.message_calls import MESSAGE_ACTIONS
 from mendq.model.mode import MODE_BY_TEXT
 from mendq.model.steps import STEP_CLASSES, write_actions
 from mendq.model.tags import MODE_TAG

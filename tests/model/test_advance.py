@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.model.case import FINAL_STATES, Case, State
+from mendq.model.case import Case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.lifecycle import (
     CLOUDTRAIL_LAG,
@@ -25,6 +25,7 @@ from mendq.model.lifecycle import (
     failures_count_from,
 )
 from mendq.model.limits import Timing
+from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import HELD_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
 from tests.model.test_case import NOW, case
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mendq.catalogue.examples import QUEUE_ARN
-from mendq.model.case import TIME_LIMIT_GRACE, Case, State, longest_stay_in, start_case
+from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing
+from mendq.model.state import TIME_LIMIT_GRACE, State, longest_stay_in
 from mendq.model.steps import SetVisibilityTimeout
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

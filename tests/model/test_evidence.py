@@ -16,12 +16,10 @@ from mendq.model.evidence import (
     MAXIMUM_STORED_SIGHTINGS,
     Evidence,
     Sighting,
-    actions_allowing,
-    first_identity,
-    format_time,
-    has_identity_outside,
-    name_first_few,
 )
+from mendq.model.message_calls import actions_allowing
+from mendq.model.principals import first_identity, has_identity_outside, name_first_few
+from mendq.model.time_text import format_time
 
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 MEASURED = Sighting.from_scan(AT + timedelta(hours=1, microseconds=7))

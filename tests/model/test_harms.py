@@ -19,7 +19,7 @@ from mendq.catalogue.examples import (
     source,
 )
 from mendq.heal.undo import MANUAL_ATTRIBUTES
-from mendq.model.case import Case, State, start_case
+from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.harms import (
@@ -38,6 +38,7 @@ from mendq.model.limits import Timing
 from mendq.model.metrics import Recent
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.state import State
 from mendq.model.steps import (
     STEP_CLASSES,
     AllowRedriveFrom,

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Limits
 from mendq.model.names import FEWEST_FIXES_TO_ALARM, FIXES_ALARM_PERIOD, count_fixes_being_verified
+from mendq.model.state import State
 from tests.model.tables import table
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from mendq.model.case import Case, State
-from mendq.model.evidence import format_time
+from mendq.model.case import Case
 from mendq.model.limits import Timing
+from mendq.model.state import State
+from mendq.model.time_text import format_time
 from mendq.model.timeline import MAXIMUM_TIMELINE_POINTS, build_timeline
 from tests.model.test_case import NOW, case
 

@@ -11,10 +11,11 @@ from typing import Any
 from msgspec import structs
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
 from mendq.notifications.configuration import Baseline

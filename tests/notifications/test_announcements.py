@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.model.case import Severity, State
+from mendq.model.case import Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal, Refuse
+from mendq.model.state import State
 from mendq.notifications.announcements import (
     ACCOUNT_NEWS_PAUSE,
     CHECK_SENT_AFTER,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
-from mendq.model.case import State
 from mendq.model.queue import RedriveAllow
+from mendq.model.state import State
 from mendq.notifications.change_lines import format_with_unit, template_lines, terraform_argument
 from mendq.notifications.commands import (
     create_queue_command,

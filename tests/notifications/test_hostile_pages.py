@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mendq.model.case import State
 from mendq.model.policy import QueueChange
+from mendq.model.state import State
 from mendq.notifications import notification, sent
 from mendq.notifications.configuration import Baseline
 from mendq.notifications.sent import NotificationText

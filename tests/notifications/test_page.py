@@ -15,8 +15,8 @@ import pytest
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.cli.command_group import find_commands
-from mendq.model.case import State
 from mendq.model.limits import Limits, Timing
+from mendq.model.state import State
 from mendq.model.timeline import build_timeline
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import Redelivery, describe_refused_mail

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mendq.model.case import Severity, State
-from mendq.model.lifecycle import FOLLOW_UP_TRANSITIONS, MANUAL_TRANSITIONS
+from mendq.model.case import Severity
+from mendq.model.lifecycle import FOLLOW_UP_TRANSITIONS
+from mendq.model.other_transitions import OTHER_TRANSITIONS
+from mendq.model.state import State
 from tests.heal.conftest import Account
 
 # What differs between two runs that end the same: times, and which invocation it was.
@@ -27,8 +29,7 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
     moves = (
-        (each.out_of or (None,), each.into)
-        for each in (*FOLLOW_UP_TRANSITIONS, *MANUAL_TRANSITIONS)
+        (each.out_of or (None,), each.into) for each in (*FOLLOW_UP_TRANSITIONS, *OTHER_TRANSITIONS)
     )
     return any(into is to and out_of in states for states, to in moves)
 

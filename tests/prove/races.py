@@ -31,8 +31,8 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
-from mendq.model.case import SILENT_DAYS
 from mendq.model.limits import Limits
+from mendq.model.state import SILENT_DAYS
 from tests.account.faults import Killed
 from tests.heal.conftest import settings
 from tests.heal.operators import OWNERS, context_of, say, undo

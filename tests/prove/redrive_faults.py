@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from mendq.model.case import State
 from mendq.model.limits import Bounds
+from mendq.model.state import State
 from tests.account.faults import MEETS_OTHERS
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving

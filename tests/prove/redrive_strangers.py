@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress
 from tests.prove.memory_cloud import Cloud, cloud

@@ -15,8 +15,9 @@ from typing import Any
 from msgspec import structs
 
 from mendq.heal.outcome import Outcome
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from mendq.model.steps import HELD_VALUE, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun

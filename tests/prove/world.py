@@ -32,7 +32,7 @@ from tests.heal.restoring import Analyzer
 from tests.prove.proof import BEGINS_AT
 
 INVOKE = "before-send.lambda.Invoke"
-MANUAL_TRANSITIONS = "before-call.sqs.ListMessageMoveTasks"
+MOVE_TASK_LIST_EVENT = "before-call.sqs.ListMessageMoveTasks"
 # infra: what every Lambda that writes may take.
 LAMBDA_SECONDS = 60
 
@@ -138,7 +138,7 @@ def world() -> Iterator[World]:
         for each in callers:
             each.meta.events.register(INVOKE, made.invoked)
         moves: Any = account.clients.sqs.meta.events
-        moves.register(MANUAL_TRANSITIONS, _no_moves)
+        moves.register(MOVE_TASK_LIST_EVENT, _no_moves)
         analyzer = Analyzer(account)
         try:
             yield made
@@ -146,4 +146,4 @@ def world() -> Iterator[World]:
             analyzer.leave()
             for each in callers:
                 each.meta.events.unregister(INVOKE, made.invoked)
-            moves.unregister(MANUAL_TRANSITIONS, _no_moves)
+            moves.unregister(MOVE_TASK_LIST_EVENT, _no_moves)

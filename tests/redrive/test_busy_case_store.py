@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from mendq.aws.errors import CaseStoreUnavailable
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.redrive.progress import Stage
 from tests.account.faults import BUSY, BusyCaseStore
 from tests.redrive.world import Redriving, redriving, texts

@@ -12,10 +12,10 @@ from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import FactsUnavailable
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.redrive.progress import Stage
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
 from tests.account.faults import calls_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from mendq.model.case import State
+from mendq.model.state import State
 from tests.redrive.world import LATE, Redriving, texts
 from tests.waiting import replace_sleep
 

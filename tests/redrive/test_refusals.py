@@ -11,7 +11,7 @@ import pytest
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.transactions import CLAIM_SECONDS, Claim
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.model.steps import SetMessageRetention
 from mendq.redrive.redrive import redrive
 from tests.heal.operators import context_of

@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mendq.model.case import State
 from mendq.model.limits import Bounds
+from mendq.model.state import State
 from tests.prove.memory_cloud import Cloud, cloud
 from tests.prove.redrive_tally import IN_PARTS, LATE
 from tests.prove.redriven_consumers import Mix

@@ -7,7 +7,7 @@ import pytest
 from mendq.heal.approve import answer_request
 from mendq.heal.owners import make_owner_request
 from mendq.heal.rollback import rollback
-from mendq.model.case import State
+from mendq.model.state import State
 from tests.account.faults import calls_of
 from tests.account.owners import SILENCE, silence_owners
 from tests.heal.operators import ALICE, outcomes, undo

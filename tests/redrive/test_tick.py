@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import State
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from mendq.redrive.messages import read_quarantine_mark
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import TickOutcome, redrive

@@ -14,9 +14,9 @@ from mendq.cases.transactions import NewTransition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import continue_case
-from mendq.model.case import State
 from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
+from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
 from tests.heal.operators import run_of
 from tests.scan.scanning import Scanning

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.redrive.machine import MESSAGES_HELD_SUFFIX, NONE_TO_SEND_REASON, TICKS_CUT_SHORT_REASON
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive

@@ -20,12 +20,13 @@ from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
-from mendq.model.case import Case, State, start_case
+from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
+from mendq.model.state import State
 from mendq.model.steps import HELD_VALUE, AttributeStep, Owner, RedriveMessages, SetMessageRetention
 from mendq.redrive.messages import Message
 from mendq.redrive.mover import read_message

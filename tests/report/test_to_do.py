@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.model.case import State, start_case
+from mendq.model.case import start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.queue import arn_of
+from mendq.model.state import State
 from mendq.report.html_page import make_page
 from mendq.report.links import QUEUE_ARN_REGEX
 from mendq.report.mail import OutgoingReport

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics import recommendations
-from mendq.model.case import State
+from mendq.model.state import State
 from mendq.nightly.verdict import Verdict
 from mendq.report import words
 from mendq.report.not_seen import FAR_FEWER_VERDICT, NOTHING_READ_VERDICT

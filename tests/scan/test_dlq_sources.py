@@ -25,7 +25,6 @@ from mendq.catalogue.examples import (
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import RecordTransition, WriteFix, decide
-from mendq.model.case import State
 from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.evidence import Evidence, Sighting
@@ -33,6 +32,7 @@ from mendq.model.facts import Need
 from mendq.model.mode import Mode
 from mendq.model.plan import Refuse
 from mendq.model.queue import Redrive, RedriveAllow, public_url
+from mendq.model.state import State
 from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
 from tests.heal.operators import say, states

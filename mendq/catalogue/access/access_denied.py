@@ -42,12 +42,13 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import actions_allowing, has_identity_outside, name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
 from mendq.model.limits import Limits
+from mendq.model.message_calls import actions_allowing
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
+from mendq.model.principals import has_identity_outside, name_first_few
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
-from mendq.model.evidence import IDENTITY_ARN, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
+from mendq.model.message_calls import SEND_MESSAGE, actions_allowing
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
+from mendq.model.principals import IDENTITY_ARN, name_first_few
 from mendq.model.queue import partition_of, parts_of
 from mendq.notifications.commands import aws_command, list_consumers_command
 from mendq.notifications.text import Section, command_line, exact_json, plain

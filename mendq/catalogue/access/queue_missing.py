@@ -24,10 +24,10 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
+from mendq.model.principals import name_first_few
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:

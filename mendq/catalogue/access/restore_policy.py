@@ -19,15 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mendq.model.evidence import (
-    IDENTITY_ARN,
-    actions_allowing,
-    first_identity,
-    has_identity_outside,
-    name_first_few,
-)
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
+from mendq.model.message_calls import actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import (
@@ -39,6 +33,12 @@ from mendq.model.policy import (
     matches_wildcards,
     may_apply_to,
     parse_statements,
+)
+from mendq.model.principals import (
+    IDENTITY_ARN,
+    first_identity,
+    has_identity_outside,
+    name_first_few,
 )
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy

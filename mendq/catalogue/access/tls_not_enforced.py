@@ -21,8 +21,8 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts
+from mendq.model.message_calls import actions_allowing
 from mendq.model.policy import Statement, list_conditions, parse_statements
 
 _PATTERNS_OF_EVERY_ACTION = frozenset({"*", "sqs:*"})

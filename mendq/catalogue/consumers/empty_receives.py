@@ -34,9 +34,9 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import RECEIVE_MESSAGE, actions_allowing
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
+from mendq.model.message_calls import RECEIVE_MESSAGE, actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import is_standard_arn, number_in

@@ -25,10 +25,10 @@ from mendq.catalogue.symptom import (
     RefusalExample,
     SeenAs,
 )
-from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
+from mendq.model.principals import name_first_few
 from mendq.notifications.commands import get_attributes_command
 
 # SQS's documented limit is approximate too.

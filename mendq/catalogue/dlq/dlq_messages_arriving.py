@@ -30,12 +30,12 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
-from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.limits import Limits
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
+from mendq.model.principals import name_first_few
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.own_change import make_rollback_command
 from mendq.notifications.text import format_count, format_duration

@@ -51,12 +51,13 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
 )
-from mendq.model.case import Case, State
-from mendq.model.evidence import name_first_few
+from mendq.model.case import Case
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
+from mendq.model.principals import name_first_few
 from mendq.model.queue import Redrive, parts_of
+from mendq.model.state import State
 from mendq.model.steps import HELD_VALUE, RedriveMessages, SetMessageRetention
 from mendq.model.tags import REDRIVE_PERMISSION
 from mendq.notifications.text import format_count

@@ -26,10 +26,10 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
 )
-from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
+from mendq.model.principals import name_first_few
 from mendq.model.queue import (
     MOST_NAMED_SOURCES,
     RedriveAllow,

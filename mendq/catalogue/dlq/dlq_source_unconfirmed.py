@@ -21,8 +21,8 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
+from mendq.model.principals import name_first_few
 
 
 def detect(facts: Facts) -> DetectedFault | None:

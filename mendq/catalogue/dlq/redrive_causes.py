@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.consent import Consent
-from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
+from mendq.model.message_calls import actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.names import REDRIVE_PURPOSE, role_name
 from mendq.model.policy import (
@@ -26,6 +26,7 @@ from mendq.model.policy import (
     parse_statements,
 )
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
+from mendq.model.state import State
 from mendq.model.tags import REDRIVE_ON, REDRIVE_PERMISSION
 from mendq.notifications.text import format_count
 

@@ -27,10 +27,11 @@ from mendq.catalogue.symptom import (
     RefusalExample,
     seen_as_labelled,
 )
-from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
+from mendq.model.message_calls import RECEIVE_MESSAGE, SEND_MESSAGE, actions_allowing
 from mendq.model.plan import Escalate, Ignore, Refusal
+from mendq.model.principals import name_first_few
 from mendq.notifications.commands import aws_command
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")

@@ -25,11 +25,12 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.model.evidence import actions_allowing, name_first_few
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
+from mendq.model.message_calls import actions_allowing
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, list_conditions, parse_statements
+from mendq.model.principals import name_first_few
 from mendq.notifications.commands import get_attributes_command
 
 # Services that older policies let in without naming them: such a statement allows everybody, under

@@ -15,8 +15,9 @@ from mendq.cli.look.case_view import STYLE_BY_STATE, list_states_for, require_wh
 from mendq.cli.look.show import CaseId, print_case_head, print_plan, read_case_details
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import TRANSITION_BY_DECISION, find_earlier_answer
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_WITH_OWN_VALUE
+from mendq.model.state import State
 
 _QUESTION_BY_DECISION = {
     "approve": "Make this change?",

@@ -24,7 +24,7 @@ from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, 
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
-from mendq.model.evidence import format_time
+from mendq.model.time_text import format_time
 from mendq.notifications.text import plain
 
 

@@ -22,7 +22,6 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
-from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
 from mendq.model.policy import (
     CLOUDTRAIL_RECORDS_WITHIN,
@@ -32,6 +31,7 @@ from mendq.model.policy import (
     digest_of,
     parse_statements,
 )
+from mendq.model.principals import is_role
 from mendq.notifications.configuration import describe_differences
 
 # SQS may return an old value for up to 60 seconds after a change:

@@ -42,9 +42,10 @@ from mendq.cli.interrupts import treat_signals_as_interrupts
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.output import Yes, confirm, make_table
 from mendq.heal.approve import TRANSITION_BY_DECISION
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.mode import Mode
 from mendq.model.queue import arn_of_name
+from mendq.model.state import State
 from mendq.model.tags import DRILL_QUEUE_PREFIX, MODE_TAG
 
 POLL_PAUSE_SECONDS = 0.5

@@ -19,7 +19,8 @@ from mendq.cli.look.show import CaseId
 from mendq.cli.output import Output
 from mendq.heal.undo import list_writes
 from mendq.lint.template import NotATemplate
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from mendq.model.state import State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.change_lines import format_with_unit

@@ -16,12 +16,13 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import format_minute, shorten_list
 from mendq.heal.approve import TRANSITION_BY_DECISION
 from mendq.heal.decide import APPROVAL_LIMIT_TEXT
-from mendq.model import lifecycle
-from mendq.model.case import STATES_UNDER_VERIFICATION, Case, State, longest_stay_in
-from mendq.model.evidence import format_time
+from mendq.model import other_transitions
+from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
+from mendq.model.state import STATES_UNDER_VERIFICATION, State, longest_stay_in
+from mendq.model.time_text import format_time
 from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_command
 
@@ -193,8 +194,8 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     if case.symptom in SYMPTOM_BY_NAME:
         return move.out_of
     states_if_symptom_unknown = {
-        lifecycle.CLOSE_TRANSITION: lifecycle.CLOSE_UNKNOWN_TRANSITION.out_of,
-        lifecycle.APPROVAL_TRANSITION: (),
+        other_transitions.CLOSE_TRANSITION: other_transitions.CLOSE_UNKNOWN_TRANSITION.out_of,
+        other_transitions.APPROVAL_TRANSITION: (),
     }
     return states_if_symptom_unknown.get(move, move.out_of)
 

@@ -30,8 +30,9 @@ from mendq.cli.output import format_age, shorten_list
 from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
 from mendq.cli.undo.rollback import parse_moment
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.queue import parts_of
+from mendq.model.state import State
 from mendq.notifications.next_steps import describe_reason
 from mendq.notifications.text import plain
 

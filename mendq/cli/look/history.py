@@ -28,9 +28,9 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summarize_case
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
-from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
+from mendq.model.time_text import format_time
 from mendq.notifications.configuration import Baseline, describe_differences
 from mendq.notifications.queue_lines import change_line, describe_configuration
 from mendq.notifications.text import format_utc_time

@@ -14,7 +14,7 @@ from mendq.cli.account import Account
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.model.evidence import format_time
+from mendq.model.time_text import format_time
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

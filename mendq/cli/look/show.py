@@ -37,12 +37,13 @@ from mendq.cli.undo.answers import Answer, format_attribute, list_printed_comman
 from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
-from mendq.model.case import LOWERED_KEY, Case, State
-from mendq.model.evidence import format_time
+from mendq.model.case import LOWERED_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
+from mendq.model.state import State
 from mendq.model.steps import CreateDlq, Owner, is_permanent
+from mendq.model.time_text import format_time
 from mendq.model.timeline import build_timeline
 from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
 from mendq.notifications.commands import mendq_command

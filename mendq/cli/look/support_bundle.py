@@ -22,10 +22,10 @@ from mendq.cli.look.export import replace_if_changed
 from mendq.cli.look.show import CaseId, ShownCase, read_case_details
 from mendq.cli.output import Yes
 from mendq.model.case import Case
-from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
 from mendq.model.metrics import select_series
 from mendq.model.queue import is_fifo_arn, parts_of
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count
 
 SCHEMA_VERSION = 1

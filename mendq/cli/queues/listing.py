@@ -17,8 +17,8 @@ from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
-from mendq.model.evidence import format_time
 from mendq.model.queue import parts_of
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, plain
 
 _STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}

@@ -21,9 +21,9 @@ from mendq.cli.output import LabelledLine, Output, Yes, confirm, format_minute, 
 from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_no_redrive_policy
 from mendq.cli.redrive.work import look_at_messages
-from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, plain
 from mendq.redrive.message_groups import MessageGroup, describe_outline, group_messages
 from mendq.redrive.messages import Message

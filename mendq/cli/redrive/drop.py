@@ -12,8 +12,8 @@ from typing import Any
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
-from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message, MoveResult, UnmovedMessage, read_quarantine_mark
 from mendq.redrive.mover import MessageMover

@@ -40,9 +40,9 @@ from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import Route, find_quarantine, route_out_of
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
-from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_duration, format_value, plain
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 

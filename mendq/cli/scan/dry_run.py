@@ -65,11 +65,12 @@ from mendq.heal.gather import (
 )
 from mendq.heal.outcome import Outcome
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts, Need
 from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import parts_of
+from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.notifications.own_change import describe_own_change
 from mendq.scan.reader import ScanReader, make_scan_reader

@@ -32,7 +32,6 @@ from mendq.cli.scan.dry_run import (
     make_readonly_clients,
 )
 from mendq.model.consent import Consent
-from mendq.model.evidence import format_time
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
@@ -41,6 +40,7 @@ from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import is_quarantine, parts_of
 from mendq.model.tags import TEAM_TAG
+from mendq.model.time_text import format_time
 from mendq.notifications.change_lines import list_change_commands
 from mendq.notifications.next_steps import command_without_case
 from mendq.notifications.text import format_count

@@ -14,8 +14,9 @@ from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.output import LabelledLine, Output, format_minute
 from mendq.heal.undo import CaseWrite, UndoOutcome, list_writes
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.queue import parts_of
+from mendq.model.state import State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE, format_with_unit
 from mendq.notifications.configuration import NOT_SET_TEXT

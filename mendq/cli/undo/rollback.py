@@ -32,7 +32,8 @@ from mendq.cli.undo.answers import (
     was_rolled_back,
 )
 from mendq.heal.undo import MANUAL_ATTRIBUTES, CaseWrite, UndoOutcome, list_writes
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from mendq.model.state import State
 from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
 

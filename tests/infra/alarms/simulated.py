@@ -20,8 +20,8 @@ from functions.follow_up import send_metrics
 from mendq.cases import items
 from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
-from mendq.model.case import FINAL_STATES, State
 from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.state import FINAL_STATES, State
 from mendq.nightly.outcome import NightlyJobRun, describe_run
 from mendq.nightly.verdict import NATIVE_READER, NightlyRead
 from mendq.probe.probe import Probe

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mendq.model.case import State
+from mendq.model.state import State
 from tests.infra.alarms.simulated import DAY, HOUR, Days, Life, healed
 
 STORIES = tomllib.loads(Path(__file__).with_name("days.toml").read_text())

@@ -1,0 +1,55 @@
+"""Principals: who made the failed calls, and is a name an IAM role or user?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+_MAXIMUM_NAMES = 3
+_MAXIMUM_NAME_LENGTH = 96
+
+IDENTITY_ARN = re.compile(
+    r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
+)
+
+
+def name_first_few(principals: Collection[str]) -> str:
+    """Return the first three names as part of a sentence, with the number of the others.
+
+    Args:
+        principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
+            no caller.
+    """
+    number_left = len(principals) - _MAXIMUM_NAMES
+    first_names = [_shorten(principal) for principal in list(principals)[:_MAXIMUM_NAMES]]
+    text = ", ".join(first_names) or "a caller that CloudTrail does not name"
+    return f"{text} and {number_left} more" if number_left > 0 else text
+
+
+def _shorten(principal: str) -> str:
+    """Return a name of at most 96 characters. A longer name loses its middle."""
+    if len(principal) <= _MAXIMUM_NAME_LENGTH:
+        return principal
+    end_length = _MAXIMUM_NAME_LENGTH // 2
+    return f"{principal[: _MAXIMUM_NAME_LENGTH - end_length - 3]}...{principal[-end_length:]}"
+
+
+def is_role(principal: str) -> bool:
+    """Return True if `principal` is the ARN of an IAM role. The ARN of a role's session is not."""
+    return IDENTITY_ARN.fullmatch(principal) is not None and ":role/" in principal
+
+
+def first_identity(principals: Iterable[str]) -> str | None:
+    """Return the first IAM role or user; None if there is none. AWS services and federated callers
+    do not count.
+    """
+    for principal in principals:
+        if IDENTITY_ARN.fullmatch(principal):
+            return principal
+    return None
+
+
+def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
+    """Return True if one of the principals is an IAM role or user of another account."""
+    identities = [principal for principal in principals if IDENTITY_ARN.fullmatch(principal)]
+    return any(identity.split(":")[4] != account for identity in identities)

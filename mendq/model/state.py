@@ -1,0 +1,76 @@
+"""State: in which states can a case be, and how long may it stay in each?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+
+from mendq.model.limits import Timing
+
+# Mendq does not change a value that a person set for this number of days. Also, a case that waits
+# for a person is closed if its symptom is absent for this number of days.
+SILENT_DAYS = 7
+# A case counts as open until this long after its time limit, if follow_up has not ended it before.
+TIME_LIMIT_GRACE = timedelta(hours=1)
+
+
+class State(StrEnum):
+    """The states of a case, spelled as the case bucket, the case store and the nightly job use
+    them.
+    """
+
+    OBSERVED = "observed"
+    REFUSED = "refused"
+    PROPOSED = "proposed"
+    APPROVED = "approved"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+    APPLIED = "applied"
+    UNVERIFIED = "unverified"
+    VERIFIED = "verified"
+    WATCHING = "watching"
+    CLOSED = "closed"
+    INEFFECTIVE = "ineffective"
+    OVERRIDDEN = "overridden"
+    ESCALATED = "escalated"
+    ROLLED_BACK = "rolled_back"
+
+
+FINAL_STATES = frozenset(
+    {
+        State.OBSERVED,
+        State.REFUSED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.CLOSED,
+        State.ROLLED_BACK,
+    }
+)
+# A fix is in the queue and must show that it helps.
+STATES_UNDER_VERIFICATION = (State.APPLIED, State.UNVERIFIED)
+# A fix is in the queue, and no person has to look at it yet.
+STATES_WITH_FIX_IN_PLACE = (
+    *STATES_UNDER_VERIFICATION,
+    State.VERIFIED,
+    State.WATCHING,
+    State.INEFFECTIVE,
+)
+
+
+def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
+    """Return how long a case may stay in a state before follow_up moves it to another state.
+
+    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. Cases in the
+    last two end when a person closes the case, when the queue is deleted or is not managed any
+    more, or when no call has failed for SILENT_DAYS.
+    """
+    hours_by_state = {
+        State.PROPOSED: timing.proposal_hours,
+        State.APPROVED: timing.proposal_hours,
+        State.INEFFECTIVE: 24,
+        State.APPLIED: timing.watch_hours,
+        State.UNVERIFIED: 24 * SILENT_DAYS,
+        State.VERIFIED: timing.watch_hours,
+        State.WATCHING: timing.watch_hours,
+    }
+    return timedelta(hours=hours_by_state[state]) if state in hours_by_state else None
