@@ -161,7 +161,7 @@ def _describe_scan_costs(detection: Detection) -> str:
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if is_measured else {Need.QUEUE})
     calls_text = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
-    metric_series = select_series(detection.reads or ["every queue"])
+    metric_series = select_series(detection.metric_kinds or ["every queue"])
     metric_count = len(metric_series) * is_measured + (Need.SOLE_SOURCE in needs)
     if not metric_count:
         return f"{calls_text}, no metric"

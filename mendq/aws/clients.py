@@ -1,4 +1,4 @@
-"""AWS clients of a Lambda, created on first use; rate limits for calls; change calendars."""
+"""AWS clients, created on first use; a rate limit for calls; Mendq's events; change calendars."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 _MOST_TRIES = 3
 _CONNECT_TIMEOUT_SECONDS = 1
 _READ_TIMEOUT_SECONDS = 3
-# The longest wait before the n-th retry is 2^(n-1) seconds. This is the sum over all retries.
+# botocore waits at most 2^(n-1) seconds before the n-th retry. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_TRIES - 1) - 1
+# The longest time that a call takes if AWS does not answer.
 HUNG_CALL_SECONDS = (
     _MOST_TRIES * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS) + _RETRY_PAUSES_TOTAL_SECONDS
 )
@@ -71,30 +72,32 @@ class Pace:
     per_second: float | None
     sleep: Callable[[float], bool | None] = time.sleep
     clock: Callable[[], float] = time.monotonic
-    _free_at: float = field(default=0.0, init=False)
+    _next_start_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def wait(self, call_count: int = 1) -> bool:
-        """Wait until `number` calls may be made. Return False if the wait was interrupted."""
+        """Wait until `call_count` calls may begin. Return False if the wait was interrupted."""
         with self._lock:
             now = self.clock()
-            turn_at = max(now, self._free_at)
-            self._free_at = turn_at + (call_count / self.per_second if self.per_second else 0)
-        return not self.sleep(turn_at - now)
+            start_at = max(now, self._next_start_at)
+            self._next_start_at = start_at + (
+                call_count / self.per_second if self.per_second else 0
+            )
+        return not self.sleep(start_at - now)
 
 
 def _make_model_loader() -> Any:
     """Return a loader for botocore's service models that is faster than botocore's own.
 
-    To create the first client, botocore's loader needs half of the time to decode JSON, and a sixth
-    to look into the folder of each service. This loader decodes with msgspec and does not look into
-    the folders. So it does not check that a service has a model.
+    When the first client is created, botocore's own loader spends half of the time on decoding
+    JSON, and a sixth on looking into the folder of each service. This loader decodes with msgspec
+    and does not look into the folders, so it does not check that a service has a model.
     """
     from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
     class FastJSONLoader(JSONFileLoader):
         def load_file(self, file_path: str) -> Any:
-            """Return the decoded file, or None if it does not exist."""
+            """Return the decoded JSON file; None if there is none. `file_path` has no suffix."""
             for suffix, decompress_content in ((".json", bytes), (".json.gz", decompress)):
                 with suppress(FileNotFoundError):
                     return msgspec.json.decode(
@@ -112,9 +115,10 @@ def _make_model_loader() -> Any:
 
 
 class LambdaSession(Struct, frozen=True):
-    """A session with the methods of boto3's that Mendq uses, made of botocore alone.
+    """A replacement for `boto3.Session` that needs only botocore.
 
-    Lambdas start faster without boto3, which imports modules for S3.
+    It has the methods that Mendq uses. Lambdas start faster without boto3, which imports modules
+    for S3.
     """
 
     session: Session
@@ -146,7 +150,7 @@ def _make_client_property(service_name: str, **overrides: Any) -> Any:
 
 
 class Clients(Struct, frozen=True, dict=True):
-    """The AWS clients. Each is created on first use, because creating one takes milliseconds."""
+    """The AWS clients. Each client is created on first use, because that takes milliseconds."""
 
     session: boto3.Session | LambdaSession
 
@@ -164,7 +168,8 @@ class Clients(Struct, frozen=True, dict=True):
         _make_client_property("lambda", read_timeout=65, retries=_NO_RETRIES),
     )
     cloudwatch = cast("cached_property[CloudWatchClient]", _make_client_property("cloudwatch"))
-    # Reads who changed a queue, for a sentence in a notification. It must not delay that.
+    # Reads who changed a queue, for a sentence in a notification. It must not delay the
+    # notification.
     cloudtrail = cast(
         "cached_property[CloudTrailClient]",
         _make_client_property("cloudtrail", read_timeout=2, retries=_NO_RETRIES),
@@ -202,7 +207,7 @@ class Clients(Struct, frozen=True, dict=True):
 
     @classmethod
     def for_lambda(cls) -> Clients:
-        """Make the clients with the role, region and endpoint that Lambda provides."""
+        """Return clients with the role, region and endpoint that Lambda provides."""
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
         session = get_session()
@@ -220,9 +225,9 @@ def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> 
 
     Raise ClientError or BotoCoreError if that fails.
     """
-    text = json.dumps(detail, sort_keys=True)
+    detail_text = json.dumps(detail, sort_keys=True)
     response = clients.events.put_events(
-        Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": text}]
+        Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": detail_text}]
     )
     for entry in response["Entries"]:
         if code := entry.get("ErrorCode"):
@@ -258,7 +263,7 @@ _BUCKET_REGION_HEADER = "x-amz-bucket-region"
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
     """Return the region of an S3 bucket; None if S3 does not name it.
 
-    S3 names the region even if it answers with a redirect, or refuses the caller. Raise ClientError
+    S3 names the region even if it redirects or refuses the call. Raise ClientError
     if S3 refuses and names no region.
     """
     try:

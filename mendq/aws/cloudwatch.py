@@ -51,7 +51,7 @@ def measure_queues(
 
     Args:
         clients: The AWS clients.
-        windows: The window to measure, by queue ARN.
+        windows: The time to measure, by queue ARN; at least one.
 
     Returns:
         The measurement by queue ARN. None for a queue without data, or if CloudWatch did not return
@@ -81,8 +81,8 @@ def measure_queues(
             for key in window.series
             if f"{key}{index}" in points_by_query_id
         }
-        # An incomplete answer proves nothing: without the number of sends, deletes would look like
-        # a race.
+        # An incomplete answer proves nothing: without the number of sends, the deletes would look
+        # like those of messages that were handled twice.
         is_complete = len(points_by_series) == len(window.series)
         measurement_by_arn[arn] = (
             summarize_series(points_by_series, window) if is_complete else None
@@ -95,8 +95,8 @@ def count_deleted_messages(
 ) -> int:
     """Return the number of messages that were deleted in a queue between two times.
 
-    `since` must not be more than 15 days ago: CloudWatch keeps datapoints of a minute for this
-    time. Raise FactsUnavailable.
+    0 if `until` is not after `since`. `since` must not be more than 15 days ago, because CloudWatch
+    keeps datapoints of one minute no longer. Raise FactsUnavailable.
     """
     if until <= since:
         return 0
@@ -133,7 +133,7 @@ def read_two_weeks_of_metrics(
 
 
 def select_finite_points(points: Datapoints) -> Datapoints:
-    """Return the points without NaN and Infinity; AWS's own metrics have neither."""
+    """Return the datapoints without NaN and Infinity, which AWS's own metrics never have."""
     return [point for point in points if isfinite(point[1])]
 
 
@@ -154,15 +154,15 @@ def build_query(
         statistic: The statistic, such as `Sum`.
         period_seconds: The time that a datapoint stands for, in seconds.
     """
-    namespace, name, value = dimension
-    dimensions = [{"Name": name, "Value": value}]
+    namespace, dimension_name, dimension_value = dimension
+    dimensions = [{"Name": dimension_name, "Value": dimension_value}]
     metric_description: Any = {
         "Namespace": namespace,
         "MetricName": metric,
         "Dimensions": dimensions,
     }
-    stat: Any = {"Metric": metric_description, "Period": period_seconds, "Stat": statistic}
-    return {"Id": query_id, "MetricStat": stat}
+    metric_stat: Any = {"Metric": metric_description, "Period": period_seconds, "Stat": statistic}
+    return {"Id": query_id, "MetricStat": metric_stat}
 
 
 def read_series(
@@ -178,9 +178,9 @@ def read_series(
     Args:
         clients: The AWS clients.
         queries: The queries.
-        since: The begin of the time to read.
+        since: The start of the time to read.
         until: The end of the time to read.
-        subject: The name of the queues or functions, for the error message.
+        subject: The names of the queues or functions, for the error message.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
@@ -270,8 +270,8 @@ def _iterate_alarms(clients: Clients, **selection: Any) -> Iterator[Mapping[str,
 def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
     """Return the metrics that at least one alarm watches, by queue name.
 
-    Composite alarms need not be read, because they consist of these alarms. Raises
-    FactsUnavailable.
+    Metrics of a Metrics Insights query are below ANY_QUEUE, because the query may watch any queue.
+    Composite alarms are not read, because they consist of metric alarms. Raise FactsUnavailable.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
     """
@@ -290,10 +290,10 @@ def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
 
 
 def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield queue name and metric for each SQS metric that an alarm watches.
+    """Yield the queue's name and the metric for each SQS metric that an alarm watches.
 
     This includes metrics in metric math, in an anomaly detection band and in a Metrics Insights
-    query.
+    query. The queue's name of such a query is ANY_QUEUE.
     """
     queries = alarm.get("Metrics", [])
     metrics = [query.get("MetricStat", {}).get("Metric", {}) for query in queries]

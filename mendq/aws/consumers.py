@@ -49,10 +49,10 @@ def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mappin
 
 
 def _iterate_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
-    """Yield the pages of Lambda's answer about event source mappings.
+    """Yield the pages of Lambda's list of event source mappings.
 
-    botocore's own paginator is not used: it first lists all services, which adds 6 ms to a cold
-    start.
+    botocore's own paginator is not used, because it first lists all services, which adds 6 ms to a
+    cold start.
     """
     arguments: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     while True:
@@ -80,30 +80,30 @@ def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
 def read_reserved_concurrency(clients: Clients, function_name: str) -> int | None:
     """Return the function's reserved concurrency; None if it has none. Raise FactsUnavailable."""
     with translate_aws_errors(f"the reserved concurrency of {function_name}"):
-        concurrency = clients.functions.get_function_concurrency(FunctionName=function_name)
-        return concurrency.get("ReservedConcurrentExecutions")
+        response = clients.functions.get_function_concurrency(FunctionName=function_name)
+        return response.get("ReservedConcurrentExecutions")
 
 
 def list_consumers(
-    mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
+    mappings: Iterable[Mapping_], timeout_seconds_by_arn: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
-    """Return the queue's Lambda consumers, without metrics, and the stopped ones.
+    """Return the Lambda functions that consume the queue, and those whose mapping is disabled.
 
     Args:
         mappings: The queue's event source mappings.
-        timeouts_seconds: The timeout of each function with an enabled mapping, by function ARN.
-            None for a deleted function.
+        timeout_seconds_by_arn: The timeout of each function with an enabled mapping, by function
+            ARN. None for a deleted function.
 
     Returns:
-        The functions with an enabled mapping, and the ARNs of functions with a disabled one.
-        Deleted functions are left out of the first.
+        The functions with an enabled mapping, without metrics and without deleted functions; and
+        the ARNs of the functions with a disabled mapping.
     """
     consumers: list[LambdaConsumer] = []
     stopped_arns: list[str] = []
     for mapping in mappings:
         function_arn = mapping.get("FunctionArn", "")
         state = mapping.get("State")
-        timeout_seconds = timeouts_seconds.get(function_arn)
+        timeout_seconds = timeout_seconds_by_arn.get(function_arn)
         if state in _STOPPED_STATES:
             stopped_arns.append(function_arn)
         elif state in _CONSUMING_STATES and timeout_seconds is not None:
@@ -142,6 +142,7 @@ def read_function_metrics(
 ) -> dict[str, FunctionMetrics]:
     """Return metrics of the last hour by function name, for at most 100 functions.
 
+    The metrics of a function have the field names of LambdaConsumer.
     Raise FactsUnavailable.
     """
     queries = [

@@ -49,9 +49,10 @@ NO_TASKS_CODES = frozenset(
 
 
 def local_dlq_arn(facts: Facts) -> str | None:
-    """Return the ARN of the queue's DLQ if that is in the same account and region, else None.
+    """Return the ARN of the queue's DLQ; None if it is not in the same account and region.
 
-    The RedrivePolicy may contain any text, because a person may have written it.
+    None also if there is no DLQ, or if its ARN is malformed. The RedrivePolicy may contain any
+    text, because a person may have written it.
     """
     dlq_arn = arn_of(facts.dlq_arn)
     is_local = dlq_arn is not None and parts_of(dlq_arn)[:3] == parts_of(facts.queue_arn)[:3]
@@ -64,7 +65,7 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
     Raises:
         QueueGone: The queue does not exist.
         FactsUnavailable: The queues cannot be listed, or there are more than MOST_SOURCES. A part
-            of them is no answer: the one source that people use may be missing.
+            of the list is not returned, because the source that people use may be missing in it.
         QueueRefusesUs: The queue's policy denies access.
     """
     with translate_queue_errors("sources of", queue_arn):
@@ -91,14 +92,14 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 def list_move_tasks(
     clients: Clients, dlq_arn: str, codes_without_tasks: Collection[str] = NO_TASKS_CODES
 ) -> list[MoveTask]:
-    """Return the ten newest message movement tasks (SQS's own redrives) of a DLQ.
+    """Return up to ten newest message movement tasks (SQS's own redrives) of a DLQ.
 
     Raise FactsUnavailable or QueueRefusesUs.
 
     Args:
         clients: The AWS clients.
         dlq_arn: The DLQ.
-        codes_without_tasks: SQS's error codes that count as "no tasks".
+        codes_without_tasks: SQS's error codes for which the result is empty.
     """
     with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
@@ -135,9 +136,9 @@ LONGEST_DLQ_CHAIN = 5
 def refuse_unfit_dlq(
     clients: Clients, queue: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Return a refusal if a DLQ step does not fit the queue's present state; None if all fit.
+    """Return a refusal if a step does not fit the queues as they are now; None if all steps fit.
 
-    Raise FactsUnavailable.
+    Raise FactsUnavailable, or QueueRefusesUs if a queue's policy denies access.
     """
     for step in steps:
         if fault := _find_fault(clients, queue, step, steps):
@@ -148,7 +149,7 @@ def refuse_unfit_dlq(
 def _find_fault(
     clients: Clients, queue: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
 ) -> str | None:
-    """Return why one step does not fit the queue; None if it fits.
+    """Return why one step does not fit the queues as they are now; None if it fits.
 
     `steps` are all steps of the plan: a DLQ may be created by one step and attached by another.
     """
@@ -158,7 +159,9 @@ def _find_fault(
         source_and_dlq = (queue.queue_arn, _find_attached_dlq(step))
         return why_unfit_as_dlq(*source_and_dlq) or _describe_dlq_loop(clients, *source_and_dlq)
     if isinstance(step, CreateDlq):
-        attach_step = next((other for other in steps if isinstance(other, AttachDlq)), None)
+        attach_step = next(
+            (other_step for other_step in steps if isinstance(other_step, AttachDlq)), None
+        )
         if (_find_attached_dlq(attach_step) if attach_step else queue.dlq_arn) != step.after:
             return f"the queue does not name {step.after[:120]} as its DLQ"
         return why_unfit_as_dlq(queue.queue_arn, step.after)
@@ -174,8 +177,8 @@ def _find_attached_dlq(step: AttachDlq) -> str:
 def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
     """Return a sentence if the chain of DLQs leads back to the source or is too long.
 
-    Too long means more than LONGEST_DLQ_CHAIN DLQs. None if the chain ends before: at a queue
-    without a DLQ, or with a DLQ that SQS does not accept for it.
+    Too long means more than LONGEST_DLQ_CHAIN DLQs. None if the chain ends before, at a queue
+    without a DLQ or at a queue whose DLQ does not fit it.
     """
     last_dlq_arn = dlq_arn
     for _ in range(LONGEST_DLQ_CHAIN):
@@ -190,7 +193,7 @@ def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str |
 
 
 def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
-    """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
+    """Return why a queue that the step allows is no source of this DLQ; None if all are."""
     before = parse_redrive_allow_policy(step.before)
     after = parse_redrive_allow_policy(step.after)
     added_arns = set(after.sources if after else ()) - set(before.sources if before else ())

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.model.failed_call import RefusedBy, canonical_code, refusing_policy
 
-# With these codes a retry may help; with all others it will not.
+# Error codes with which a retry may help. `is_passing` also looks at the HTTP status.
 PASSING_ERROR_CODES = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
@@ -45,7 +45,7 @@ class CaseStoreUnavailable(Exception):
 
 
 class CaseMoved(CaseStoreUnavailable):
-    """Another run has changed the item in the case store meanwhile. Nothing was recorded."""
+    """Another run has changed the item since it was read. Nothing was recorded."""
 
 
 class CaseStoreUnreadable(Exception):
@@ -53,7 +53,7 @@ class CaseStoreUnreadable(Exception):
 
 
 class QueueRefusesUs(Exception):
-    """The queue's own policy denies Mendq access. Mendq respects that."""
+    """The queue's own policy denies Mendq access. Mendq then leaves the queue alone."""
 
 
 class NotificationNotSent(Exception):
@@ -68,11 +68,11 @@ class EventNotPut(NotificationNotSent):
 
 
 class ProbeNotSent(Exception):
-    """The probe's call did not fail with the expected error, so Mendq will not see it fail."""
+    """The probe's call did not fail with the expected error, so no failed call is recorded."""
 
 
 class ComeAgain(Exception):
-    """Mendq does not act now for a reason that will pass. Its events must be delivered again."""
+    """Mendq cannot act now for a reason that will pass. AWS must deliver the events again."""
 
 
 class OwnerUnavailable(Exception):
@@ -112,9 +112,9 @@ def translate_aws_errors(subject: str) -> Iterator[None]:
 
 @contextmanager
 def translate_queue_errors(subject: str, queue_arn: str) -> Iterator[None]:
-    """Turn AWS's errors into Mendq's as `translate_aws_errors` does.
+    """Turn AWS's errors of the `with` block into QueueGone, QueueRefusesUs or FactsUnavailable.
 
-    Raise QueueGone if the queue does not exist. `subject` names the thing that was read.
+    QueueGone means that the queue does not exist. `subject` names the thing that was read.
     """
     with translate_aws_errors(f"{subject} {queue_arn}"):
         try:
@@ -139,9 +139,10 @@ def is_denied(error: Exception) -> bool:
 
 
 def is_passing(error: Exception) -> bool:
-    """Return True if a retry may help.
+    """Return True if a retry may help after this error.
 
-    If so, it is also possible that AWS carried the request out and only the answer was lost.
+    Then it is also possible that AWS carried the request out and only the answer was lost. An error
+    that is no ClientError, such as a lost connection, is always passing.
     """
     if not isinstance(error, ClientError):
         return True
@@ -158,7 +159,7 @@ def _is_refused_by_queue_policy(error: ClientError) -> bool:
 
 
 def summarize_cause(error: Exception) -> str:
-    """Return the cause of an error in a few words, for logs."""
+    """Return the cause of an error in two or three words, for logs."""
     if isinstance(error, FactsUnavailable | CaseStoreUnavailable):
         return "could not look"
     if isinstance(error, ClientError | BotoCoreError | StepFailed | NotificationNotSent):

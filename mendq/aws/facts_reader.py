@@ -85,8 +85,8 @@ class FactsReader(Struct, frozen=True):
     def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Read the queue's attributes. Return them with the given tags.
 
-        If the queue was deleted, raise QueueGone. But if `needs` is empty, return empty attributes:
-        then the missing queue itself may be the symptom.
+        If the queue was deleted and `needs` is empty, the attributes are empty: the missing queue
+        itself may be the symptom. If it was deleted and `needs` is not empty, raise QueueGone.
         """
         try:
             attributes = self.ask(attributes_of, queue_arn)
@@ -97,10 +97,10 @@ class FactsReader(Struct, frozen=True):
         return Facts(queue_arn, attributes, tags)
 
     def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """Return the facts with what `needs` lists, as far as `_ADD_BY_NEED` can read it."""
-        for need, add in _ADD_BY_NEED.items():
+        """Return the facts, with all facts added that `needs` lists and `_ADD_BY_NEED` can read."""
+        for need, add_facts in _ADD_BY_NEED.items():
             if need in needs:
-                facts = add(self, facts)
+                facts = add_facts(self, facts)
         return facts
 
     def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
@@ -116,7 +116,7 @@ class FactsReader(Struct, frozen=True):
         return self.ask(list_mappings, queue_arn)
 
     def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
-        """Return the kinds of metrics that CloudWatch has only for some queues, for this queue."""
+        """Return the kinds of metrics that CloudWatch has for this queue and not for all queues."""
         return self.ask(list_metric_kinds, queue_name).get(queue_name, ())
 
     def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
@@ -128,21 +128,24 @@ class FactsReader(Struct, frozen=True):
         return measure_queues(self.clients, windows)
 
     def read_named_move_destinations(self) -> frozenset[str]:
-        """Return the ARNs of queues that are the named destination of a redrive.
+        """Return the ARNs of queues that somebody named as the destination of a redrive.
 
-        These messages need not have come from the queue, in contrast to a redrive to the sources.
+        Such a redrive may move messages to a queue that they did not come from.
         """
         return self.read_noted_moves()
 
     def with_consumers(self, facts: Facts) -> Facts:
-        """Return the facts with the queue's consumers, without metrics, because AWS bills these."""
+        """Return the facts with the queue's Lambda consumers, but without their metrics.
+
+        AWS bills the reading of metrics.
+        """
         mappings = self.read_mappings(facts.queue_arn)
         if not mappings:
             return facts
-        timeouts_seconds = {
+        timeout_seconds_by_arn = {
             arn: self.ask(read_timeout_seconds, arn) for arn in list_active_function_arns(mappings)
         }
-        consumers, stopped_arns = list_consumers(mappings, timeouts_seconds)
+        consumers, stopped_arns = list_consumers(mappings, timeout_seconds_by_arn)
         return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_arns)
 
     def with_function_metrics(self, facts: Facts) -> Facts:
@@ -170,14 +173,14 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, lambda_consumers=tuple(consumers))
 
     def choose_window(self, facts: Facts) -> Window | None:
-        """Return the window to measure: the last hours in which the queue did not change.
+        """Return the window to measure: the last hours, in which the queue did not change.
 
-        None if this time is too short to measure.
+        None if the queue changed so lately that there is too little time to measure.
         """
-        shortest_time = timedelta(minutes=self.timing.measuring_minutes)
+        shortest_duration = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
-        window = Window.choose(self.now, settled_at, shortest_time, is_new=is_new)
+        window = Window.choose(self.now, settled_at, shortest_duration, is_new=is_new)
         return window and replace(window, kinds=self._list_metric_kinds(facts))
 
     def _list_metric_kinds(self, facts: Facts) -> tuple[str, ...]:
@@ -271,7 +274,7 @@ class FactsReader(Struct, frozen=True):
     def with_sole_source(self, facts: Facts) -> Facts:
         """Return the facts with the confirmed source, if there is exactly one.
 
-        A source that refuses Mendq counts too, because messages in the DLQ may come from it.
+        A source whose policy refuses Mendq counts too, because DLQ messages may come from it.
         """
         _, source_arns = self._list_sources(facts)
         if len(source_arns) != 1:

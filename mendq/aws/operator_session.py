@@ -39,7 +39,7 @@ def operator_session(
     from botocore.config import Config  # noqa: PLC0415
     from botocore.session import get_session  # noqa: PLC0415
 
-    class OperatorSession(boto3.Session):
+    class SessionWithEndpointCheck(boto3.Session):
         def client(self, *arguments: Any, **keywords: Any) -> Any:
             try:
                 return super().client(*arguments, **keywords)
@@ -48,10 +48,10 @@ def operator_session(
 
     botocore_session = get_session()
     # The nightly job recognizes an operator's calls by this user agent.
-    name, version = OPERATOR_AGENT.split("/")
-    botocore_session.user_agent_name = name
-    botocore_session.user_agent_version = version
+    agent_name, agent_version = OPERATOR_AGENT.split("/")
+    botocore_session.user_agent_name = agent_name
+    botocore_session.user_agent_version = agent_version
     botocore_session.set_default_client_config(Config(**defaults))
-    return OperatorSession(
+    return SessionWithEndpointCheck(
         botocore_session=botocore_session, profile_name=profile, region_name=region
     )

@@ -42,8 +42,8 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
     Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
     """
     with suppress(QueueGone), translate_queue_errors("tags of", queue_arn):
-        answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
-        return answer.get("Tags", {})
+        response = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
+        return response.get("Tags", {})
     return None
 
 
@@ -65,8 +65,8 @@ def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """
     url = queue_url(clients, queue_arn)
     with translate_queue_errors("attributes of", queue_arn):
-        answer = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-    return {str(name): value for name, value in answer.get("Attributes", {}).items()}
+        response = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+    return {str(name): value for name, value in response.get("Attributes", {}).items()}
 
 
 def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def list_managed_arns_cached(
 
 
 class QueueListing(Struct, frozen=True):
-    """The managed queues, as far as they could be listed.
+    """The managed queues that could be listed, and the errors for those that could not.
 
     Attributes:
         queues: The managed queues, in order of their names.
@@ -142,15 +142,15 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
     """
     with translate_aws_errors("the managed queues"):
         tags_by_tagged_arn = _list_tagged_queues(clients, consent)
-    names = set[str]()
+    queue_names = set[str]()
     error_by_pattern = dict[str, FactsUnavailable]()
     for pattern in consent.queues:
         try:
             with translate_aws_errors(f"the queues named {pattern}"):
-                names.update(list_queue_names(clients, pattern))
+                queue_names.update(list_queue_names(clients, pattern))
         except FactsUnavailable as error:
             error_by_pattern[pattern] = error
-    named_arns = (arn_of_name(name, clients.region, account) for name in names)
+    named_arns = (arn_of_name(name, clients.region, account) for name in queue_names)
     tags_by_arn = {**{arn: {} for arn in named_arns if arn is not None}, **tags_by_tagged_arn}
     mode_by_arn = {
         arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in tags_by_arn.items()
@@ -168,10 +168,10 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
 
 
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
-    """Return the tags by queue ARN, of queues with a mode tag.
+    """Return the tags of all queues with a mode tag, by queue ARN.
 
-    If settings name queues, return the tags of all tagged queues, because a named queue may have
-    only other tags.
+    If the settings name queues, return the tags of all tagged queues, because a named queue may
+    have no mode tag but other tags.
     """
     tag_filters: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
@@ -186,9 +186,9 @@ def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[st
 
 
 def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
-    """Yield the names of existing queues that match a name, or a prefix that ends with `*`.
+    """Yield the names of existing queues that match `pattern`.
 
-    Raise ClientError or BotoCoreError.
+    `pattern` is a queue's name, or a prefix that ends with `*`. Raise ClientError or BotoCoreError.
     """
     prefix = pattern.removesuffix("*")
     prefix_argument: Any = {"QueueNamePrefix": prefix} if prefix else {}
@@ -236,7 +236,7 @@ def make_queue(
 
 
 def refuse_taken_name(queue_arn: str, reason: str) -> Refusal:
-    """Return the refusal to use a name that another, unfit queue has already.
+    """Return the refusal for a queue name that another, unfit queue has already.
 
     `reason` says why that queue is unfit.
     """

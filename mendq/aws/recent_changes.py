@@ -59,22 +59,29 @@ class RecentChanges(Struct, frozen=True, dict=True):
     clients: Clients
 
     def find_last_change(self, queue_arn: str) -> QueueChange | str | None:
-        """Return the newest successful change of the queue's configuration, with some earlier ones.
+        """Return the newest successful change of the queue's configuration.
 
-        None if CloudTrail's history contains none. If the newest change is not known, return the
-        reason as a text. Raises nothing, so that a notification is sent in any case.
+        Its field `earlier` has up to MOST_EARLIER_CHANGES changes before it. None if CloudTrail's
+        history has no change. If the newest change is not known, return the reason as a text.
+        Raises nothing, so that a notification is sent in any case.
         """
         if isinstance(self._history, str):
             return self._history
         changes, complete_since_by_call = self._history
-        queue_changes = [change for change, named in changes if change and queue_arn in named]
+        queue_changes = [
+            change for change, queue_arns in changes if change and queue_arn in queue_arns
+        ]
         queue_changes.sort(key=lambda change: change.at, reverse=True)
         newest_change = queue_changes[0] if queue_changes else None
         # A queue that was changed was created before. Anyone can create and delete queues by the
-        # hundred. Such calls count as other queues', so that they hide no change of this queue.
-        hiding_calls = _CALLS_ON_EXISTING_QUEUES if newest_change else CHANGE_CALLS
-        gap_ends = [at for name, at in complete_since_by_call.items() if name in hiding_calls]
-        if gap_ends and (newest_change is None or newest_change.at < max(gap_ends)):
+        # hundred. So if this queue has a change, those calls are not considered.
+        relevant_calls = _CALLS_ON_EXISTING_QUEUES if newest_change else CHANGE_CALLS
+        complete_since_times = [
+            at for name, at in complete_since_by_call.items() if name in relevant_calls
+        ]
+        if complete_since_times and (
+            newest_change is None or newest_change.at < max(complete_since_times)
+        ):
             return f"not among the newest {len(changes)} changes of this account's queues"
         return newest_change and replace(
             newest_change, earlier=tuple(queue_changes[1 : 1 + MOST_EARLIER_CHANGES])
@@ -82,10 +89,10 @@ class RecentChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def _history(self) -> tuple[list[_ChangeAndQueueArns], dict[str, datetime]] | str:
-        """The changes that were read, and the time since which they are complete, by API call.
+        """The changes that were read, and by API call the time since which they are complete.
 
-        The second value contains only calls with more events than Mendq reads. If the history
-        cannot be read, the reason as a text.
+        The second value has only API calls with more events than Mendq reads. If the history cannot
+        be read, the value is the reason as a text.
         """
         changes = list[_ChangeAndQueueArns]()
         complete_since_by_call = dict[str, datetime]()
@@ -114,12 +121,12 @@ def list_changes_since(
 ) -> tuple[QueueChange, ...] | str:
     """Return every successful change of the queue since a time. Raises nothing.
 
-    If not all changes are known, return the reason as a text. A change that names no queue counts
-    as a change of this queue.
+    If not all changes are known, return the reason as a text. A change whose event names no queue
+    counts as a change of this queue, because it may be one.
     """
     try:
         changes_and_arns = [
-            (change, named)
+            (change, queue_arns)
             for call_name in sorted(CHANGE_CALLS)
             for event in _iterate_events(
                 clients,
@@ -128,14 +135,18 @@ def list_changes_since(
                 MOST_PAGES_FOR_DECISION,
                 StartTime=since,
             )
-            for change, named in [_read_change(event)]
+            for change, queue_arns in [_read_change(event)]
             if change and change.event_name == call_name
         ]
     except _IncompleteHistory as error:
         return str(error)
     except (ClientError, BotoCoreError) as error:
         return f"CloudTrail did not answer ({type(error).__name__})"
-    return tuple(change for change, named in changes_and_arns if not named or queue_arn in named)
+    return tuple(
+        change
+        for change, queue_arns in changes_and_arns
+        if not queue_arns or queue_arn in queue_arns
+    )
 
 
 def _iterate_events(
@@ -188,7 +199,9 @@ def _read_change(event: Event) -> _ChangeAndQueueArns:
     identity = read_mapping(record.get("userIdentity"))
     request_and_response = (request, read_mapping(record.get("responseElements")))
     region = str(record.get("awsRegion"))
-    queue_urls = [part.get("queueUrl") for part in request_and_response]
+    queue_urls = [
+        request_or_response.get("queueUrl") for request_or_response in request_and_response
+    ]
     attributes_argument = request.get("attributes")
     attributes = tuple(sorted(map(str, read_mapping(attributes_argument))))
     are_attributes_known = (

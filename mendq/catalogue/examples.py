@@ -1,8 +1,8 @@
 """Builders for the examples of the catalogue: failed calls, queues, cases and policies.
 
 They look as AWS returns them. A builder has defaults for everything, so an example names only the
-values that matter for it: `standard(VisibilityTimeout=5)` is a standard queue with SQS's defaults
-and a short visibility timeout.
+values that matter for it: `standard_queue(VisibilityTimeout=5)` is a standard queue with SQS's
+defaults and a short visibility timeout.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DAY_SECONDS = 86_400
 LATER_EXAMPLE_TIME = EXAMPLE_TIME + timedelta(hours=3)
 # A Lambda function with a timeout of 30 s and a batching window of 5 s.
 LAMBDA_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
-# The same function, of whose runs 90 % fail after a short time.
+# The same function, but 90 % of its runs fail after a short time.
 FAILING_FUNCTION = replace(LAMBDA_FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
 
 
@@ -62,7 +62,7 @@ def failed_call(
 
 
 def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQEB") -> FailedCall:
-    """Return a call that SQS refused for the value of a parameter, with SQS's own sentence."""
+    """Return a call that SQS refused because of a parameter's value, with SQS's own sentence."""
     error_message = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
     return failed_call(event_name, "InvalidParameterValue", error_message)
 
@@ -90,7 +90,7 @@ def standard_queue(**overrides: Any) -> Facts:
 def queue_with_dlq(
     receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **overrides: Any
 ) -> Facts:
-    """Return a standard queue with a RedrivePolicy: after `receives` receives, to `dlq_arn`."""
+    """Return a standard queue whose messages move to `dlq_arn` after `receives` receives."""
     return standard_queue(RedrivePolicy=Redrive(dlq_arn, receives).text, **overrides)
 
 
@@ -110,7 +110,7 @@ def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
 
 
 def as_dlq(facts: Facts) -> Facts:
-    """Return the queue as a DLQ: no producer sends to it, and another queue names it."""
+    """Return the queue changed to a DLQ: no producer sends to it, and another queue names it."""
     return replace_values(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
@@ -154,7 +154,7 @@ def replace_values(facts: Facts, **overrides: Any) -> Facts:
 def case(
     symptom: str, *states: State, reason: str = "it stayed away", queue_arn: str = STANDARD_ARN
 ) -> Case:
-    """Return a case that went through `states`, all at the time AT.
+    """Return a case that went through `states`, all at the time EXAMPLE_TIME.
 
     Args:
         symptom: The symptom's name.
@@ -206,7 +206,7 @@ WATCHED_VISIBILITY_CASE = case(
     *(State.APPLIED, State.VERIFIED, State.WATCHING),
     reason="it did not show again",
 )
-# Another one, which is closed.
+# Another such case, which is closed.
 CLOSED_KMS_CASE = case("kms_throttled", State.WATCHING, State.CLOSED)
 
 
@@ -252,12 +252,12 @@ def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
     return QueueFacts(STANDARD_ARN, {**defaults, **attributes})
 
 
-def messages(*cases: Case, **overrides: Any) -> Facts:
+def dlq_with_messages(*cases: Case, **overrides: Any) -> Facts:
     """Return a DLQ with 200 messages.
 
     Args:
-        cases: The cases about its source. By default there is one: the visibility timeout was too
-            short, and its fix is verified.
+        cases: The cases about its source. By default there is one case: the visibility timeout was
+            too short, and the fix was verified and is watched.
         overrides: Other values, as `replace_values` takes them.
     """
     defaults: dict[str, Any] = {

@@ -11,7 +11,7 @@ A fault shows in two ways, and an entry has one of them or both:
 - The queue's attributes, metrics or consumers show it although no call fails. A scan reads them,
   and `Detection` says what is wrong.
 
-An entry is pure. It reads the facts that it is given, calls no AWS, and knows no clock.
+An entry is pure. It uses only the facts that it is given, and reads neither AWS nor a clock.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from mendq.notifications.text import Section
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
 DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
-SENDS = frozenset({"SendMessage", "SendMessageBatch"})
+SEND_CALLS = frozenset({"SendMessage", "SendMessageBatch"})
 # Names of the symptoms for which tests/catalogue/recorded holds a record that AWS itself wrote.
 # There is none so far, so every symptom that rests on failed calls is unconfirmed.
-CONFIRMED: frozenset[str] = frozenset()
-# Plan the change for a queue, or say why Mendq makes none.
+CONFIRMED_SYMPTOM_NAMES: frozenset[str] = frozenset()
+# A function that plans the change for a queue, or says why Mendq makes none.
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
-# Return further sections of the notification about a queue.
+# A function that returns further sections of the notification about a queue.
 ExtraSections = Callable[[Facts], tuple[Section, ...]]
 
 
@@ -73,7 +73,7 @@ class QuotaSection:
         return (section,)
 
 
-def carries_messages(call: FailedCall) -> bool:
+def is_message_call(call: FailedCall) -> bool:
     """Return True if the call sends, receives, deletes or hides messages.
 
     Other calls only read or change a queue's configuration. Many symptoms do not count them as
@@ -109,7 +109,7 @@ class SeenAs:
         )
 
 
-def seen_as_labelled(
+def make_code_patterns(
     name: str, fits_queue: Callable[[str | None], bool] = accept_all
 ) -> tuple[SeenAs, ...]:
     """Return one pattern for each error code that `failed_call.py` lists for a symptom.
@@ -133,7 +133,7 @@ class DetectedFault:
     """
 
     because: str
-    about: str = ""
+    missing_queue_arn: str = ""
     seconds_left: float | None = None
 
 
@@ -147,48 +147,48 @@ class Detection:
         needs: The facts to gather before `detect`.
         is_suspect: Returns True if attributes, tags and consumers make the symptom likely. Only
             then the scan reads the queue's metrics, because each metric costs money.
-        of_configuration: True if the fault is in the configuration and not in the traffic. Then the
-            scan detects it before it reads metrics and reports a few queues a day. Many queues with
-            the fault at once do not mean a common cause.
-        measured_last: True if the symptom does no harm yet, or only costs money. Its metrics are
-            read after those of all other symptoms.
-        reads: For `measured_last`, the kinds of metrics to read if the queue is suspected of
-            nothing else.
+        is_of_configuration: True if the fault is in the configuration and not in the traffic. Then
+            the scan detects it before it reads metrics and reports a few queues a day. Many queues
+            with the fault at once do not mean a common cause.
+        is_measured_last: True if the symptom does no harm yet, or only costs money. The scan reads
+            its metrics after those of all other symptoms.
+        metric_kinds: Only if `is_measured_last`: the kinds of metrics (`METRICS_BY_KIND`) to read
+            if no other symptom needs the queue's metrics.
     """
 
     detect: Callable[[Facts], DetectedFault | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     is_suspect: Callable[[Facts], bool] = accept_all
-    of_configuration: bool = False
-    measured_last: bool = False
-    reads: tuple[str, ...] = ()
+    is_of_configuration: bool = False
+    is_measured_last: bool = False
+    metric_kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CallExample:
     """An example of a failed call that means the symptom.
 
-    `answer` is what the entry plans for the queue in `facts`: the steps, or the code of the refusal
-    with which it leaves the queue to a person.
+    `expected_outcome` is the result of the entry's plan for the queue in `facts`: the steps, or the
+    code of the refusal if Mendq must not change the queue.
     """
 
     title: str
     call: FailedCall
     facts: Facts | None = None
-    answer: Steps | str = ()
+    expected_outcome: Steps | str = ()
 
 
 @dataclass(frozen=True)
 class QueueExample:
     """An example of a queue in which the entry's detection finds the fault.
 
-    `answer` is what the entry plans then: the steps, or the code of the refusal with which it
-    leaves the queue to a person.
+    `expected_outcome` is the result of the entry's plan: the steps, or the code of the refusal if
+    Mendq must not change the queue.
     """
 
     title: str
     facts: Facts
-    answer: Steps | str = ()
+    expected_outcome: Steps | str = ()
 
 
 @dataclass(frozen=True)
@@ -223,12 +223,16 @@ NearMiss = CallNearMiss | QueueNearMiss | RefusalExample
 class Advice:
     """Advice to people if many queues have the symptom at once.
 
-    The cause is then not in a single queue. `words` say where to look. `command` takes the ARN of
-    one of these queues, and returns a command that shows more, or an empty text.
+    The cause is then not in a single queue.
+
+    Attributes:
+        sentence: Where to look for the common cause; empty if there is no advice.
+        make_command: Takes the ARN of one of these queues, and returns a command that shows more,
+            or an empty text.
     """
 
-    words: str = "Look for what these queues have in common: a deployment, a key, a network."
-    command: Callable[[str], str] = lambda _: ""
+    sentence: str = "Look for what these queues have in common: a deployment, a key, a network."
+    make_command: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -273,32 +277,32 @@ class Symptom:
 
     @staticmethod
     def extra_sections(_facts: Facts) -> tuple[Section, ...]:
-        """Return no further section of the notification."""
+        """Return an empty tuple: the notification has no further sections."""
         return ()
 
     @property
     def every_need(self) -> frozenset[Need]:
-        """Facts that the detection and the plan need together."""
+        """The facts that the detection and the plan need together."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Queue attributes that its plans write; a case claims them before it writes."""
+        """Names of the queue attributes that plans for the symptom write."""
         return tuple(step.attribute for step in self.steps)
 
     @property
     def is_unconfirmed(self) -> bool:
-        """True if failed calls show it, and no record written by AWS confirms how they look."""
-        return bool(self.seen_as) and self.name not in CONFIRMED
+        """True if failed calls show the symptom, but the tests have no record that AWS wrote."""
+        return bool(self.seen_as) and self.name not in CONFIRMED_SYMPTOM_NAMES
 
     @property
     def is_of_configuration(self) -> bool:
         """True if a scan finds the fault in the queue's configuration and not in its traffic."""
-        return bool(self.detection and self.detection.of_configuration)
+        return bool(self.detection and self.detection.is_of_configuration)
 
     @property
-    def outlives_the_timeout(self) -> bool:
-        """True if messages that were in flight before the fix can still show the symptom.
+    def can_show_after_fix(self) -> bool:
+        """True if messages that are in flight during the fix can still show the symptom later.
 
         SQS applies a new visibility timeout at the next receive. Messages in flight keep the old
         one.
@@ -307,12 +311,12 @@ class Symptom:
 
     @property
     def runbook(self) -> str:
-        """Address of the symptom's runbook."""
+        """Path of the symptom's runbook, such as `docs/runbooks/dlq_missing.md`."""
         return runbook_path(self.name)
 
     @property
     def ships_as(self) -> str:
-        """The highest mode without any setting, in words for the documentation."""
+        """The highest mode if the settings name none, in words for the documentation."""
         return "count only" if self.detection is None else "report only"
 
     def matches(self, call: FailedCall) -> bool:
@@ -352,7 +356,7 @@ class NotifiedSymptom(Symptom):
 
     @property
     def ships_as(self) -> str:
-        """The highest mode without any setting, in words for the documentation."""
+        """The highest mode if the settings name none, in words for the documentation."""
         return "page only"
 
 
@@ -374,10 +378,10 @@ class FixedSymptom(NotifiedSymptom):
 
     @property
     def ships_as(self) -> str:
-        """The highest mode without any setting, in words for the documentation.
+        """The highest mode if the settings name none, in words for the documentation.
 
         A symptom that needs `APPROVED_SOURCES` is proposed first. Mendq makes the change alone only
         after a person has approved it once for the same source queue.
         """
-        asks_first = Need.APPROVED_SOURCES in self.needs
-        return f"{Mode.PROPOSE}, then {self.autonomy}" if asks_first else str(self.autonomy)
+        must_ask_first = Need.APPROVED_SOURCES in self.needs
+        return f"{Mode.PROPOSE}, then {self.autonomy}" if must_ask_first else str(self.autonomy)

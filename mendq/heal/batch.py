@@ -572,8 +572,8 @@ def _notify_mass_symptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
-        symptom.advice_if_many.words,
-        symptom.advice_if_many.command(min(reach.queue_arns)),
+        symptom.advice_if_many.sentence,
+        symptom.advice_if_many.make_command(min(reach.queue_arns)),
         () if symptom.is_of_configuration else aws_health(run),
         describe_own_changes(own_changes, run.now),
     )

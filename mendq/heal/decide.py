@@ -130,7 +130,7 @@ from msgspec import Struct, structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue.symptom import Steps
-from mendq.catalogue.visibility.needed_timeout import needs_document
+from mendq.catalogue.visibility.needed_timeout import build_needs_document
 from mendq.heal import guardrails
 from mendq.heal.guardrails import find_first_refusal
 from mendq.heal.repeats import is_repeat
@@ -648,7 +648,7 @@ def _open_case(
     evidence = {**case.evidence, **find_cloudformation_resource(facts.tags)}
     detail_by_name = {
         "messages": count_affected_messages(symptom, facts),
-        "needs": needs_document(symptom, facts),
+        "needs": build_needs_document(symptom, facts),
         LOWERED_KEY: situation.unhelpful_case_id,
         MADE_FOR_KEY: situation.made_for,
     }

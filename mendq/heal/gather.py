@@ -383,7 +383,9 @@ def confirm_finding(
     if fault is None:
         return make_declined_outcome("not_found", "the queue does not show it, or not any more")
     refusal = (
-        None if situation.open_case else _refuse_if_requested_elsewhere(group, fault.about, run)
+        None
+        if situation.open_case
+        else _refuse_if_requested_elsewhere(group, fault.missing_queue_arn, run)
     )
     if refusal is not None:
         return Outcome(refusal=refusal)

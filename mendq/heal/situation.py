@@ -163,7 +163,7 @@ class Situation(Struct, frozen=True, dict=True):
         """The evidence since the queue's last change took effect."""
         settled_at = self.facts.settled_at(
             self.timing.propagation_seconds,
-            after_the_timeout=self.symptom.outlives_the_timeout,
+            after_the_timeout=self.symptom.can_show_after_fix,
         )
         return self.deciding_evidence.since(settled_at)
 

@@ -424,7 +424,7 @@ class _ToleratedSymptoms(NamedTuple):
         for symptom in symptoms:
             if symptom.plan is None or symptom.is_of_configuration:
                 harmless.add(symptom.name)
-            if symptom.detection and symptom.detection.measured_last:
+            if symptom.detection and symptom.detection.is_measured_last:
                 costly.add(symptom.name)
         return cls(frozenset(harmless), frozenset(costly))
 

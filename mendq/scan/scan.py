@@ -156,7 +156,7 @@ class _Suspect(Struct, frozen=True):
 
     def sort_key(self, now: datetime) -> tuple[bool, str]:
         """Return the key by which suspects are sorted before they are measured (rule 5)."""
-        can_all_wait = all(_get_detection(symptom).measured_last for symptom in self.symptoms)
+        can_all_wait = all(_get_detection(symptom).is_measured_last for symptom in self.symptoms)
         return can_all_wait, scan_order_key(self.queue_arn, now)
 
 
@@ -254,7 +254,7 @@ def _check_without_measuring(
     is_suspect = detection.is_suspect(facts)
     needs_measurements = Need.MEASUREMENTS in detection.needs
     findings: list[Finding] = []
-    if detection.of_configuration or (is_suspect and not needs_measurements):
+    if detection.is_of_configuration or (is_suspect and not needs_measurements):
         findings = _detect_symptom(symptom, facts, reader)
     return findings, is_suspect and needs_measurements and not findings
 
@@ -265,10 +265,10 @@ def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -
     If all its detections name the kinds of metrics that they read, only these are read.
     """
     detections = [_get_detection(symptom) for symptom in symptoms]
-    if all(detection.reads for detection in detections):
+    if all(detection.metric_kinds for detection in detections):
         metric_kinds: dict[str, None] = {}
         for detection in detections:
-            metric_kinds.update(dict.fromkeys(detection.reads))
+            metric_kinds.update(dict.fromkeys(detection.metric_kinds))
         window = replace(window, kinds=tuple(metric_kinds))
     return _Suspect(facts, window, symptoms)
 
@@ -358,7 +358,7 @@ def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[
         symptom=symptom.name,
         because=detected.because,
         sources=facts.source_arns,
-        about=detected.about,
+        about=detected.missing_queue_arn,
         seconds_left=detected.seconds_left,
     )
     return [finding]

@@ -46,7 +46,9 @@ def emitted() -> set[str]:
 def _named_elsewhere() -> set[str]:
     """What a name stands for: an example has each as the answer."""
     answered = (each for entry in CATALOGUE for each in entry.examples())
-    answers = (each.answer for each in answered if isinstance(each, CallExample | QueueExample))
+    answers = (
+        each.expected_outcome for each in answered if isinstance(each, CallExample | QueueExample)
+    )
     examples = {each for each in answers if isinstance(each, str)}
     return {*examples, *(each.code for each in FINDING_BY_REFUSER.values()), *NAMED}
 

@@ -89,16 +89,16 @@ def _missing_answers(entry: Symptom) -> Iterator[str]:
     answered = [
         example for example in entry.examples() if isinstance(example, CallExample | QueueExample)
     ]
-    plans = [example for example in answered if example.answer and _is_plan(example)]
+    plans = [example for example in answered if example.expected_outcome and _is_plan(example)]
     if not isinstance(entry, NotifiedSymptom):
-        if any(example.answer for example in answered):
+        if any(example.expected_outcome for example in answered):
             yield (
                 "The examples have answers, but a ReportedSymptom changes nothing: leave the "
                 "answers out, or make it a NotifiedSymptom or a FixedSymptom with a `plan`."
             )
         return
     for example in answered:
-        if not example.facts or not example.answer:
+        if not example.facts or not example.expected_outcome:
             yield (
                 f"The example {example.title!r} has no answer: add the queue's facts, and the "
                 "steps that Mendq plans for it or the code of the refusal."
@@ -110,7 +110,7 @@ def _missing_answers(entry: Symptom) -> Iterator[str]:
 
 
 def _is_plan(example: CallExample | QueueExample) -> bool:
-    return not isinstance(example.answer, str)
+    return not isinstance(example.expected_outcome, str)
 
 
 def codes_without_next_step(path: Path) -> Iterator[str]:

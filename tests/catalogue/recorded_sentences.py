@@ -14,8 +14,8 @@ def sentences_of(entry: Symptom) -> dict[str, Any]:
     sentences: dict[str, Any] = {
         "shows": list(entry.shown_attributes),
         "of many": [
-            entry.advice_if_many.words,
-            entry.advice_if_many.command(examples.STANDARD_ARN),
+            entry.advice_if_many.sentence,
+            entry.advice_if_many.make_command(examples.STANDARD_ARN),
         ],
     }
     for example in entry.examples():

@@ -89,13 +89,13 @@ def test_an_entry_is_whole(entry: Symptom) -> None:
 
 @_entries(CATALOGUE)
 def test_advice_for_many_queues_is_short_and_its_command_can_be_typed(entry: Symptom) -> None:
-    assert len(entry.advice_if_many.words) < 600
-    if command := entry.advice_if_many.command(examples.QUEUE_ARN):
+    assert len(entry.advice_if_many.sentence) < 600
+    if command := entry.advice_if_many.make_command(examples.QUEUE_ARN):
         assert mistake_in(command) == ""
 
 
 def _steps(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
-    return () if isinstance(example.answer, str) else example.answer
+    return () if isinstance(example.expected_outcome, str) else example.expected_outcome
 
 
 def test_what_is_only_counted_comes_last() -> None:
@@ -126,7 +126,7 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     """
     assert entry.detection is not None
     unmeasured = replace(example.facts, measurement=None, move_task_running=False)
-    shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
+    shows = entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
     assert shows or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)
     scanned = asked_only(
@@ -158,8 +158,8 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
         found = found_in(entry, facts)
         if found is None or entry.plan is None:
             return found is not None
-        answer = answer_to(entry, found)
-        return isinstance(answer, Plan) or answer.case_state is not None
+        expected_outcome = answer_to(entry, found)
+        return isinstance(expected_outcome, Plan) or expected_outcome.case_state is not None
 
     for other in CATALOGUE:
         taken_up = [is_taken_up(each, other.name) for each in detected_by(entry)]
@@ -174,14 +174,14 @@ def test_an_example_gets_the_answer_it_states(
     if isinstance(entry, ReportedSymptom):
         return
     facts = facts_of(entry, example)
-    if isinstance(example.answer, str):
+    if isinstance(example.expected_outcome, str):
         page = refused(entry, facts)
         assert isinstance(page, Escalate)
-        assert page.code == example.answer
+        assert page.code == example.expected_outcome
         assert page.next_command.startswith(("aws ", "mendq dlq ", "mendq rollback "))
         return
     plan = planned(entry, facts)
-    assert plan.steps == example.answer
+    assert plan.steps == example.expected_outcome
     stood = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
     assert len(stood) == len(plan.steps), "an attribute once"
     undone = {step.attribute: str(step.before) for step in plan.steps}

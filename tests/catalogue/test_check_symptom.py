@@ -59,7 +59,7 @@ DELAY_TOO_LONG = ReportedSymptom(
     sentence="Every message is delayed longer than the queue's tag allows.",
     plan_in_words="Report it; never change the delay.",
     aws_page=f"{SQS_GUIDE}/sqs-delay-queues.html",
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     tags=(MAX_DELAY,),
     examples=lambda: (
         QueueExample("far above it", standard_queue(tags=TAGS, DelaySeconds=900)),

@@ -17,7 +17,7 @@ def test_each_recorded_call_is_read_and_matched_and_what_they_show_is_confirmed(
     found = {path.name: read(path.read_bytes()) for path in RECORDED.glob("*.json")}
     assert [name for name, each in found.items() if not isinstance(each, FailedCall)] == []
     calls = (each for each in found.values() if isinstance(each, FailedCall))
-    assert {name_symptom_of(each) for each in calls} == set(symptom.CONFIRMED)
+    assert {name_symptom_of(each) for each in calls} == set(symptom.CONFIRMED_SYMPTOM_NAMES)
 
 
 def test_what_rests_on_failed_calls_is_marked_until_it_is_confirmed(
@@ -25,5 +25,5 @@ def test_what_rests_on_failed_calls_is_marked_until_it_is_confirmed(
 ) -> None:
     resting = sum(bool(each.seen_as) for each in CATALOGUE)
     for confirmed in (frozenset[str](), frozenset({"access_denied"})):
-        monkeypatch.setattr(symptom, "CONFIRMED", confirmed)
+        monkeypatch.setattr(symptom, "CONFIRMED_SYMPTOM_NAMES", confirmed)
         assert tables.symptoms().count("*unconfirmed on AWS*") == resting - len(confirmed)

@@ -40,7 +40,7 @@ from mendq.catalogue.examples import (
     WATCHED_VISIBILITY_CASE,
     case,
     dlq,
-    messages,
+    dlq_with_messages,
     replace_values,
     source,
     sources,
@@ -95,7 +95,7 @@ def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
 
 @pytest.mark.parametrize("cause", sorted(CAUSE_SYMPTOMS))
 def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
-    assert planned(ENTRY, messages(case(cause, State.WATCHING)))
+    assert planned(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
 
 
 @pytest.mark.parametrize(("over", "is_explained"), golden("tables")["since when"])
@@ -106,7 +106,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
     fixed_at = EXAMPLE_TIME - timedelta(hours=over.pop("fixed_hours_ago", 0))
     if after := over.pop("until_after_seconds", 0):
         over["until"] = EXAMPLE_TIME + timedelta(seconds=after)
-    facts = messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
+    facts = dlq_with_messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
     assert bool(find_causes(facts).fixed_cases) is is_explained
     if not is_age_known(facts):
         assert estimate_time_left(facts).at_least == timedelta(0), "one may expire at once"
@@ -114,7 +114,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
 
 def fifo(**over: Any) -> Facts:
     arn = f"{STANDARD_ARN}.fifo"
-    return messages(
+    return dlq_with_messages(
         case(TOO_SHORT, State.WATCHING, queue_arn=arn),
         queue_arn=f"{DLQ_ARN}.fifo",
         dlq_sources=(QueueFacts(arn, source().attributes),),
@@ -125,7 +125,7 @@ def fifo(**over: Any) -> Facts:
 
 def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str) -> Facts:
     """Messages that are kept so long, of a source where so many are deleted."""
-    return messages(
+    return dlq_with_messages(
         MessageRetentionPeriod=days * DAY_SECONDS,
         ApproximateNumberOfMessages=waiting,
         dlq_sources=(source(**source_over),),
@@ -136,19 +136,31 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
 @pytest.mark.parametrize(
     ("facts", "at_most", "says"),
     [
-        (messages(), Mode.HEAL, "after each soak of 6 min;"),
-        (messages(CLOSED), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
-        (messages(WATCHED_VISIBILITY_CASE, CLOSED), Mode.PROPOSE, "a person has to see this first"),
-        (messages(sole_source=replace(SOLE_SOURCE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
-        (messages(sole_source=replace(SOLE_SOURCE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
-        (messages(sole_source=replace(SOLE_SOURCE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
-        (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
-        (messages(measurement=None), Mode.PROPOSE, "since when"),
-        (messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
-        (deleting(0, 200), Mode.HEAL, "waits until something is"),
-        (messages(found="200 wait"), Mode.HEAL, "200 wait. They go back to orders, 5 first"),
+        (dlq_with_messages(), Mode.HEAL, "after each soak of 6 min;"),
+        (dlq_with_messages(CLOSED), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
         (
-            messages(dlq_sources=(source(KmsMasterKeyId="alias/orders"),)),
+            dlq_with_messages(WATCHED_VISIBILITY_CASE, CLOSED),
+            Mode.PROPOSE,
+            "a person has to see this first",
+        ),
+        (dlq_with_messages(sole_source=replace(SOLE_SOURCE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
+        (dlq_with_messages(sole_source=replace(SOLE_SOURCE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
+        (
+            dlq_with_messages(sole_source=replace(SOLE_SOURCE, soak_factor=10)),
+            Mode.HEAL,
+            "soak of 50 min;",
+        ),
+        (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
+        (dlq_with_messages(measurement=None), Mode.PROPOSE, "since when"),
+        (dlq_with_messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
+        (deleting(0, 200), Mode.HEAL, "waits until something is"),
+        (
+            dlq_with_messages(found="200 wait"),
+            Mode.HEAL,
+            "200 wait. They go back to orders, 5 first",
+        ),
+        (
+            dlq_with_messages(dlq_sources=(source(KmsMasterKeyId="alias/orders"),)),
             Mode.HEAL,
             "kms:Decrypt and kms:GenerateDataKey on alias/orders",
         ),
@@ -169,7 +181,12 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
         (deleting(20, 200, 7), True),
         (deleting(20, 200, 13), False),
         (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * DAY_SECONDS)), False),
-        (messages(CLOSED_KMS_CASE, measurement=None, MessageRetentionPeriod=4 * DAY_SECONDS), True),
+        (
+            dlq_with_messages(
+                CLOSED_KMS_CASE, measurement=None, MessageRetentionPeriod=4 * DAY_SECONDS
+            ),
+            True,
+        ),
         # Their time began anew when they were moved.
         (fifo(MessageRetentionPeriod=4 * DAY_SECONDS), False),
         # 6,000 at one a minute, which is the least, take more than four days.
@@ -196,17 +213,19 @@ def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
 def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
-    against = find_first_objection(messages(WATCHED_VISIBILITY_CASE, case(entry.name, state)))
+    against = find_first_objection(
+        dlq_with_messages(WATCHED_VISIBILITY_CASE, case(entry.name, state))
+    )
     assert against is not None
     assert against.code == "cause_first"
 
 
 def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
     text = ONE_NETWORK_POLICY.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
-    against = find_first_objection(messages(Policy=text))
+    against = find_first_objection(dlq_with_messages(Policy=text))
     assert against is not None
     assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in against.reason
-    assert find_first_objection(messages()) is None
+    assert find_first_objection(dlq_with_messages()) is None
 
 
 def taken(*minutes_ago: int) -> str | None:
@@ -281,7 +300,7 @@ def cases(draw: st.DrawFn) -> Case:
 @st.composite
 def anything(draw: st.DrawFn) -> Facts:
     """Mostly as it should be: else nothing would ever be planned."""
-    facts = messages(
+    facts = dlq_with_messages(
         tags=draw(TAGS),
         MessageRetentionPeriod=draw(st.sampled_from([60, 345_600, 1_209_600])),
         oldest_age_seconds_now=draw(st.sampled_from([0, 60, 7_200, 86_400, 900_000])),
@@ -305,7 +324,7 @@ def anything(draw: st.DrawFn) -> Facts:
 
 @settings(max_examples=400)
 @given(anything())
-@example(messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
+@example(dlq_with_messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
 def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
     found = found_in(ENTRY, facts)
     assert found is None or any(each.symptom in CAUSE_SYMPTOMS for each in facts.source_cases)
@@ -340,4 +359,4 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
 
 def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
     named_by = sources(SOLE_SOURCE.queue_arn, f"{SOLE_SOURCE.queue_arn}-2")
-    assert refused(ENTRY, messages(dlq_sources=named_by)).code == "shared_dlq"
+    assert refused(ENTRY, dlq_with_messages(dlq_sources=named_by)).code == "shared_dlq"

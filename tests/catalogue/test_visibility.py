@@ -14,8 +14,8 @@ from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
     MAX_VISIBILITY_TAG,
+    build_needs_document,
     list_need_spans,
-    needs_document,
 )
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY,
@@ -184,10 +184,10 @@ def test_the_evidence_holds_the_longest_of_each_that_names_a_need() -> None:
     facts = queue(30, 40, [[60, 5, 42.5], [20, 0]], processing_p99_seconds=51.0)
     tag = f"tag {MAX_PROCESSING_TAG}"
     needs = [("Lambda p99", 42.5), ("Lambda timeout", 60), (tag, 40), ("published p99", 51.0)]
-    written = needs_document(ENTRY.name, facts)
+    written = build_needs_document(ENTRY.name, facts)
     assert [(each["what"], each["seconds"]) for each in written] == needs
-    assert needs_document(ENTRY.name, queue(30, "SECONDS")) == []
-    assert needs_document("consumer_failing", facts) == []
+    assert build_needs_document(ENTRY.name, queue(30, "SECONDS")) == []
+    assert build_needs_document("consumer_failing", facts) == []
 
 
 NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]

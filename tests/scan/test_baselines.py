@@ -117,7 +117,7 @@ def test_what_is_found_wrong_is_no_baseline_but_what_only_costs_money(
     scanned: Scanning, *, of_cost: bool
 ) -> None:
     (queue,) = measured_queues(scanned, 1)
-    assert scanned.done([slow(measured_last=of_cost)]).findings
+    assert scanned.done([slow(is_measured_last=of_cost)]).findings
     assert len(_of(scanned, queue)) == of_cost
 
 

@@ -17,7 +17,7 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.examples import (
     EXAMPLE_TIME,
     STANDARD_ARN,
-    messages,
+    dlq_with_messages,
     queue,
     replace_values,
     sources,
@@ -151,7 +151,7 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
 
 def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
     """Some of them died nowhere, and whoever put them there may wait for them."""
-    refused = answer_to(DLQ_MESSAGES_WAITING, replace_values(messages(), sent=1))
+    refused = answer_to(DLQ_MESSAGES_WAITING, replace_values(dlq_with_messages(), sent=1))
     assert isinstance(refused, Refuse)
     assert refused.code == "sent_to"
 

@@ -51,7 +51,7 @@ def slow(name: str = "slow", *, of_configuration: bool = False, **over: Any) -> 
             DetectedFault("it is slow") if of_configuration or facts.measurement else None
         ),
         frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
-        of_configuration=of_configuration,
+        is_of_configuration=of_configuration,
     )
     return NotifiedSymptom(
         name=name,
@@ -194,7 +194,7 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning
 def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 25)
     harmed = slow("harmed", is_suspect=lambda facts: facts.queue_arn in queues[-10:])
-    symptoms = [slow("dear", measured_last=True), harmed]
+    symptoms = [slow("dear", is_measured_last=True), harmed]
     limit(scanned, of_an_hour(80))
     done = scanned.done(symptoms)
     assert (done.suspects, done.measured, len(done.skipped)) == (25, 10, 15)

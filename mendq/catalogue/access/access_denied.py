@@ -39,8 +39,8 @@ from mendq.catalogue.symptom import (
     FixedSymptom,
     RefusalExample,
     Steps,
-    carries_messages,
-    seen_as_labelled,
+    is_message_call,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
@@ -62,7 +62,7 @@ def is_evidence(call: FailedCall) -> bool:
     """Return True if the call carries messages and the caller's session is not new."""
     created_at = call.session_created_at
     is_session_settled = created_at is None or call.event_time - created_at > SESSION_SETTLING_TIME
-    return carries_messages(call) and is_session_settled
+    return is_message_call(call) and is_session_settled
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -87,7 +87,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     """Return the refusal that notifies people: which policy refused, and where they look first.
 
-    `pin_sentence` says why a pinned policy is not restored; empty if the queue has no pin.
+    `pin_sentence` says why a pinned policy is not restored; it may be empty.
     """
     refused_by = choose_leading_policy(facts)
     finding = FINDING_BY_REFUSER[refused_by]
@@ -100,7 +100,7 @@ def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     if pin_sentence:
         sentences.append(pin_sentence)
     sentences.append(f"Who called: {name_first_few(facts.principals)}")
-    return Escalate(finding.code, ". ".join(sentences), finding.command(facts))
+    return Escalate(finding.code, ". ".join(sentences), finding.make_command(facts))
 
 
 def _describe_refused_calls(facts: Facts) -> str:
@@ -109,9 +109,10 @@ def _describe_refused_calls(facts: Facts) -> str:
 
 
 def _describe_missing_grant(facts: Facts) -> str:
-    """Return a sentence that says if the grant is needed in the caller's or the queue's policy.
+    """Return a sentence that says in which policies the grant is needed.
 
-    A caller of the queue's account needs it in one of the two, any other caller in both.
+    A caller of the queue's account needs the grant in its own policy or in the queue's policy. Any
+    other caller needs it in both policies.
     """
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return "A caller of another account needs it in the queue's policy and in its own"
@@ -128,13 +129,15 @@ _NO_GRANT_MESSAGE = (
 _EXPLICIT_DENY_MESSAGE = f"{_REFUSED_CALL_TEXT}with an explicit deny in a resource-based policy"
 
 
-def _make_example(title: str, error_message: str, facts: Facts, answer: Steps | str) -> CallExample:
+def _make_example(
+    title: str, error_message: str, facts: Facts, expected_outcome: Steps | str
+) -> CallExample:
     call = failed_call("SendMessage", "AccessDenied", error_message)
-    return CallExample(title, call, facts, answer)
+    return CallExample(title, call, facts, expected_outcome)
 
 
 def _make_queue(refused_by: RefusedBy, **overrides: Any) -> Facts:
-    """Return a queue to which ROLE could not send, because this policy refused it."""
+    """Return a queue to which ROLE_ARN could not send, because this kind of policy refused."""
     return queue(
         principals=(ROLE_ARN,),
         event_names=("SendMessage",),
@@ -180,7 +183,7 @@ ACCESS_DENIED = FixedSymptom(
     "call, put that one back byte for byte.",
     habit="keeps turning callers away",
     aws_page="https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html",
-    seen_as=seen_as_labelled("access_denied"),
+    seen_as=make_code_patterns("access_denied"),
     needs=frozenset({Need.QUEUE, Need.PIN}),
     steps=(RestorePolicy,),
     plan=plan,

@@ -86,7 +86,7 @@ def _list_other_users(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_other_principals(facts: Facts, callers: Sequence[str]) -> str:
-    """Return words for the other callers that the queue's policy lets in."""
+    """Return the end of a sentence about other callers that the queue's policy lets in."""
     statements = parse_statements(facts.attributes.get("Policy", ""))
     if statements is None:
         return "cannot be read"
@@ -151,12 +151,12 @@ def _make_allow_statement(
 
 
 def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, Any]:
-    """Return the statement that allows to use the queue's KMS key, through SQS only.
+    """Return the statement that allows the use of the queue's KMS key, through SQS only.
 
-    Empty if the queue has no KMS key, or has the one that AWS manages: nobody can grant that one,
-    and callers of its account need no grant. Senders need kms:Decrypt too. A policy cannot name an
-    alias as its resource, so for an alias the statement names all keys of the account, under the
-    condition that they have this alias.
+    Empty if the queue has no KMS key or the key that AWS manages: nobody can grant the use of that
+    key, and callers of its account need no grant. Senders need kms:Decrypt too. A policy cannot
+    name an alias as its resource, so for an alias the statement names all keys of the account,
+    under the condition that they have this alias.
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
     key = facts.kms_key
@@ -168,9 +168,9 @@ def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, An
     if not key.startswith("arn:"):
         key_name = key if "/" in key else f"key/{key}"
         key_arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{key_name}"
-    prefix, is_alias, alias_name = key_arn.partition("alias/")
+    prefix, alias_separator, alias_name = key_arn.partition("alias/")
     condition = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
-    if is_alias:
+    if alias_separator:
         key_arn = f"{prefix}key/*"
         condition["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": f"alias/{alias_name}"}
     actions = ("kms:Decrypt", "kms:GenerateDataKey") if includes_sending else ("kms:Decrypt",)

@@ -57,7 +57,7 @@ POLICY_IS_PUBLIC = ReportedSymptom(
     sentence="The queue's policy lets anybody in, and no condition narrows who.",
     plan_in_words=PLAN_IN_WORDS,
     aws_page=AWS_PAGE,
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("Principal * without a condition", queue_with_policy()),
         QueueExample(

@@ -21,8 +21,8 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     NotifiedSymptom,
     RefusalExample,
-    carries_messages,
-    seen_as_labelled,
+    is_message_call,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -60,9 +60,9 @@ QUEUE_MISSING = NotifiedSymptom(
     plan_in_words="Page with who still calls it and how to find who deleted it.",
     habit="keeps being called although it is not there",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
-    seen_as=seen_as_labelled("queue_missing"),
+    seen_as=make_code_patterns("queue_missing"),
     # Many programs only ask whether a queue exists. A caller that sends or receives needs it.
-    is_evidence=carries_messages,
+    is_evidence=is_message_call,
     needs=frozenset(),
     plan=plan,
     advice_if_many=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),

@@ -183,9 +183,9 @@ def describe_granting_pin(facts: Facts) -> str:
     """Return a sentence: a deployment overwrote a pinned policy that grants the refused calls.
 
     The text is empty if there is no such pin, or if a caller is from another account. The sentence
-    is for callers whose own IAM policy does not allow the call. A caller of the queue's account
-    needs a grant in only one of the two policies. Mendq cannot know which of them people meant, so
-    it only informs them.
+    is for callers whose own IAM policy does not allow the call. They need a grant in only one of
+    the two policies, their own or the queue's. Mendq cannot know which policy people meant, so it
+    only informs them.
     """
     checked_pin = facts.pin
     if checked_pin is None or checked_pin.pin is None or not checked_pin.is_good:
@@ -204,7 +204,10 @@ def describe_granting_pin(facts: Facts) -> str:
 
 
 def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> str:
-    """Return why the pinned policy would not help or would allow too much; empty if neither."""
+    """Return why the pinned policy must not be restored now; empty if nothing is against it.
+
+    It must not if it would not help, or if it would let everybody in.
+    """
     if not facts.exists:
         return "the queue could not be looked at"
     if current_policy == pinned_policy:
@@ -282,12 +285,12 @@ class PolicyFinding:
     Attributes:
         code: The code of the refusal.
         because: A sentence that says which policy refused and who owns it.
-        command: Returns the command that people run first.
+        make_command: Takes the facts, and returns the command that people run first.
     """
 
     code: str
     because: str
-    command: Callable[[Facts], str] = _make_simulation_command
+    make_command: Callable[[Facts], str] = _make_simulation_command
 
 
 # The order counts: if several policies refused, the first of them leads the notification.

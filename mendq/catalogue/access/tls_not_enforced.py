@@ -45,7 +45,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
-    """Return True if it denies every action on the queue to everybody who calls without TLS."""
+    """Return True if the statement denies everybody every action on the queue without TLS."""
     return (
         not statement.allows
         and statement.is_for_everybody
@@ -72,7 +72,7 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     sentence="The queue's policy does not refuse calls without TLS.",
     plan_in_words=PLAN_IN_WORDS,
     aws_page=AWS_PAGE,
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),
         QueueExample(

@@ -12,7 +12,7 @@ because no attribute of the queue would help.
 from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, refused_value
-from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, seen_as_labelled
+from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, make_code_patterns
 from mendq.model.failed_call import DELETED_MESSAGE, EXPIRED_HANDLE
 
 # SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
@@ -29,7 +29,7 @@ INVALID_REQUEST = ReportedSymptom(
     plan_in_words="Count them for the weekly report; nothing about the queue would help.",
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/"
     "CommonErrors.html",
-    seen_as=seen_as_labelled("invalid_request"),
+    seen_as=make_code_patterns("invalid_request"),
     examples=lambda: (
         CallExample(
             "a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20_REASON)

@@ -51,8 +51,8 @@ def describe_tag_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
     Keys and values are escaped and shortened, because anybody who may tag the queue can write them.
 
     Args:
-        tags: A queue's tags, without the tag that names a team if the settings have that team. The
-            catalogue does not know the settings, so it reports every team as unknown.
+        tags: A queue's tags. Leave out the tag that names a team if the settings have that team:
+            this function does not know the settings, so it reports every team as unknown.
     """
     tag_by_key = catalogue.list_known_tags()
     for key, tag_value in sorted(tags.items()):
@@ -64,7 +64,7 @@ def describe_tag_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
 
 
 def _describe_value_mistake(tag: QueueTag, tag_value: str) -> Iterator[str]:
-    """Yield a sentence if the value of a tag that Mendq knows is not one that the tag takes."""
+    """Yield a sentence if a tag that Mendq knows has a value that Mendq does not know."""
     sentence_start = f"the tag {tag.key} says {format_value(tag_value, _MOST_SHOWN_CHARACTERS)}"
     if tag.values is TagValues.SECONDS:
         try:
@@ -91,7 +91,7 @@ TAG_NOT_UNDERSTOOD = ReportedSymptom(
     sentence="A tag of Mendq's on the queue says nothing that Mendq knows.",
     plan_in_words="Report it; a mode that cannot be read is taken for observe.",
     aws_page=f"{SQS_GUIDE}/sqs-queue-tags.html",
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("a mode in upper case", queue({"mendq": "Heal"})),
         QueueExample("no whole seconds", queue({MAX_PROCESSING_TAG: "5m"})),

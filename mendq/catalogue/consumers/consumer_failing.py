@@ -33,7 +33,7 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.catalogue.visibility.needed_timeout import failing_consumer
+from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -60,7 +60,7 @@ def _make_errors_command(facts: Facts) -> str:
 
     Without such a function, return the command that shows the number of receives.
     """
-    failing_function = failing_consumer(facts)
+    failing_function = find_failing_function(facts)
     if failing_function is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
     log_group = quote(f"/aws/lambda/{failing_function.name}")
@@ -73,7 +73,7 @@ def _make_queue(
 ) -> Facts:
     """Return a queue whose consumers do not finish most messages, unless other counts are given.
 
-    `overrides` has further values, as `standard_queue` takes them.
+    `overrides` has further values for `standard_queue`.
     """
     counts = {"sent": sent, "received": received, "deleted": deleted}
     return standard_queue(ApproximateNumberOfMessagesNotVisible=5, **counts, **overrides)

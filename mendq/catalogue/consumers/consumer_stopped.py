@@ -29,9 +29,9 @@ from mendq.notifications.text import format_count, format_duration
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a queue whose mappings are all disabled, with no receive and messages waiting all the
-    time.
+    """Find a queue on which messages wait because all its event source mappings are disabled.
 
+    In the measured time there was no receive, and at least one message waited at every moment.
     Without a mapping, a consumer that stopped looks like an archive that nobody reads, or like a
     job that reads once a night. `messages_about_to_expire` reports such queues if messages are in
     danger. A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
@@ -63,7 +63,7 @@ def _has_only_disabled_mappings(facts: Facts) -> bool:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Return True if all mappings are disabled and messages wait now."""
+    """Return True if all event source mappings are disabled and messages wait now."""
     return _has_only_disabled_mappings(facts) and facts.visible > 0
 
 

@@ -41,9 +41,9 @@ LEAST_THROTTLED_SHARE = 0.1
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find the function with the largest share of throttled runs, if it is at least a tenth.
+    """Report the function with the largest share of throttled invocations, if messages wait.
 
-    None if no message waits.
+    None if that share is below LEAST_THROTTLED_SHARE (a tenth), or if no message waits.
     """
     measurement = facts.measurement
     throttled_function = _find_most_throttled(facts)
@@ -91,8 +91,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 def _make_concurrency_command(facts: Facts) -> str:
     """Return the command that shows the most throttled function's reserved concurrency.
 
-    An empty answer means that the function has none, so the account's limit holds. The command is
-    empty if no Lambda function reads the queue.
+    If the command prints nothing, the function has no reserved concurrency and shares the
+    account's. The command is empty if no Lambda function reads the queue.
     """
     throttled_function = _find_most_throttled(facts)
     if throttled_function is None:
@@ -102,7 +102,7 @@ def _make_concurrency_command(facts: Facts) -> str:
 
 
 def _make_queue(throttled_share: float | None, **overrides: Any) -> Facts:
-    """Return a queue with 900 waiting messages and a function with this throttled share."""
+    """Return a queue with 900 waiting messages, and a function with this throttled share."""
     waiting_counts = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **overrides}
     consumers = (replace(LAMBDA_FUNCTION, throttled_share=throttled_share),)
     return standard_queue(

@@ -1,4 +1,4 @@
-"""Symptom `empty_receives`: consumers ask so often for messages that are not there that it hurts.
+"""Symptom `empty_receives`: too many receives return no message.
 
 The fault: `ReceiveMessageWaitTimeSeconds` is 0 (short polling), so SQS answers each receive at
 once, also with no message. Each receive is billed, and too many of them get the queue throttled.
@@ -31,8 +31,8 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
     RefusalExample,
-    carries_messages,
-    seen_as_labelled,
+    is_message_call,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -53,7 +53,7 @@ _DETECTION_NEEDS = frozenset({Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find short polling that gets no message nearly every time.
+    """Find a queue with short polling on which nearly every receive returns no message.
 
     A queue that a Lambda function reads is not reported, because Lambda uses long polling.
     """
@@ -78,7 +78,8 @@ def detect(facts: Facts) -> DetectedFault | None:
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan the longest wait if receives are throttled, or if nearly all of them are empty.
 
-    Failed calls name the throttled API calls. A scan has no failed calls: it counted the receives.
+    After failed calls, `facts.event_names` has the throttled API calls. After a scan,
+    `facts.found` says how many receives were empty.
     """
     quotas_command_line = quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
@@ -138,8 +139,8 @@ EMPTY_RECEIVES = FixedSymptom(
     "vain.",
     habit="keeps being polled faster than its messages come",
     aws_page=f"{SQS_GUIDE}/sqs-short-and-long-polling.html",
-    seen_as=seen_as_labelled("empty_receives", is_standard_arn),
-    is_evidence=carries_messages,
+    seen_as=make_code_patterns("empty_receives", is_standard_arn),
+    is_evidence=is_message_call,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetReceiveWaitTime,),
     plan=plan,
@@ -148,8 +149,8 @@ EMPTY_RECEIVES = FixedSymptom(
         detect,
         _DETECTION_NEEDS,
         lambda facts: facts.is_short_polled,
-        measured_last=True,
-        reads=("receives",),
+        is_measured_last=True,
+        metric_kinds=("receives",),
     ),
     examples=lambda: (
         CallExample(

@@ -34,13 +34,13 @@ from mendq.notifications.commands import get_attributes_command
 # SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
 # With fewer messages in flight than this, the queue has recovered.
-RECOVERED_BELOW = IN_FLIGHT_QUOTA // 2
+RECOVERED_BELOW_IN_FLIGHT = IN_FLIGHT_QUOTA // 2
 _IN_FLIGHT_ATTRIBUTE = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people; `Ignore` if few messages are in flight by now."""
-    if facts.in_flight < RECOVERED_BELOW:
+    if facts.in_flight < RECOVERED_BELOW_IN_FLIGHT:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
     reason = (
@@ -78,10 +78,14 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     examples=lambda: (
         _make_example("nothing is given out any more", "OverLimit", 119_998),
         _make_example(
-            "half of it and more, counted approximately", "OverLimitException", RECOVERED_BELOW
+            "half of it and more, counted approximately",
+            "OverLimitException",
+            RECOVERED_BELOW_IN_FLIGHT,
         ),
         RefusalExample(
-            "they have caught up meanwhile", _make_queue(RECOVERED_BELOW - 1), "below_the_limit"
+            "they have caught up meanwhile",
+            _make_queue(RECOVERED_BELOW_IN_FLIGHT - 1),
+            "below_the_limit",
         ),
         CallNearMiss(
             "too many permissions on one queue", failed_call("AddPermission", "OverLimit")

@@ -58,8 +58,8 @@ def detect(facts: Facts) -> DetectedFault | None:
 def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield each fault of a mapping: a sentence, and the option that corrects it.
 
-    A reserved concurrency of 0 is no fault: it is how people switch a function off. A function
-    without reserved concurrency shares the account's.
+    A reserved concurrency of 0 is no fault, because people switch a function off in this way. A
+    function without reserved concurrency shares the account's concurrency.
     """
     maximum_concurrency = consumer.maximum_concurrency or 0
     reserved_concurrency = consumer.reserved_concurrency
@@ -126,10 +126,9 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def _make_queue(received: int = 1_200, **overrides: Any) -> Facts:
-    """Return a queue with one receive in six without a delete, and a function that fails one run in
-    5.
+    """Return a queue whose function fails one run in five.
 
-    `overrides` has other fields of the function.
+    By default one receive in six leads to no delete. `overrides` has other fields of the function.
     """
     consumer = replace(
         LAMBDA_FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **overrides}
@@ -157,7 +156,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         frozenset({Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY, Need.MEASUREMENTS})
         | {Need.QUEUE, Need.MOVE_TASKS},
         is_suspect,
-        of_configuration=True,
+        is_of_configuration=True,
     ),
     examples=lambda: (
         QueueExample("a fifth of the runs fail, and bring ten messages back", _make_queue()),

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_head_stuck
 from mendq.catalogue.symptom import DetectedFault
-from mendq.catalogue.visibility.needed_timeout import failing_consumer
+from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Measurement
@@ -64,10 +64,10 @@ EXPLAINING_SYMPTOMS = frozenset({"visibility_timeout_too_short"})
 
 
 def find_failing_consumers(facts: Facts) -> DetectedFault | None:
-    """Find messages that consumers receive and do not finish.
+    """Report consumers that receive messages and do not finish them; None if there is no fault.
 
-    Most receives end in no delete, and deletes do not keep up with sends. Messages that are given
-    back and finished later are no failure, however often they are received.
+    The fault: most receives end in no delete, and deletes do not keep up with sends. Messages that
+    consumers give back and finish later are no fault, however often they are received.
     """
     measurement = facts.measurement
     if measurement is None or _is_explained_otherwise(facts, measurement):
@@ -100,8 +100,8 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
 def _is_explained_otherwise(facts: Facts, measurement: Measurement) -> bool:
     """Return True if another symptom explains the receives without a delete.
 
-    That is a visibility timeout that is too short, one message that blocks its FIFO group, a
-    running message move task, or a DLQ in which people look at messages.
+    The explanation is a visibility timeout that is too short, one message that blocks its FIFO
+    group, a running message movement task, or a DLQ in which people look at messages.
     """
     return (
         measurement.has_surplus
@@ -120,18 +120,18 @@ def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
 
 def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if more messages are left unfinished than a few bad ones explain."""
-    is_many = measurement.messages >= FEWEST_MESSAGES_TO_PAGE
+    has_many_messages = measurement.messages >= FEWEST_MESSAGES_TO_PAGE
     if measurement.deleted == 0 and measurement.sent:
-        is_many = measurement.messages >= FEWEST_MESSAGES_IF_NONE_FINISHED
-    if not is_many and failing_consumer(facts) is None:
+        has_many_messages = measurement.messages >= FEWEST_MESSAGES_IF_NONE_FINISHED
+    if not has_many_messages and find_failing_function(facts) is None:
         return False
     if measurement.sent <= measurement.deleted / 2:
         # Few messages arrive. Consumers receive the waiting messages again and again.
-        is_received_often = (
+        are_receives_frequent = (
             measurement.received >= OFTEN_RECEIVES_PER_MESSAGE * measurement.messages
         )
         is_hardly_finished = measurement.deleted <= HARDLY_FINISHED_SHARE * measurement.messages
-        return measurement.now.backlog > 0 and is_received_often and is_hardly_finished
+        return measurement.now.backlog > 0 and are_receives_frequent and is_hardly_finished
     if measurement.sent_minus_deleted > LEAST_UNFINISHED_SHARE * measurement.sent:
         return True
     return (
@@ -144,7 +144,7 @@ def _are_bad_messages_few(facts: Facts, measurement: Measurement) -> bool:
     """Return True if the messages that are left look like a few that never finish.
 
     Such messages are received once in each visibility timeout. On average they were there for half
-    of the measured time. With a DLQ they would have left the queue.
+    of the measured time. False if the queue has a DLQ, because the DLQ would have taken them.
     """
     timeouts_in_measurement = measurement.duration.total_seconds() / max(
         facts.visibility_seconds, 1
@@ -221,9 +221,10 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
 
 
 def _choose_highest_mode(facts: Facts) -> Mode:
-    """Return HEAL only if messages were finished, each at its first receive. Else return PROPOSE.
+    """Return HEAL if messages were finished, each at its first receive. Otherwise return PROPOSE.
 
-    One exception is enough to ask a person. A detection may ignore small numbers, a write may not.
+    One message that was received twice is enough to ask a person. A detection may ignore small
+    numbers, but a write must not.
     """
     measurement = facts.measurement
     if measurement is None or measurement.deleted == 0:
@@ -239,9 +240,10 @@ def _choose_highest_mode(facts: Facts) -> Mode:
 def _choose_sums(facts: Facts, measurement: Measurement) -> Measurement:
     """Return the sums that show best how often finished messages were received.
 
-    If a FIFO group is blocked, return the sums since then: they cover the messages of other groups.
-    If messages needed many more receives in the last hour, return the sums of the last hour, so
-    that `maxReceiveCount` does not catch these messages. Otherwise return `measurement` itself.
+    If a FIFO group is blocked, return the sums since it blocked, in which other groups' messages
+    were finished. If messages needed many more receives in the last hour, return the sums of the
+    last hour, so that `maxReceiveCount` does not catch these messages. Otherwise return
+    `measurement` itself.
     """
     standstill = measurement.recent.standstill
     has_stuck_head = facts.is_fifo and is_head_stuck(measurement, facts.visibility_seconds)
@@ -280,8 +282,9 @@ def _choose_receive_limit(facts: Facts) -> int | None:
     """Return the maxReceiveCount to set, or None if every value that Mendq may set is too low.
 
     A good message must not reach the DLQ. If no message was finished, Mendq cannot know how often a
-    good message is received, so it takes the highest value. In a blocked FIFO group only the first
-    messages are received, so their receives say nothing about the others: then the default is used.
+    good message is received, so it uses the highest value. But if the reason is a blocked FIFO
+    group, it uses the default: only the group's first messages were received, and their receives
+    say nothing about other messages.
     """
     measurement = facts.measurement
     if measurement is None or measurement.fruitless_receives == 0:
@@ -300,7 +303,7 @@ def _choose_receive_limit(facts: Facts) -> int | None:
 
 
 def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
-    """Return the refusal to choose maxReceiveCount: a person who knows the consumer must do it."""
+    """Return the refusal if no maxReceiveCount is safe: a person who knows the consumer chooses."""
     reason = (
         f"{first_sentence}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount "
         "keeps good "
@@ -314,7 +317,7 @@ def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
 
 
 def _describe_mean(facts: Facts) -> str:
-    """Return a text with the mean number of receives per finished message, and its limits."""
+    """Return a text: the mean number of receives per finished message, and why it is inexact."""
     measurement = facts.measurement
     assert measurement is not None  # noqa: S101 - else there is no mean
     sums = _choose_sums(facts, measurement)
@@ -327,9 +330,9 @@ def _describe_mean(facts: Facts) -> str:
 
 
 def _list_unknowns(facts: Facts, receive_limit: int) -> str:
-    """Return sentences for the person who approves; empty if no person has to.
+    """Return sentences for the person who approves; empty if nobody must approve.
 
-    They say what the measurements leave open, and how many messages wait now.
+    The sentences say what the measurements do not show, and how many messages wait now.
     """
     measurement = facts.measurement
     if measurement is None or _choose_highest_mode(facts) is Mode.HEAL:
@@ -436,7 +439,7 @@ def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
 def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refusal | None:
     """Return a refusal if consumers finish too few messages; None otherwise.
 
-    This holds even if too few messages arrive for a notification about the consumers.
+    The refusal is also returned if too few messages arrive for a notification about the consumers.
     """
     last_hour_counts = _FinishingCounts.of_last_hour(measurement)
     if measurement.has_stopped_finishing:
@@ -449,7 +452,7 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
         finding_text = (
             f"{format_count(arrived_count, 'message')} arrived {period_text}, and none was finished"
         )
-    elif _FinishingCounts.of(measurement).is_failing:
+    elif _FinishingCounts.of_measurement(measurement).is_failing:
         finding_text = (
             f"of {format_count(measurement.sent, 'message')} that arrived in "
             f"{format_duration(measurement.duration)}, consumers finished {measurement.deleted:,}"
@@ -486,7 +489,8 @@ class _FinishingCounts:
     received: int
 
     @classmethod
-    def of(cls, measurement: Measurement) -> _FinishingCounts:
+    def of_measurement(cls, measurement: Measurement) -> _FinishingCounts:
+        """Return the counts of the whole measured time."""
         return cls(
             measurement.sent, measurement.deleted, measurement.received - measurement.now.in_flight
         )
@@ -523,13 +527,14 @@ def _make_receives_command(facts: Facts) -> str:
 def _are_others_finished(measurement: Measurement) -> bool:
     """Return True if consumers finish most messages, although some receives lead to no delete.
 
-    This must hold for the last hour too, and more messages were deleted than are left.
+    Consumers must finish most messages in the last hour too, and must have deleted more messages
+    than are left.
     """
     return (
         measurement.deleted > measurement.now.backlog
         and measurement.fruitless_receives > 0
         and not measurement.has_stopped_finishing
-        and _FinishingCounts.of(measurement).is_finishing_most
+        and _FinishingCounts.of_measurement(measurement).is_finishing_most
         and _FinishingCounts.of_last_hour(measurement).is_finishing_most
     )
 
@@ -540,7 +545,7 @@ def _find_cause(facts: Facts) -> str | None:
     if open_symptoms:
         return f"a case of {open_symptoms[0]} is open for this queue"
     measurement = facts.measurement
-    failing_function = failing_consumer(facts)
+    failing_function = find_failing_function(facts)
     # A function that fails at the same message again and again fails in most of its runs. So check
     # whether it finishes the other messages.
     finishes_other_messages = measurement is not None and _are_others_finished(measurement)
@@ -554,9 +559,10 @@ def _find_cause(facts: Facts) -> str | None:
 
 
 def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
-    """Return a refusal if a queue has the DLQ's name, or if that was not checked.
+    """Return a refusal if a queue has the DLQ's name already, or if that was not checked.
 
-    None if the name is free, or if that queue has exactly the attributes that Mendq would set.
+    None if the name is free, or if the existing queue has exactly the attributes that Mendq would
+    set.
     """
     existing_queue = facts.dlq_namesake
     if existing_queue is None or existing_queue.queue_arn != dlq_arn:

@@ -98,8 +98,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 def _describe_receives(facts: Facts) -> str:
     """Return the end of a sentence: after how many receives messages of the first source come here.
 
-    It also says what to do if work takes longer than the visibility timeout, because counts cannot
-    tell such messages from messages that fail. The text is empty if the number is not known.
+    The text also says what to do if work takes longer than the visibility timeout, because counts
+    cannot tell such messages from messages that fail. The text is empty if the number is not known.
     """
     first_source = facts.dlq_sources[0] if facts.dlq_sources else None
     if first_source is None or first_source.max_receive_count is None:
@@ -115,9 +115,11 @@ def _describe_receives(facts: Facts) -> str:
 
 def _make_queue(messages_before: int = 2, messages_now: int = 3, **overrides: Any) -> Facts:
     """Return a DLQ with these numbers of messages at both ends of the measured time."""
-    backlog = {"backlog_before": messages_before, "backlog_now": messages_now}
-    visible = {"visible_before": messages_before, "visible_now": messages_now}
-    return dlq(**{"ApproximateNumberOfMessages": 3, **backlog, **visible, **overrides})
+    backlog_counts = {"backlog_before": messages_before, "backlog_now": messages_now}
+    visible_counts = {"visible_before": messages_before, "visible_now": messages_now}
+    return dlq(
+        **{"ApproximateNumberOfMessages": 3, **backlog_counts, **visible_counts, **overrides}
+    )
 
 
 _DLQ_WITH_FIRST_MESSAGE = _make_queue(1, 1, began_silent=True, dlq_sources=(source(),))

@@ -6,8 +6,9 @@ source, and SQS deletes them when the DLQ's retention period is over.
 How it shows: messages are in the DLQ, and a case about the source explains them and is fixed.
 
 What Mendq changes: it sends the messages back (a redrive): a few first, then more and more, as long
-as they stay away. If messages could expire meanwhile, it raises the DLQ's retention to 14 days
-first. `redrive_plan.py` plans it, and `mendq/redrive/machine.py` has the rules of the redrive.
+as they do not come back to the DLQ. If messages could expire meanwhile, it raises the DLQ's
+retention to 14 days first. `redrive_plan.py` plans it, and `mendq/redrive/machine.py` has the rules
+of the redrive.
 
 Why that is safe: nothing is sent while the cause is open, while more messages arrive, or while
 somebody else works on them. The redrive stops as soon as too many messages fail again, and those go
@@ -39,7 +40,7 @@ from mendq.catalogue.examples import (
     SOLE_SOURCE,
     STANDARD_ARN,
     case,
-    messages,
+    dlq_with_messages,
     source,
 )
 from mendq.catalogue.symptom import (
@@ -68,7 +69,7 @@ _DETECTION_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, N
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a DLQ with waiting messages and at least one fixed cause that explains them.
 
-    Everything that speaks against a redrive is checked later, when it is planned.
+    The objections to a redrive are checked later, when `plan` plans it.
     """
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
@@ -105,13 +106,18 @@ _ARRIVAL_COUNTS = {
     "backlog_before": 190,
     "oldest_age_seconds_now": DAY_SECONDS,
 }
-_DLQ_WITH_FOUR_DAY_RETENTION = messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS)
+_DLQ_WITH_FOUR_DAY_RETENTION = dlq_with_messages(
+    CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS
+)
 _RAISE_RETENTION_STEP = SetMessageRetention(4 * DAY_SECONDS, SetMessageRetention.maximum)
 
 
 def _make_refusal_example(code: str, title: str, *cases: Case, **overrides: Any) -> RefusalExample:
-    """Return an example: a DLQ as `messages` builds it, whose redrive is refused with this code."""
-    return RefusalExample(title, messages(*cases, **overrides), code)
+    """Return an example: a DLQ whose redrive is refused with this code.
+
+    `cases` and `overrides` are passed to `dlq_with_messages`, which builds the DLQ.
+    """
+    return RefusalExample(title, dlq_with_messages(*cases, **overrides), code)
 
 
 DLQ_MESSAGES_WAITING = FixedSymptom(
@@ -129,16 +135,21 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
     tags=(REDRIVE_PERMISSION,),
     examples=lambda: (
-        QueueExample("what was too short is fixed and watched", messages(), (_SEND_BACK_STEP,)),
+        QueueExample(
+            "what was too short is fixed and watched", dlq_with_messages(), (_SEND_BACK_STEP,)
+        ),
         QueueExample(
             "they may expire on the way",
             _DLQ_WITH_FOUR_DAY_RETENTION,
             (_SEND_BACK_STEP, _RAISE_RETENTION_STEP),
         ),
-        QueueNearMiss("nothing waits", messages(ApproximateNumberOfMessages=0)),
-        QueueNearMiss("nothing proves the fix yet", messages(case(_CAUSE_SYMPTOM, State.APPLIED))),
+        QueueNearMiss("nothing waits", dlq_with_messages(ApproximateNumberOfMessages=0)),
         QueueNearMiss(
-            "it was fixed before the first message came", messages(until=LATER_EXAMPLE_TIME)
+            "nothing proves the fix yet", dlq_with_messages(case(_CAUSE_SYMPTOM, State.APPLIED))
+        ),
+        QueueNearMiss(
+            "it was fixed before the first message came",
+            dlq_with_messages(until=LATER_EXAMPLE_TIME),
         ),
         _make_refusal_example(
             "need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0

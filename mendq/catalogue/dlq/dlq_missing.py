@@ -64,22 +64,23 @@ from mendq.notifications.text import format_count, format_duration
 MANY_RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
-# covers at least ENOUGH_TRIES timeouts. Report them only if there are at least LEAST_BAD times as
-# many receives in vain as one such message would cause.
+# covers at least LEAST_TIMEOUTS_MEASURED timeouts. Report them only if there are at least
+# LEAST_BAD_MESSAGES times as many receives in vain as one such message would cause.
 LEAST_TIMEOUTS_MEASURED = 10
 LEAST_BAD_MESSAGES = 0.5
 # The receives in vain divided by the tries estimate the number of bad messages. The least number of
-# messages in the queue must be between SHARE_THAT_STAYS and MOST_TIMES_BAD times this estimate. The
-# estimate is too low if consumers set a longer visibility timeout for a message. With at most
-# FEW_BAD bad messages, changes of the backlog are compared with chance only if the least number is
-# larger than the estimate explains.
+# messages in the queue must be between LEAST_STAYING_SHARE and MOST_MESSAGES_PER_BAD_MESSAGE times
+# this estimate. The estimate is too low if consumers set a longer visibility timeout for a message.
+# With at most FEW_BAD_MESSAGES bad messages, changes of the backlog are compared with chance only
+# if the least number of messages is larger than the estimate explains.
 LEAST_STAYING_SHARE = 0.8
 MOST_MESSAGES_PER_BAD_MESSAGE = 10
 FEW_BAD_MESSAGES = 10
 # The half of the time with fewer receives in vain must have at least this share of the receives in
 # vain of the other half. Otherwise the failures were short-lived.
 LEAST_STEADY_SHARE = 0.4
-# Half hours that make up the last hour, and half hours that must be known of a busy queue.
+# A stretch is half an hour. These are the stretches of the last hour, and the least number of
+# stretches that must be known of a busy queue.
 STRETCHES_OF_LAST_HOUR = 2
 LEAST_STRETCHES_OF_BUSY_QUEUE = 8
 # On a busy queue, at most this share of the receives is in vain, and consumers finish the backlog
@@ -109,7 +110,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return DetectedFault(
             f"its RedrivePolicy names {dlq_arn}, and that queue does not exist: a message that "
             "consumers cannot handle is received again and again until it expires",
-            about=dlq_arn,
+            missing_queue_arn=dlq_arn,
         )
     need_sentence = _describe_need(facts)
     return DetectedFault(need_sentence) if need_sentence else None
@@ -125,7 +126,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan the DLQ that RedrivePolicy names, or a new one. A person must approve a FIFO DLQ."""
+    """Plan the DLQ that RedrivePolicy names, or a new DLQ. A person must approve a FIFO DLQ."""
     fault = detect(facts)
     first_sentence = facts.found or (fault.because if fault else "it has no DLQ")
     if facts.is_fifo:
@@ -144,12 +145,14 @@ def _plan_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
 
 
 def _describe_need(facts: Facts) -> str | None:
-    """Return a sentence that says why the queue needs a DLQ. None if no need is shown.
+    """Return a sentence that says why the queue needs a DLQ; None if no need is shown.
 
-    None if the queue has a DLQ, or if a symptom in EXPLAINING_SYMPTOMS is open, which explains the
-    fault. None if the queue has the name of a DLQ, because its sources may have been deleted.
-    Without a Lambda consumer, None also if the queue was not measured, if a move task runs, or if
-    no messages come back.
+    No need is shown in these cases:
+
+    - The queue has a DLQ or is one, or it has the name of a DLQ (its sources may be deleted).
+    - A case of a symptom in EXPLAINING_SYMPTOMS is open for it, which explains the fault.
+    - No Lambda function reads it, and it was not measured, a message movement task runs, or no
+      messages come back.
     """
     has_dlq_name = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
     if not has_no_dlq(facts) or has_dlq_name or EXPLAINING_SYMPTOMS & facts.open_symptoms:
@@ -202,7 +205,7 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
 def _count_timeouts(facts: Facts, duration: timedelta) -> float:
     """Return how many visibility timeouts fit into `duration`.
 
-    A message that never finishes is received once in each of them.
+    A message that never finishes is received once in each visibility timeout.
     """
     return duration.total_seconds() / max(facts.visibility_seconds, 1)
 
@@ -210,8 +213,8 @@ def _count_timeouts(facts: Facts, duration: timedelta) -> float:
 def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) -> bool:
     """Return True if messages that never finish may explain the whole backlog.
 
-    Their number is estimated from the counts of the whole measured time. This is used only if the
-    counts of its half hours are not known.
+    The number of such messages is estimated from the counts of the whole measured time. Use this
+    function only if the counts of the single half hours are not known.
     """
     bad_messages = measurement.fruitless_receives / max(
         _count_timeouts(facts, measurement.duration), 1
@@ -225,12 +228,12 @@ def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) ->
 def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if the queue held hardly anything but messages that never finish.
 
-    This looks at the last hour, or at the whole measured time if visibility timeouts are long.
+    Only the last hour counts, or the whole measured time if the visibility timeout is long.
     """
     stretches = measurement.recent.stretches
     if _count_timeouts(facts, STRETCHES_OF_LAST_HOUR * STRETCH_DURATION) >= LEAST_TIMEOUTS_MEASURED:
         stretches = stretches[-STRETCHES_OF_LAST_HOUR:]
-    staying = _StayingMessages.of(facts, stretches)
+    staying = _StayingMessages.from_stretches(facts, stretches)
     return (
         staying is not None
         and staying.timeout_count >= LEAST_TIMEOUTS_MEASURED
@@ -247,12 +250,12 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
 def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measurement]) -> bool:
     """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
-    On such a queue few receives lead to no delete, and both halves of the time have about as many
-    of them. A busy queue always holds good messages too. So the backlog may be larger than the bad
-    messages explain. But consumers must be able to finish it within MINUTES_OF_WORK, and it must
-    not grow.
+    On such a queue few receives lead to no delete, and the first half of the time has about as many
+    such receives as the second half. A busy queue always holds good messages too. So the backlog
+    may be larger than the bad messages explain. But consumers must be able to finish the backlog
+    within MOST_BACKLOG_MINUTES, and it must not grow.
     """
-    staying = _StayingMessages.of(facts, stretches)
+    staying = _StayingMessages.from_stretches(facts, stretches)
     return (
         staying is not None
         and len(stretches) >= LEAST_STRETCHES_OF_BUSY_QUEUE
@@ -272,13 +275,13 @@ class _StayingMessages:
 
     Attributes:
         timeout_count: The number of visibility timeouts in that time.
-        receive_count: Receives.
-        receives_in_vain: Receives that no delete followed.
+        receive_count: The number of receives.
+        receives_in_vain: The number of receives that no delete followed.
         bad_messages: The number of messages that explain `receives_in_vain`, if each is received
             once per timeout.
         fewest_messages: The least number of messages in the queue.
         usual_messages: The median number of messages in the queue.
-        deletes_per_minute: Deletes per minute.
+        deletes_per_minute: The mean number of deletes per minute.
         is_steady: True if both halves of the time have about as many receives in vain.
         is_growing: True if the backlog is clearly larger at the end than at the start.
     """
@@ -297,10 +300,10 @@ class _StayingMessages:
     def is_random_failure(self) -> bool:
         """True if many messages fail at random and are finished later.
 
-        The number of such messages varies by chance, by its square root or more. The number of
-        messages that never finish does not vary. With at most FEW_BAD bad messages, this is tested
-        only if `fewest_messages` is above `2 * bad + 1`: such a backlog cannot come from bad
-        messages alone.
+        The number of messages that fail at random varies by its square root or more. The number of
+        messages that never finish does not vary. If `bad_messages` is at most FEW_BAD_MESSAGES,
+        the result is True only if `fewest_messages` is also above `2 * bad_messages + 1`: such a
+        backlog cannot come from bad messages alone.
         """
         if self.bad_messages > FEW_BAD_MESSAGES:
             return self.usual_messages - self.fewest_messages > sqrt(self.bad_messages)
@@ -310,8 +313,13 @@ class _StayingMessages:
         )
 
     @classmethod
-    def of(cls, facts: Facts, stretches: Sequence[Measurement]) -> _StayingMessages | None:
-        """Return the evidence; None if the queue was empty at times or minutes are missing."""
+    def from_stretches(
+        cls, facts: Facts, stretches: Sequence[Measurement]
+    ) -> _StayingMessages | None:
+        """Return the evidence from these half hours, oldest first.
+
+        None if the queue was empty at some moment, or if the number of messages is not known.
+        """
         backlogs = [
             stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
         ]
@@ -427,7 +435,7 @@ DLQ_MISSING = FixedSymptom(
     gives_way_to=SYMPTOMS_TO_FIX_FIRST | EXPLAINING_SYMPTOMS,
     shown_attributes=(AttachDlq.attribute,),
     # The fault is in the configuration. The measurement only shows that it matters now.
-    detection=Detection(detect, _DETECTION_NEEDS, is_suspect, of_configuration=True),
+    detection=Detection(detect, _DETECTION_NEEDS, is_suspect, is_of_configuration=True),
     examples=lambda: (
         QueueExample(
             "the queue that is named is gone",

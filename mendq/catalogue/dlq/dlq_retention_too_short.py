@@ -124,7 +124,9 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     plan=plan,
     autonomy=Mode.HEAL,
     shown_attributes=("MessageRetentionPeriod",),
-    detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
+    detection=Detection(
+        detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), is_of_configuration=True
+    ),
     examples=lambda: (
         _make_example("both keep for the four days that SQS starts with", 345_600, 345_600),
         _make_example("the source keeps longer", 1_209_599, 1_209_600),

@@ -39,7 +39,7 @@ from mendq.model.queue import (
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes_command
 
-ATTRIBUTE = AllowRedriveFrom.attribute
+ALLOW_POLICY_ATTRIBUTE = AllowRedriveFrom.attribute
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -48,18 +48,18 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not refused_arns:
         return None
     return DetectedFault(
-        f"its {ATTRIBUTE} keeps out {name_first_few(refused_arns)}, whose DLQ it is: what "
-        "cannot be handled there is handed out again and again, and never becomes a message"
+        f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_few(refused_arns)}, whose DLQ it is: "
+        "what cannot be handled there is handed out again and again, and never becomes a message"
     )
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan to allow the refused sources, as many as SQS takes; never all queues."""
+    """Plan to allow the refused sources by name, as many as SQS takes."""
     fault = detect(facts)
     allow_policy = _parse_allow_policy(facts)
     if fault is None or allow_policy is None:
         return Ignore("need_already_met", "it lets in every queue that names it")
-    command = get_attributes_command(facts.queue_arn, ATTRIBUTE)
+    command = get_attributes_command(facts.queue_arn, ALLOW_POLICY_ATTRIBUTE)
     if allow_policy.permission != "byQueue":
         reason = f"{fault.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
@@ -87,7 +87,7 @@ def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
 
     A DLQ without the policy allows all sources.
     """
-    return parse_redrive_allow_policy(facts.attributes.get(ATTRIBUTE, ""))
+    return parse_redrive_allow_policy(facts.attributes.get(ALLOW_POLICY_ATTRIBUTE, ""))
 
 
 def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
@@ -127,8 +127,10 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     aws_page=DLQ_GUIDE,
     steps=(AllowRedriveFrom,),
     plan=plan,
-    shown_attributes=(ATTRIBUTE,),
-    detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
+    shown_attributes=(ALLOW_POLICY_ATTRIBUTE,),
+    detection=Detection(
+        detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), is_of_configuration=True
+    ),
     examples=lambda: (
         QueueExample(
             "another source is named",

@@ -1,8 +1,9 @@
 """Symptom `dlq_source_unconfirmed`: a queue names this one as its DLQ, and nothing confirms it.
 
 The fault: anybody who may change a queue can write any queue of the account into its RedrivePolicy.
-Mendq believes that only if the DLQ's RedriveAllowPolicy or the settings confirm it. Otherwise a
-person with rights on one queue could make Mendq act on another one.
+Mendq believes that only if the DLQ's RedriveAllowPolicy, the settings or (for some DLQs) the
+queue's mode tag confirm it: `select_confirmed_sources` in `mendq/model/dlq.py` has the rules.
+Otherwise a person with rights on one queue could make Mendq act on another one.
 
 How it shows: in the policies of the queues and in the settings.
 
@@ -28,8 +29,8 @@ from mendq.model.principals import name_first_few
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the queues that name this one as their DLQ without a confirmation.
 
-    Any queue of an account may name any other. `select_confirmed_sources` (`mendq/model/dlq.py`)
-    says which are believed.
+    Any queue of an account may name any other queue as its DLQ. `select_confirmed_sources`
+    (`mendq/model/dlq.py`) decides which of them Mendq believes.
     """
     if not facts.unconfirmed_sources:
         return None

@@ -43,7 +43,7 @@ DLQ_TYPE_MISMATCH = ReportedSymptom(
     sentence="A FIFO queue names a standard DLQ, or the other way round.",
     plan_in_words="Report it; a queue's type cannot be changed.",
     aws_page=DLQ_GUIDE,
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("FIFO to standard", queue_with_dlq(queue_arn=QUEUE_ARN)),
         QueueExample("standard to FIFO", queue_with_dlq(dlq_arn=_FIFO_DLQ_ARN)),

@@ -55,7 +55,7 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     plan_in_words="Report it; how often to try is for the function's owner to say.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     detection=Detection(
-        detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
+        detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), is_of_configuration=True
     ),
     examples=lambda: (
         QueueExample("one try", queue_with_dlq(1, **_LAMBDA_FACTS)),

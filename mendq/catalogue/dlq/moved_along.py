@@ -28,10 +28,13 @@ MOST_MESSAGES_PER_BATCH = 10
 class GoodMessageBounds:
     """Upper bounds on the good messages that reach the DLQ with the failing ones.
 
-    `current_bound` is the bound for the messages in the queue now; `waiting_messages` counts them,
-    in flight or not. `later_bound` is the bound when the change is made, because more messages may
-    wait by then. It is None if the number of `groups_in_flight` in flight is not known.
-    `largest_batch` is the largest batch that consumers receive.
+    `current_bound` is about the messages that are in the queue now. `later_bound` is about the time
+    of the change, when more messages may wait.
+
+    Attributes:
+        waiting_messages: The number of messages in the queue now, visible or in flight.
+        largest_batch: The largest number of messages that consumers receive at once.
+        groups_in_flight: The number of groups with messages in flight; None if it is not known.
     """
 
     waiting_messages: int
@@ -61,7 +64,7 @@ class GoodMessageBounds:
 
     @property
     def is_possible(self) -> bool:
-        """True unless consumers receive one message at a time: then the failing one moves alone."""
+        """True if good messages can move too: consumers receive more than one message at once."""
         return self.largest_batch > 1
 
 
@@ -98,7 +101,7 @@ def _find_largest_batch(facts: Facts) -> int:
 def describe_good_messages(facts: Facts) -> str:
     """Return a text that says how many good messages may move to the DLQ, and why.
 
-    It also has the command that sends them back.
+    The text also has the command that sends them back.
     """
     bounds = bound_good_messages(facts)
     if not bounds.is_possible:
@@ -121,7 +124,7 @@ def describe_good_messages(facts: Facts) -> str:
 def describe_possible_loss(facts: Facts) -> str:
     """Return a text that says how many good messages a failing one would take to the DLQ.
 
-    It is for a queue in which no message is known to fail yet.
+    The text is for a queue in which no message is known to fail yet.
     """
     largest_batch = _find_largest_batch(facts)
     if largest_batch == 1:
@@ -136,7 +139,7 @@ def describe_possible_loss(facts: Facts) -> str:
 
 
 def require_approval(plan: Plan | Refusal) -> Plan | Refusal:
-    """Return the plan so that a person must approve it in every mode.
+    """Return a copy of the plan that a person must approve in every mode.
 
     Good messages may move to the DLQ, so a person must decide. A refusal is returned unchanged.
     """
@@ -148,7 +151,7 @@ def require_approval(plan: Plan | Refusal) -> Plan | Refusal:
 def _describe_growth(bounds: GoodMessageBounds) -> str:
     """Return the end of a sentence: how many good messages may move if more messages arrive.
 
-    The text is empty if that is not more than now, or not known.
+    The text is empty if that number is not known, or not larger than now.
     """
     if bounds.later_bound is None or bounds.later_bound <= bounds.current_bound:
         return ""

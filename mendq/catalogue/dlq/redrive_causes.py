@@ -73,8 +73,8 @@ class CauseCases:
 def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> CauseCases:
     """Return the cases that may explain why messages reached the DLQ.
 
-    Only cases of the symptoms in CAUSES count. A case that was over before the first message came
-    did not cause it.
+    Only cases of the symptoms in CAUSE_SYMPTOMS count. A case that was over before the first
+    message came did not cause that message.
 
     Args:
         cases: The newest case of each symptom about the source.
@@ -117,10 +117,10 @@ def _has_unfixed_cause(case: Case) -> bool:
 
 
 def _has_proven_fix(case: Case) -> bool:
-    """Return True if the fix is proven: the case is verified or watched, or follow_up ended it.
+    """Return True if the fix is proven: the case is verified or watched, or was watched before.
 
-    The last part counts if follow_up moved the case on from the state `watching`, to any state. So
-    ask `_has_unfixed_cause` first: it finds cases whose fix failed while it was watched.
+    In the last case follow_up must have moved it on from the state `watching`, to any state. So
+    call `_has_unfixed_cause` first: it finds cases whose fix failed while it was watched.
     """
     was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP_ACTOR
     return case.state in PROVEN_STATES or was_watched
@@ -132,7 +132,7 @@ KMS_SEND_ACTION = "kms:GenerateDataKey"
 
 
 def is_redrive_off(tags: Mapping[str, str]) -> bool:
-    """Return True if the tag forbids moving messages: it is set to something other than `on`.
+    """Return True if the tag REDRIVE_TAG forbids moving messages: its value is not `on`.
 
     The IAM policy of Mendq's redrive role has the same condition.
     """
@@ -181,9 +181,9 @@ def find_redrive_objection(
 def describe_needed_grants(role_description: str, dlq: QueueFacts, source: QueueFacts) -> str:
     """Return a sentence about the grants on KMS keys that a role needs to move messages.
 
-    `role_description` names the role. The text is empty if the role needs no grant. The key that
-    AWS manages may be used by everybody of its account who may use the queue, and SQS's own
-    encryption needs no grant. A quarantine has the same encryption as its source, so it needs no
+    `role_description` names the role. The text is empty if the role needs no grant. Everybody in
+    the account who may use the queue may use the key that AWS manages. SQS's own encryption needs
+    no grant. A quarantine has the same encryption as its source, so it needs no
     grant of its own.
     """
     queue_arns_by_key = defaultdict[str, list[str]](list)
@@ -228,9 +228,9 @@ _NEGATED_OPERATORS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals",
 def describe_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
     """Return why the queue's policy denies Mendq's redrive role because of its network, or None.
 
-    Mendq assumes that its Lambda function calls from none of the networks that a policy names, so a
-    deny for every call from elsewhere hits it. A policy that cannot be read may have such a deny,
-    so it counts as one.
+    Mendq assumes that its Lambda function calls from none of the networks that a policy names. So a
+    deny for every call from other networks concerns the role. A policy that cannot be read may have
+    such a deny, so the result is a reason then too.
 
     Args:
         policy: The policy's text.
@@ -284,7 +284,10 @@ def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
 
 
 def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue_arn: str) -> bool:
-    """Return True if the condition does not hold for Mendq's redrive role, so it is not denied."""
+    """Return True if the condition does not hold for Mendq's redrive role.
+
+    A deny with this condition does not concern the role.
+    """
     queue = parts_of(queue_arn)
     role_path = f":iam::{queue.account}:role/{role_name(REDRIVE_PURPOSE, queue.region)}"
     role_arn = f"arn:{partition_of(queue.region)}{role_path}".lower()

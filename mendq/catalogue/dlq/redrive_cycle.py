@@ -61,7 +61,7 @@ REDRIVE_CYCLE = ReportedSymptom(
     plan_in_words="Report it; which of the queues is the last is for people to say.",
     aws_page=DLQ_GUIDE,
     detection=Detection(
-        detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
+        detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), is_of_configuration=True
     ),
     examples=lambda: (
         QueueExample("its own DLQ", _make_queue(STANDARD_ARN)),

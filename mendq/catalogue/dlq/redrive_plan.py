@@ -60,9 +60,9 @@ _EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
 def find_causes(facts: Facts) -> CauseCases:
     """Return the cases that may explain the DLQ's messages.
 
-    A case counts if it is still open, or changed last after the first message came. If the age of
-    the first message is not known, it is taken to be as old as the DLQ's retention allows. Without
-    any measurement, every case counts.
+    A case counts if it is still open, or if its last change was after the first message came. If
+    the age of the first message is not known, Mendq assumes the DLQ's whole retention period.
+    Without any measurement, every case counts.
     """
     measurement = facts.measurement
     if measurement is None:
@@ -95,10 +95,10 @@ def estimate_time_left(facts: Facts) -> TimeLeft:
 
 
 def is_age_known(facts: Facts) -> bool:
-    """Return True if the age metric shows a message.
+    """Return True if the age of the DLQ's oldest message is known from CloudWatch.
 
-    SQS leaves messages that were received three times or more out of this metric, so it may be 0
-    although messages wait.
+    SQS leaves messages that were received three times or more out of the age metric, so the metric
+    may be 0 although messages wait.
     """
     return facts.measurement is not None and facts.measurement.now.oldest_age_seconds > 0
 
@@ -117,7 +117,7 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan to send all messages of the DLQ back to their source.
 
     If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
-    first. A doubt about the cause makes a person's approval necessary.
+    first. A person must approve the plan if `_list_doubts` has a doubt.
 
     Args:
         facts: The DLQ.
@@ -165,30 +165,30 @@ def _list_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
 class RedriveForecast:
     """The pace and duration of a redrive that has not begun.
 
-    Calculated from both queues, Mendq's shipped bounds, and the account's soak factor.
+    It is calculated from both queues, Mendq's default bounds, and the account's soak factor.
 
     Attributes:
-        facts: The DLQ.
-        queue: The source, with its attributes.
+        dlq: The DLQ.
+        source_queue: The source, with its attributes.
         source: The source, with the rate of its deletes and the account's soak factor.
     """
 
-    facts: Facts
-    queue: QueueFacts
+    dlq: Facts
+    source_queue: QueueFacts
     source: SoleSource
 
     @property
     def soak_duration(self) -> timedelta:
         """The wait after each stage, in which a message that still fails comes back to the DLQ."""
         return replace(SHIPPED_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
-            receives=self.queue.max_receive_count or 1,
-            needed_seconds=self.queue.visibility_seconds,
-            delay_seconds=number_in(self.queue.attributes, "DelaySeconds"),
+            receives=self.source_queue.max_receive_count or 1,
+            needed_seconds=self.source_queue.visibility_seconds,
+            delay_seconds=number_in(self.source_queue.attributes, "DelaySeconds"),
         )
 
     @property
     def rate_per_second(self) -> float:
-        """Messages that go back per second; 0 if the source's consumers delete none now."""
+        """Messages per second that go back; 0 if the source's consumers delete no messages now."""
         least_rate = SHIPPED_BOUNDS.least_per_tick / SHIPPED_BOUNDS.tick_seconds
         deletes_per_second = self.source.deletes_per_second
         return (
@@ -201,7 +201,7 @@ class RedriveForecast:
     def duration(self) -> timedelta | None:
         """How long the redrive takes; None if it moves nothing."""
         return estimate_duration(
-            self.facts.visible, self.rate_per_second, self.soak_duration, SHIPPED_BOUNDS
+            self.dlq.visible, self.rate_per_second, self.soak_duration, SHIPPED_BOUNDS
         )
 
     def refuse_if_too_slow(self) -> Refusal | None:
@@ -209,28 +209,30 @@ class RedriveForecast:
 
         None if the redrive is fast enough, or if it moves nothing.
         """
-        attributes = self.facts.attributes
+        attributes = self.dlq.attributes
         raised_attributes = {
             **attributes,
             "MessageRetentionPeriod": str(SetMessageRetention.maximum),
         }
-        time_until_expiry = estimate_time_left(replace(self.facts, attributes=raised_attributes))
+        time_until_expiry = estimate_time_left(replace(self.dlq, attributes=raised_attributes))
         duration = self.duration
         if duration is None or duration <= time_until_expiry.at_most:
             return None
         reason = (
-            f"{format_count(self.facts.visible, 'message')} would take {format_duration(duration)} "
+            f"{format_count(self.dlq.visible, 'message')} would take {format_duration(duration)} "
             f"at {self.rate_per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} "
             "are "
             f"deleted there, and the first expires {time_until_expiry}, kept for 14 days: choose "
             "which go, or "
             "send them faster, by hand"
         )
-        return Refuse("redrive_too_slow", reason, redrive_preview_command(self.queue.queue_arn))
+        return Refuse(
+            "redrive_too_slow", reason, redrive_preview_command(self.source_queue.queue_arn)
+        )
 
     def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
         """Yield sentences that explain the redrive to people, without a full stop."""
-        source_name = parts_of(self.queue.queue_arn).name
+        source_name = parts_of(self.source_queue.queue_arn).name
         yield (
             f"They go back to {source_name}, {SHIPPED_BOUNDS.canary} first and then "
             f"{SHIPPED_BOUNDS.growth} times "
@@ -243,7 +245,7 @@ class RedriveForecast:
         if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
         yield "What goes back is a new message with an id of its own"
-        grants = describe_needed_grants("Mendq's redrive role", self.facts, self.queue)
+        grants = describe_needed_grants("Mendq's redrive role", self.dlq, self.source_queue)
         if grants:
             yield grants
 
@@ -290,7 +292,7 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
 def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
 
-    It was checked before that Mendq may act on the DLQ itself.
+    The caller has checked before that Mendq may act on the DLQ itself.
     """
     source_arns = facts.source_arns
     sole_source = facts.sole_source
@@ -343,10 +345,10 @@ def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
 
 
 def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
-    """Yield refusals because the cause is open, not fixed or not known, or because more messages
-    come.
+    """Yield refusals because of the cause: it is open, not fixed or not known, or it continues.
 
-    A case that is only watched after its fix was proven is no objection.
+    It continues if more messages arrive although every known cause was fixed before. A case that is
+    still watched after its fix was proven is no objection.
     """
     watched_symptoms = {case.symptom for case in facts.source_cases if case.state in PROVEN_STATES}
     open_causes = [
@@ -384,8 +386,8 @@ def _name_queue_of_case(case: Case) -> str:
 def describe_deletes(facts: Facts) -> str | None:
     """Return words for people if somebody deletes messages from the DLQ, lately or regularly.
 
-    They say how many messages were deleted, and when. None if nobody does so, or if there are no
-    measurements.
+    The text says how many messages were deleted, and when. None if nobody deletes messages, or if
+    the DLQ was not measured.
     """
     measurement = facts.measurement
     if measurement is None:

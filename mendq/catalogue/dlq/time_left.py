@@ -35,7 +35,7 @@ class TimeLeft:
 
     @property
     def is_urgent(self) -> bool:
-        """True if the messages may expire before people have had a day to decide and a weekend."""
+        """True if the first message may expire in less than UNHURRIED_TIME."""
         return self.at_least < UNHURRIED_TIME
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class TimeLeft:
 
 
 def compute_time_left(sent_at: datetime, retention_seconds: int, now: datetime) -> TimeLeft:
-    """Return the time left to one message, exactly.
+    """Return the exact time until a message expires. Both bounds are equal.
 
     Args:
         sent_at: The time from which SQS counts the message's age.
@@ -83,14 +83,14 @@ def bound_time_left_by_age(
 def estimate_duration(
     message_count: int, messages_per_second: float, soak_duration: timedelta, bounds: Bounds
 ) -> timedelta | None:
-    """Estimate how long a redrive takes; None if it never ends, because nothing may go back.
+    """Estimate how long a redrive takes; None if no message goes back.
 
     A redrive sends a few messages (the canary), then a growing number in each stage, and waits for
     the soak after each stage (`mendq/redrive/machine.py`).
 
     Args:
-        message_count: The messages that go back.
-        messages_per_second: The rate at which they go back.
+        message_count: The number of messages that go back.
+        messages_per_second: The rate at which they go back; 0 if none goes back.
         soak_duration: The wait after each stage.
         bounds: The sizes and times of the stages.
     """
@@ -135,13 +135,13 @@ def can_messages_expire_during(time_until_expiry: TimeLeft, duration: timedelta 
 def sort_by_urgency(
     items: Iterable[ItemType], seconds_left: Callable[[ItemType], float | None]
 ) -> list[ItemType]:
-    """Return the items with those first that expire first.
+    """Return the items sorted by the time until they expire, the shortest time first.
 
     Items that never expire (`seconds_left` returns None) come last, in their present order.
     """
 
-    def find_key(item: ItemType) -> float:
+    def get_sort_key(item: ItemType) -> float:
         seconds = seconds_left(item)
         return inf if seconds is None else seconds
 
-    return sorted(items, key=find_key)
+    return sorted(items, key=get_sort_key)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, queue, refused_attribute_send
 from mendq.catalogue.symptom import (
-    SENDS,
+    SEND_CALLS,
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
@@ -61,7 +61,9 @@ DEDUP_ID_MISSING = FixedSymptom(
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
     habit="keeps being sent messages without a deduplication ID",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
-    seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn),),
+    seen_as=(
+        SeenAs(SEND_CALLS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn),
+    ),
     steps=(DeduplicateByContent,),
     plan=plan,
     examples=lambda: (

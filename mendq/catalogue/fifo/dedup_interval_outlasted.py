@@ -66,7 +66,11 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     plan_in_words="Report it; how producers repeat is for their owner to say.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True, reads=_METRIC_KINDS
+        detect,
+        frozenset({Need.MEASUREMENTS}),
+        is_suspect,
+        is_measured_last=True,
+        metric_kinds=_METRIC_KINDS,
     ),
     examples=lambda: (
         QueueExample("work of up to 301 s", _make_queue()),

@@ -98,7 +98,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def _estimate_seconds_until_dlq(facts: Facts) -> int:
-    """Return the seconds until the DLQ takes the oldest message; negative if it should have by now.
+    """Return the seconds until the DLQ takes the oldest message; negative if that time is over.
 
     This assumes one receive of the message after each visibility timeout.
     """
@@ -107,7 +107,10 @@ def _estimate_seconds_until_dlq(facts: Facts) -> int:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan a DLQ that takes the message. If the queue has one, notify people when it will."""
+    """Plan a DLQ that takes the failing message.
+
+    If the queue has a DLQ already, notify people and say when the DLQ will take the message.
+    """
     fault = detect(facts)
     if fault is None:
         return Ignore("need_already_met", "its groups move on by now")

@@ -28,8 +28,8 @@ from mendq.catalogue.symptom import (
     FixedSymptom,
     QuotaSection,
     RefusalExample,
-    carries_messages,
-    seen_as_labelled,
+    is_message_call,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -44,9 +44,9 @@ HIGH_THROUGHPUT_STEPS: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitTh
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan the steps to high throughput that are not made yet.
+    """Plan those steps to high throughput that the queue still lacks.
 
-    Notify people if none is left, or if a step would overwrite a value that Mendq does not know.
+    Notify people if it lacks none, or if a step would overwrite a value that Mendq does not know.
     """
     current_word_by_step = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT_STEPS}
     missing_steps = [
@@ -91,9 +91,9 @@ FIFO_THROTTLED = FixedSymptom(
     "FifoThroughputLimit perMessageGroupId, in one call.",
     habit="keeps outrunning its FIFO quota",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
-    seen_as=seen_as_labelled("empty_receives", is_fifo_arn),
+    seen_as=make_code_patterns("empty_receives", is_fifo_arn),
     # High throughput does not help other calls.
-    is_evidence=carries_messages,
+    is_evidence=is_message_call,
     steps=HIGH_THROUGHPUT_STEPS,
     plan=plan,
     extra_sections=QuotaSection(

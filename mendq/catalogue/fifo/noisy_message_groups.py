@@ -35,10 +35,10 @@ from mendq.notifications.text import format_count
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue with a noisy group whose quiet groups wait for too long.
 
-    SQS returns quiet messages first, so a noisy group alone harms nobody. If more quiet messages
-    wait than consumers delete in 15 minutes, the next one waits for longer than that. The age must
-    be high too, otherwise quiet messages have just arrived in a burst. The number must be high too,
-    otherwise a single message only takes long.
+    SQS returns quiet messages first, so a noisy group alone harms nobody. Two things must be true.
+    More quiet messages wait than consumers deleted in the last 15 minutes; otherwise a single
+    message may only take long. And the oldest quiet message has waited for at least 15 minutes;
+    otherwise quiet messages have just arrived in a burst.
     """
     measurement = facts.measurement
     if measurement is None:

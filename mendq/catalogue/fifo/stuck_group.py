@@ -48,7 +48,7 @@ MOST_VARIANCE_OF_REGULAR_TRIES = 0.2
 def does_one_group_block(measurement: Measurement) -> bool:
     """Return True if a single FIFO group is received again and again and nothing else is finished.
 
-    A message whose work merely takes long is received only once.
+    A message that merely takes long to handle is received only once, so the result is False then.
     """
     return (
         measurement.now.groups_in_flight == 1
@@ -61,14 +61,16 @@ def does_one_group_block(measurement: Measurement) -> bool:
 def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     """Return True if one message stays the oldest and is received once per visibility timeout.
 
-    Four other situations look alike, and the result is False for each. A message that a consumer
-    holds for long is not received again. A backlog that is worked off in order becomes smaller.
-    Receives that fail by chance vary with the traffic. And if nothing at all is finished while
-    several groups are received, the consumer fails.
+    Four other situations look alike. The result is False for each of them:
+
+    - A consumer holds a message for long: then the message is not received again.
+    - Consumers work off a backlog in order: then the backlog becomes smaller.
+    - Receives fail by chance: then their number varies with the traffic.
+    - Nothing at all is finished while several groups are received: then the consumer fails.
 
     Args:
-        measurement: The measured time. `measured.recent.standstill` has the counts since the
-            present oldest message became the oldest.
+        measurement: The measured time. Its `recent.standstill` has the counts since the present
+            oldest message became the oldest.
         visibility_seconds: The queue's visibility timeout.
     """
     standstill = measurement.recent.standstill
@@ -98,8 +100,8 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
 def _estimate_receives_by_chance(measurement: Measurement, standstill: Measurement) -> float:
     """Return how many receives without a delete chance alone explains during `standstill`.
 
-    The time before shows the usual share. Both numbers are raised by a few standard deviations, so
-    that chance is not taken for a blocked group.
+    The time before the standstill shows the usual share of such receives. The share and the result
+    are raised by a few standard deviations, so that chance is not mistaken for a blocked group.
     """
     earlier_measurement = measurement.recent.before
     if earlier_measurement is None or earlier_measurement.received < LEAST_RECEIVES_FOR_SHARE:
@@ -116,8 +118,8 @@ def _estimate_receives_by_chance(measurement: Measurement, standstill: Measureme
 def _are_receives_regular(receives_by_minute: Sequence[int], visibility_seconds: int) -> bool:
     """Return True if the receives without a delete come at regular intervals.
 
-    The time is divided into stretches of four visibility timeouts. The numbers of receives in these
-    stretches must be about equal. Return False if there are fewer than LEAST_STRETCHES stretches.
+    The time is divided into stretches of four visibility timeouts. The number of receives must be
+    about the same in all stretches. Return False if there are fewer than LEAST_STRETCHES stretches.
 
     Args:
         receives_by_minute: The receives without a delete in each minute.

@@ -25,7 +25,7 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     NotifiedSymptom,
     RefusalExample,
-    seen_as_labelled,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
@@ -38,7 +38,7 @@ KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
 
 def refuse_without_key(facts: Facts) -> Refusal:
-    """Return the refusal for a queue without a KMS key whose callers were refused the use of one.
+    """Return the refusal if callers were refused the use of a key, but the queue has no KMS key.
 
     If a key is removed from a queue, the messages in it stay encrypted with that key, and consumers
     still need it. If only sends were refused, nothing is wrong any more.
@@ -87,7 +87,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     key = facts.kms_key
     if key is None:
         return refuse_without_key(facts)
-    code, owner_sentence = _find_owner_of_grant(facts, key)
+    code, owner_sentence = _explain_missing_grant(facts, key)
     refused_callers = name_first_few(facts.principals)
     missing_grants = _list_missing_grants(facts)
     reason = (
@@ -100,8 +100,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 def _list_missing_grants(facts: Facts) -> str:
     """Return a sentence about the grants on the key that are missing.
 
-    It names the grants of senders or of consumers, as the failed calls show; both if the calls do
-    not show it. A sender needs kms:Decrypt too, because SQS checks a data key that it uses again.
+    It names the grants that senders need, or those that consumers need, as the failed calls show.
+    It names both if the calls do not show who was refused. A sender needs kms:Decrypt too, because
+    SQS checks a data key that it uses again.
     """
     actions = actions_allowing(facts.event_names)
     is_sending = SEND_MESSAGE in actions
@@ -115,8 +116,8 @@ def _list_missing_grants(facts: Facts) -> str:
     return f"Whoever receives {receiver_grants_text}"
 
 
-def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
-    """Return the refusal's code, and a sentence that says where the use of the key is granted."""
+def _explain_missing_grant(facts: Facts, key: str) -> tuple[str, str]:
+    """Return the refusal's code, and a sentence that says where people grant the key's use."""
     if is_aws_managed(key):
         return "aws_managed_key", (
             "It is AWS's own key, and its policy cannot be changed: other accounts, and services "
@@ -134,7 +135,7 @@ def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
 
 
 def _make_queue(key: str) -> Facts:
-    """Return a queue with a KMS key, to which ROLE could not send."""
+    """Return a queue with a KMS key, to which ROLE_ARN could not send."""
     return queue(KmsMasterKeyId=key, principals=(ROLE_ARN,), event_names=("SendMessage",))
 
 
@@ -149,7 +150,7 @@ KMS_DENIED = NotifiedSymptom(
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
     habit="keeps being called without a grant on its key",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
-    seen_as=seen_as_labelled("kms_denied"),
+    seen_as=make_code_patterns("kms_denied"),
     plan=plan,
     shown_attributes=KEY_ATTRIBUTES,
     extra_sections=make_grant_sections,

@@ -28,7 +28,7 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     NotifiedSymptom,
     RefusalExample,
-    seen_as_labelled,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -68,7 +68,7 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
     "with it; never touch a key.",
     habit="keeps a key that cannot be used",
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
-    seen_as=seen_as_labelled("kms_key_unusable"),
+    seen_as=make_code_patterns("kms_key_unusable"),
     plan=plan,
     shown_attributes=KEY_ATTRIBUTES,
     advice_if_many=Advice(

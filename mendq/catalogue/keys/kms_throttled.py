@@ -27,7 +27,7 @@ from mendq.catalogue.symptom import (
     FixedSymptom,
     QuotaSection,
     RefusalExample,
-    seen_as_labelled,
+    make_code_patterns,
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -97,7 +97,7 @@ KMS_THROTTLED = FixedSymptom(
     plan_in_words="Raise KmsDataKeyReusePeriodSeconds to 300, then double it, at most to 3,600.",
     habit="keeps exhausting the KMS quota",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
-    seen_as=seen_as_labelled("kms_throttled"),
+    seen_as=make_code_patterns("kms_throttled"),
     steps=(SetKmsDataKeyReusePeriod,),
     plan=plan,
     autonomy=Mode.HEAL,

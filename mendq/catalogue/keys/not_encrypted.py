@@ -39,7 +39,7 @@ NOT_ENCRYPTED = ReportedSymptom(
     sentence="Messages in the queue are not encrypted.",
     plan_in_words="Report it; never change encryption.",
     aws_page=f"{SQS_GUIDE}/sqs-server-side-encryption.html",
-    detection=Detection(detect, of_configuration=True),
+    detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("neither of the two", queue(SqsManagedSseEnabled="false")),
         QueueExample(

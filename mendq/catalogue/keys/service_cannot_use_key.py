@@ -48,8 +48,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     """Find services that the policy lets send to a queue encrypted with AWS's managed key.
 
     Services can never use this key. None if a `kms_denied` case is open, because it explains the
-    fault, or if the policy cannot be read. None also if the key was set by its id: SQS returns the
-    key as it was set, and the id does not tell that AWS manages the key.
+    fault, or if the policy cannot be read. None also if the key was set by its id: then SQS returns
+    only the id, which does not show that AWS manages the key.
     """
     sending_services = _list_sending_services(facts)
     key = facts.kms_key
@@ -130,7 +130,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     plan=plan,
     gives_way_to=EXPLAINING_SYMPTOMS,
     shown_attributes=("Policy", "KmsMasterKeyId"),
-    detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), is_of_configuration=True),
     examples=lambda: (
         QueueExample("a topic, by its principal", _make_queue(), "aws_managed_key"),
         QueueExample(

@@ -26,7 +26,7 @@ from mendq.catalogue.examples import (
     standard_queue,
 )
 from mendq.catalogue.symptom import (
-    SENDS,
+    SEND_CALLS,
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
@@ -109,7 +109,7 @@ def _make_refused_send(limit_bytes: int) -> FailedCall:
 
 
 def _make_example(title: str, limit_bytes: int, facts: Facts) -> CallExample:
-    """Return an example whose failed call names a limit; the plan goes by the queue's attribute."""
+    """Return an example whose failed call names `limit_bytes`, on the queue in `facts`."""
     raise_step = SetMaximumMessageSize(facts.maximum_message_bytes, LONGEST_MESSAGE_BYTES)
     return CallExample(title, _make_refused_send(limit_bytes), facts, (raise_step,))
 
@@ -132,7 +132,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
     "less.",
     habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
-    seen_as=(SeenAs(SENDS, "InvalidParameterValue", is_about_raisable_limit),),
+    seen_as=(SeenAs(SEND_CALLS, "InvalidParameterValue", is_about_raisable_limit),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,

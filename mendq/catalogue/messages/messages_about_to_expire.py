@@ -62,16 +62,16 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _is_finished_in_time(measurement: Measurement, left_seconds: int) -> bool:
-    """Return True if consumers finish the backlog in that time, at the pace of the measured time.
+def _is_finished_in_time(measurement: Measurement, seconds_left: int) -> bool:
+    """Return True if consumers finish the backlog in `seconds_left`, at their measured pace.
 
     False if nothing was deleted. False also if the same message was the oldest all the time: the
-    pace at which the others were finished proves nothing about that message.
+    pace at which other messages were finished proves nothing about that message.
     """
     if measurement.is_oldest_unchanged or not measurement.deleted:
         return False
     windows_needed = measurement.now.backlog / measurement.deleted
-    return windows_needed * measurement.hours * 3600 <= left_seconds
+    return windows_needed * measurement.hours * 3600 <= seconds_left
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:

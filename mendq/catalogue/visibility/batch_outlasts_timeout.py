@@ -26,12 +26,16 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.catalogue.visibility.needed_timeout import ROOM, add_room, need_of_function
+from mendq.catalogue.visibility.needed_timeout import (
+    SAFETY_FACTOR,
+    add_safety_margin,
+    make_need_of_function,
+)
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import Recent
 
-# Fewer runs in the last hour say little about the time for one message.
-LEAST_RUNS = 30
+# Fewer runs than this in the last hour say little about the time for one message.
+LEAST_RUNS_PER_HOUR = 30
 # A full batch is at most this many times as large as the measured batches. A larger factor would be
 # a guess.
 MOST_BATCH_GROWTH = 10
@@ -46,13 +50,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     consumer = facts.lambda_consumers[0]
     visibility_seconds = facts.visibility_seconds
     timeout_seconds = consumer.timeout_seconds
-    runs = consumer.invocations
+    run_count = consumer.invocations
     p50_seconds = consumer.duration_p50_seconds or 0
-    messages_per_run = facts.measurement.recent.received / max(runs, 1)
+    messages_per_run = facts.measurement.recent.received / max(run_count, 1)
     full_batch_size = consumer.batch_size
     # Less than one message per run means that other consumers or other events have it run too.
     if (
-        runs < LEAST_RUNS
+        run_count < LEAST_RUNS_PER_HOUR
         or not 1 <= messages_per_run < full_batch_size <= MOST_BATCH_GROWTH * messages_per_run
     ):
         return None
@@ -61,7 +65,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if full_batch_seconds <= visibility_seconds:
         return None
     fitting_batch_size = max(
-        1, int(min(visibility_seconds, timeout_seconds) / (ROOM * seconds_per_message))
+        1, int(min(visibility_seconds, timeout_seconds) / (SAFETY_FACTOR * seconds_per_message))
     )
     return DetectedFault(
         f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
@@ -76,21 +80,23 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _describe_need_of_full_batch(consumer: LambdaConsumer, full_batch_seconds: float) -> str:
-    """Return the timeouts that a full batch needs; empty if Lambda does not allow such a run."""
-    consumer_with_longer_timeout = replace(consumer, timeout_seconds=add_room(full_batch_seconds))
+    """Return a text with the timeouts for a full batch; empty if Lambda allows no run so long."""
+    consumer_with_longer_timeout = replace(
+        consumer, timeout_seconds=add_safety_margin(full_batch_seconds)
+    )
     if consumer_with_longer_timeout.timeout_seconds > LONGEST_RUN_SECONDS:
         return ""
     return (
         f"; for full batches the function needs {consumer_with_longer_timeout.timeout_seconds:,} "
         "s, and the visibility "
-        f"timeout {need_of_function(consumer_with_longer_timeout).recommended_seconds:,} s"
+        f"timeout {make_need_of_function(consumer_with_longer_timeout).recommended_seconds:,} s"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if one function reads the queue, with batches that may outlast the timeout.
 
-    If several functions read it, nobody knows which one received a message.
+    False if several functions read the queue, because nobody knows which one received a message.
     """
     if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
         return False
@@ -127,8 +133,8 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
         detect,
         frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}),
         is_suspect,
-        measured_last=True,
-        reads=("receives",),
+        is_measured_last=True,
+        metric_kinds=("receives",),
     ),
     examples=lambda: (
         QueueExample("10 messages of 7 s each", _make_queue()),

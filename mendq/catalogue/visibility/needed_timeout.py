@@ -7,7 +7,7 @@ finds out how long the work may take and plans a timeout that covers it. The rul
 1. Three sources name a need: the timeout of a Lambda function that reads the queue, the tag
    `mendq:max-processing-seconds`, and the duration that consumers publish as a metric. The last one
    counts only if the current timeout covers the other two. If none of them names a need, Mendq
-   guesses: half as much again as the current timeout.
+   guesses: one and a half times the current timeout.
 2. The goal is AWS's advice for Lambda (six times the function's timeout plus the batching window)
    if the ceiling allows it. Otherwise it is the least that is needed, one and a half times the
    work.
@@ -44,67 +44,71 @@ class VisibilityNeed:
     """A need for a visibility timeout, and its source.
 
     Attributes:
-        least_seconds: The timeout to set if AWS's advice is over the ceiling.
-        enough_seconds: A current timeout of at least this value covers the need.
+        minimum_goal_seconds: The timeout to set if AWS's advice is over the ceiling.
+        sufficient_seconds: A current timeout of at least this value covers the need.
         because: The source of the need, in words for people.
         recommended_seconds: The timeout that AWS advises, 0 if there is no advice.
-        takes_seconds: How long the work takes, 0 if it is not known.
-        is_measured: True if `takes_seconds` was measured by Lambda. A tag's value is not.
+        work_seconds: How long the work takes, 0 if it is not known.
+        is_measured: True if Lambda measured `work_seconds`. A tag's value is not measured.
         is_guess: True if no source names a need.
-        at_most: The highest mode in which a plan for this need may be carried out.
+        highest_mode: The highest mode in which a plan for this need may be carried out.
     """
 
-    least_seconds: int
-    enough_seconds: int
+    minimum_goal_seconds: int
+    sufficient_seconds: int
     because: str
     recommended_seconds: int = 0
-    takes_seconds: float = 0
+    work_seconds: float = 0
     is_measured: bool = False
     is_guess: bool = False
-    at_most: Mode = Mode.HEAL
+    highest_mode: Mode = Mode.HEAL
 
-    def goal_within(self, ceiling_seconds: int) -> int:
-        """Return the timeout to set: AWS's advice if the ceiling allows it, else the least."""
+    def choose_seconds_within(self, ceiling_seconds: int) -> int:
+        """Return the timeout to set: AWS's advice if the ceiling allows it, else the minimum."""
         if self.recommended_seconds > ceiling_seconds:
-            return self.least_seconds
-        return max(self.least_seconds, self.recommended_seconds)
+            return self.minimum_goal_seconds
+        return max(self.minimum_goal_seconds, self.recommended_seconds)
 
 
 # A timeout is this many times as long as the work takes.
-ROOM = 1.5
+SAFETY_FACTOR = 1.5
 
 
-def add_room(seconds: float) -> int:
-    """Return the timeout for work that takes `seconds`: half as much again, in whole seconds."""
-    return ceil(ROOM * seconds)
+def add_safety_margin(seconds: float) -> int:
+    """Return the timeout for work that takes `seconds`: 1.5 times as long, rounded up."""
+    return ceil(SAFETY_FACTOR * seconds)
 
 
-def advice_beyond(needs: Iterable[VisibilityNeed], seconds: int) -> str:
-    """Return AWS's advice as the end of a sentence; empty if it is not above `seconds`."""
-    recommended = max((need.recommended_seconds for need in needs), default=0)
-    return f"; AWS recommends {recommended:,} s" if recommended > seconds else ""
+def describe_higher_advice(needs: Iterable[VisibilityNeed], seconds: int) -> str:
+    """Return the end of a sentence: the longest timeout that AWS advises for `needs`.
+
+    The text is empty if that timeout is not above `seconds`.
+    """
+    recommended_seconds = max((need.recommended_seconds for need in needs), default=0)
+    return f"; AWS recommends {recommended_seconds:,} s" if recommended_seconds > seconds else ""
 
 
 def list_named_needs(facts: Facts) -> list[VisibilityNeed]:
     """Return the needs that the queue's Lambda functions and its tag name.
 
-    AWS advises six times a function's timeout plus the batching window, so that Lambda can try a
-    batch again. A tag counts one and a half times, and so does a function if AWS's advice is over
-    the ceiling. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    For a function, AWS advises six times its timeout plus the batching window, so that Lambda can
+    try a batch again. If that is over the ceiling, Mendq sets one and a half times the function's
+    timeout plus the window. For a tag, Mendq sets one and a half times the tag's value.
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
     Raises:
         TagUnreadable: The tag's value is not a number of seconds.
     """
-    needs = [need_of_function(consumer) for consumer in facts.lambda_consumers]
+    needs = [make_need_of_function(consumer) for consumer in facts.lambda_consumers]
     tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
     if tagged_seconds is not None:
-        seconds = add_room(tagged_seconds)
+        seconds = add_safety_margin(tagged_seconds)
         because = f"the tag {MAX_PROCESSING_TAG} says {tagged_seconds:,} s"
-        needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged_seconds))
+        needs.append(VisibilityNeed(seconds, seconds, because, work_seconds=tagged_seconds))
     return needs
 
 
-def need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
+def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
     """Return the need of one Lambda function.
 
     The batching window counts too, because a message waits for its batch before the function runs.
@@ -116,16 +120,16 @@ def need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
         f"its Lambda consumer may run {timeout_seconds:,} s "
         f"and waits {window_seconds:,} s for a batch"
     )
-    takes_seconds = 0.0
+    work_seconds = 0.0
     if p99_seconds:
         because += f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more"
-        takes_seconds = p99_seconds + window_seconds
+        work_seconds = p99_seconds + window_seconds
     return VisibilityNeed(
-        least_seconds=add_room(timeout_seconds) + window_seconds,
-        enough_seconds=timeout_seconds + window_seconds,
+        minimum_goal_seconds=add_safety_margin(timeout_seconds) + window_seconds,
+        sufficient_seconds=timeout_seconds + window_seconds,
         because=because,
         recommended_seconds=6 * timeout_seconds + window_seconds,
-        takes_seconds=takes_seconds,
+        work_seconds=work_seconds,
         is_measured=bool(p99_seconds),
     )
 
@@ -153,7 +157,7 @@ def find_slowest_function(facts: Facts) -> tuple[float, str]:
 
 
 def plan_advised_timeout(
-    facts: Facts, limits: Limits, step: type[SetVisibilityTimeout], *, has_symptom: bool
+    facts: Facts, limits: Limits, step_class: type[SetVisibilityTimeout], *, has_symptom: bool
 ) -> Plan | Refusal:
     """Plan the timeout that AWS advises or a tag names. A person must approve it.
 
@@ -162,49 +166,52 @@ def plan_advised_timeout(
     Args:
         facts: The queue.
         limits: The account's limits.
-        step: The class of the change.
+        step_class: The class of the change.
         has_symptom: True if the queue still has the symptom. Otherwise nothing is planned.
     """
     try:
         needs = list_named_needs(facts)
-        ceiling = read_ceiling_seconds(facts, limits)
+        ceiling_seconds = read_ceiling_seconds(facts, limits)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
-    current = facts.visibility_seconds
+    current_seconds = facts.visibility_seconds
     need = find_largest_need(facts, needs)
     if not has_symptom or need is None:
-        return Ignore("need_already_met", f"the visibility timeout is {current:,} s by now")
-    seconds = goal_seconds(facts, needs)
-    refusal = next(find_exceeded_bounds(facts, need, seconds, ceiling), None)
+        return Ignore("need_already_met", f"the visibility timeout is {current_seconds:,} s by now")
+    seconds = choose_goal_seconds(facts, needs)
+    refusal = next(find_exceeded_bounds(facts, need, seconds, ceiling_seconds), None)
     if refusal is not None:
         return refusal
     reason = (
         f"{facts.found}. {seconds:,} s are the most that AWS advises for its Lambda consumers or a "
         f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
     )
-    return Plan((step(current, seconds),), reason, at_most=Mode.PROPOSE)
+    return Plan((step_class(current_seconds, seconds),), reason, at_most=Mode.PROPOSE)
 
 
 def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
     """Return the need that the queue's consumers publish as a metric; none if they publish nothing.
 
-    It counts only if the current timeout covers all of `needs`: a need that a function or a tag
-    names comes first. Anybody who may write metrics in the account can publish it, so Mendq makes
-    no change for it without a person.
+    A published need counts only if the current timeout covers all of `needs`, because a need that
+    a function or a tag names comes first. Anybody who may write metrics in the account can publish
+    a need, so a person must approve the change.
     """
     p99_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
     if p99_seconds is None or list_unmet_needs(facts, needs):
         return []
-    seconds = add_room(p99_seconds)
+    seconds = add_safety_margin(p99_seconds)
     because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
     return [
-        VisibilityNeed(seconds, seconds, because, takes_seconds=p99_seconds, at_most=Mode.PROPOSE)
+        VisibilityNeed(
+            seconds, seconds, because, work_seconds=p99_seconds, highest_mode=Mode.PROPOSE
+        )
     ]
 
 
 def read_ceiling_seconds(facts: Facts, limits: Limits) -> int:
-    """Return the highest visibility timeout that Mendq may set: the queue's tag, else the
-    account's.
+    """Return the highest visibility timeout that Mendq may set on the queue.
+
+    The queue's tag names it; without the tag it is the account's limit.
 
     Raises:
         TagUnreadable: The tag's value is not a number of seconds.
@@ -218,21 +225,22 @@ def find_largest_need(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNe
     If the timeout covers all, return the largest of all. None if `needs` is empty.
     """
     candidates = list_unmet_needs(facts, needs) or needs
-    return max(candidates, key=lambda need: need.least_seconds, default=None)
+    return max(candidates, key=lambda need: need.minimum_goal_seconds, default=None)
 
 
-def goal_seconds(
+def choose_goal_seconds(
     facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int = SetVisibilityTimeout.maximum
 ) -> int:
-    """Return the timeout to set, the same for heal, scan and lint; 0 if `needs` is empty.
+    """Return the visibility timeout to set, in seconds; 0 if `needs` is empty.
 
-    It covers every need that the current timeout does not cover, even if that is over the ceiling
-    (the plan is refused then), and every other need that fits below the ceiling. Without a ceiling
-    it is all that AWS advises.
+    Heal, scan and lint all use this value. It covers every need that the current timeout does not
+    cover, even if the result is over the ceiling (then the plan is refused). It also covers every
+    other need that fits below the ceiling. By default the ceiling is SQS's own maximum, so the
+    result is the longest timeout that AWS advises or a tag needs.
     """
-    goals = [need.goal_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)]
+    goals = [need.choose_seconds_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)]
     for need in needs:
-        goal = need.goal_within(ceiling_seconds)
+        goal = need.choose_seconds_within(ceiling_seconds)
         if goal <= ceiling_seconds:
             goals.append(goal)
     return max(goals, default=0)
@@ -240,94 +248,105 @@ def goal_seconds(
 
 def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
     """Return the needs that the current visibility timeout does not cover."""
-    return [need for need in needs if facts.visibility_seconds < need.enough_seconds]
+    return [need for need in needs if facts.visibility_seconds < need.sufficient_seconds]
 
 
 def guess_need(facts: Facts) -> VisibilityNeed:
-    """Return a guess for a queue with unknown consumers: half as much again as its timeout."""
-    seconds = max(facts.visibility_seconds + 1, add_room(facts.visibility_seconds))
+    """Return a guessed need if the consumers are unknown: one and a half times the timeout."""
+    seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
     because = "nothing names what its consumers need, so half as much again"
     return VisibilityNeed(seconds, seconds, because, is_guess=True)
 
 
-def failing_consumer(facts: Facts) -> LambdaConsumer | None:
-    """Return the first Lambda function that fails in most runs and not by its timeout, or None."""
+def find_failing_function(facts: Facts) -> LambdaConsumer | None:
+    """Return the first Lambda function that fails in most runs, but not by its timeout, or None."""
     return next((consumer for consumer in facts.lambda_consumers if consumer.is_failing_fast), None)
 
 
 # SQS refuses receives at about 120,000 messages in flight. Mendq plans for at most half of that.
-IN_FLIGHT_BOUND = 60_000
+MOST_EXPECTED_IN_FLIGHT = 60_000
 # A guess may be at most this many times the timeout that a person chose last.
-GUESS_FACTOR = 4
+MOST_GUESS_FACTOR = 4
 
 
-def find_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """Yield the refusals of any longer visibility timeout. The first of them counts."""
-    reader = facts.reader_visibility_seconds
-    current = facts.visibility_seconds
+def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
+    """Yield the refusals of any longer visibility timeout. Only the first refusal counts."""
+    reader_seconds = facts.reader_visibility_seconds
+    current_seconds = facts.visibility_seconds
     # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
     # because ChangeMessageVisibility always has a value. If the queue's timeout is below a need,
     # that call comes too late, and the queue's timeout matters.
-    if reader is not None and reader < current and not list_unmet_needs(facts, needs):
+    if (
+        reader_seconds is not None
+        and reader_seconds < current_seconds
+        and not list_unmet_needs(facts, needs)
+    ):
         reason = (
-            f"the readers set a shorter visibility timeout themselves ({reader:,} s): the queue's "
-            "is not used"
+            f"the readers set a shorter visibility timeout themselves ({reader_seconds:,} s): the "
+            "queue's is not used"
         )
         yield Refuse("readers_set_their_own", reason)
-    if (failing := failing_consumer(facts)) is not None:
+    if (failing_function := find_failing_function(facts)) is not None:
         reason = (
-            f"{failing.function_arn} fails rather than runs long: "
+            f"{failing_function.function_arn} fails rather than runs long: "
             "a longer visibility timeout would only slow its retries"
         )
         yield Refuse("consumer_failing", reason)
     if facts.found and not list_unmet_needs(facts, needs):
-        yield from _escalate_race(facts, needs)
+        yield from _refuse_unexplained_double_handling(facts, needs)
 
 
-def _escalate_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """Yield refusals if messages seem to be handled twice, and no named need exceeds the timeout.
+def _refuse_unexplained_double_handling(
+    facts: Facts, needs: list[VisibilityNeed]
+) -> Iterator[Refusal]:
+    """Yield the refusals for a queue whose messages seem to be handled twice for no known reason.
 
-    The refusals notify people. Mendq makes no guess, because the counts look the same if consumers
-    fail at first and delete a message twice in the end.
+    No named need exceeds the current timeout. The refusals notify people. Mendq makes no guess,
+    because the counts look the same if consumers fail at first and delete a message twice in the
+    end.
     """
-    measured = facts.measurement
-    if measured is not None and measured.may_be_retries:
+    measurement = facts.measurement
+    if measurement is not None and measurement.may_be_retries:
         reason = (
             f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
-            f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
-            "longer visibility timeout would then only slow the retries. Where work takes longer "
-            f"than {facts.visibility_seconds:,} s, let the tag {MAX_PROCESSING_TAG} say how long"
+            f"{measurement.received:,} receives of {measurement.sent:,} sent messages do not rule "
+            "out: a longer visibility timeout would then only slow the retries. Where work takes "
+            f"longer than {facts.visibility_seconds:,} s, let the tag {MAX_PROCESSING_TAG} say "
+            "how long"
         )
-        command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
+        command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measurement)
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
-    named = ", and nothing names how long they need"
+    known_need_text = ", and nothing names how long they need"
     if needs:
-        named = f", although what is named is covered ({needs[0].because})"
+        known_need_text = f", although what is named is covered ({needs[0].because})"
     reason = (
         f"{facts.found}. Somebody holds messages longer than the visibility timeout of "
-        f"{facts.visibility_seconds:,} s{named}: tag "
+        f"{facts.visibility_seconds:,} s{known_need_text}: tag "
         f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
     # The person replaces SECONDS. If it is left as it is, Mendq refuses the tag as unreadable.
-    tag_it = tag_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
-    yield Escalate("race_without_named_need", reason, tag_it, silent_in_observe=True)
+    tag_command_text = tag_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
+    yield Escalate("race_without_named_need", reason, tag_command_text, silent_in_observe=True)
 
 
-def find_objections_to(
+def find_objections_to_need(
     facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """Yield the refusals of a timeout of `seconds` for this need. The first of them counts."""
-    current = facts.visibility_seconds
-    if current >= need.enough_seconds:
-        reason = f"the visibility timeout of {current:,} s already covers what is asked for "
-        reason += f"({need.because}){advice_beyond([need], current)}"
-        yield Refuse("need_already_met", reason)
-    person = facts.person_visibility_seconds
-    base_seconds = current if person is None else person
-    if need.is_guess and seconds > GUESS_FACTOR * base_seconds:
+    """Yield the refusals of a timeout of `seconds` for this need. Only the first one counts."""
+    current_seconds = facts.visibility_seconds
+    if current_seconds >= need.sufficient_seconds:
         reason = (
-            f"a guess of {seconds:,} s is more than {GUESS_FACTOR} times the {base_seconds:,} s "
-            f"that a person chose; the tag {MAX_PROCESSING_TAG} would name the need"
+            f"the visibility timeout of {current_seconds:,} s already covers what is asked for "
+        )
+        reason += f"({need.because}){describe_higher_advice([need], current_seconds)}"
+        yield Refuse("need_already_met", reason)
+    person_seconds = facts.person_visibility_seconds
+    base_seconds = current_seconds if person_seconds is None else person_seconds
+    if need.is_guess and seconds > MOST_GUESS_FACTOR * base_seconds:
+        reason = (
+            f"a guess of {seconds:,} s is more than {MOST_GUESS_FACTOR} times the "
+            f"{base_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} would name the "
+            "need"
         )
         yield Refuse("guess_too_far", reason)
     yield from find_exceeded_bounds(facts, need, seconds, ceiling_seconds)
@@ -338,56 +357,68 @@ def find_exceeded_bounds(
 ) -> Iterator[Refusal]:
     """Yield a refusal for each bound that a timeout of `seconds` would exceed. The first counts.
 
-    Nothing is yielded for a timeout that is not above the current one. Mendq never sets a smaller
-    value instead, because a part of the need would fix nothing.
+    Nothing is yielded if the timeout is not above the current one. If a bound is exceeded, Mendq
+    does not set a smaller value instead, because a part of the need would fix nothing.
     """
-    current = facts.visibility_seconds
-    receives = facts.max_receive_count or 1
-    if seconds <= current:
+    current_seconds = facts.visibility_seconds
+    receive_limit = facts.max_receive_count or 1
+    if seconds <= current_seconds:
         return
     if seconds > ceiling_seconds:
-        needs = f"{seconds:,} s are needed ({need.because})"
+        need_text = f"{seconds:,} s are needed ({need.because})"
         # A tag cannot allow more than SQS takes, so there is no command then.
-        tag_it = ""
+        tag_command_text = ""
         if seconds <= SetVisibilityTimeout.maximum:
-            tag_it = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn)
-        yield Refuse("over_ceiling", f"{needs}, over the ceiling of {ceiling_seconds:,} s", tag_it)
-    if 2 * receives * seconds > facts.retention_seconds:
+            tag_command_text = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn)
+        yield Refuse(
+            "over_ceiling",
+            f"{need_text}, over the ceiling of {ceiling_seconds:,} s",
+            tag_command_text,
+        )
+    if 2 * receive_limit * seconds > facts.retention_seconds:
         reason = (
-            f"{format_count(receives, 'receive')} of {seconds:,} s would take more than half "
+            f"{format_count(receive_limit, 'receive')} of {seconds:,} s would take more than half "
             f"of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)
-    expected = facts.in_flight * seconds / max(current, 1)
-    if expected > IN_FLIGHT_BOUND:
-        reason = f"about {expected:,.0f} messages would be in flight, over {IN_FLIGHT_BOUND:,}"
+    expected_in_flight = facts.in_flight * seconds / max(current_seconds, 1)
+    if expected_in_flight > MOST_EXPECTED_IN_FLIGHT:
+        reason = (
+            f"about {expected_in_flight:,.0f} messages would be in flight, over "
+            f"{MOST_EXPECTED_IN_FLIGHT:,}"
+        )
         yield Refuse("over_in_flight", reason)
 
 
 def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
     """Plan the longer visibility timeout that the queue's consumers need.
 
-    If AWS's advice exceeds a bound, plan the least that is needed. A need that consumers publish
-    counts only if nothing speaks against a plan for it. Otherwise it would hide that messages are
-    handled twice for another reason.
+    If AWS's advice exceeds a bound, plan the minimum that is needed. A need that consumers publish
+    counts only if a plan for that need would not be refused. Otherwise the published need would
+    hide that messages are handled twice for another reason.
     """
     try:
-        ceiling = read_ceiling_seconds(facts, limits)
+        ceiling_seconds = read_ceiling_seconds(facts, limits)
         needs = list_named_needs(facts)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
     for need in list_published_needs(facts, needs):
-        if not any(find_objections_to(facts, need, need.least_seconds, ceiling)):
+        if not any(
+            find_objections_to_need(facts, need, need.minimum_goal_seconds, ceiling_seconds)
+        ):
             needs.append(need)
-    largest = find_largest_need(facts, needs) or guess_need(facts)
-    refusal = next(find_objections(facts, needs), None)
+    largest_need = find_largest_need(facts, needs) or guess_need(facts)
+    refusal = next(find_general_objections(facts, needs), None)
     if refusal is not None:
         return refusal
-    goal = goal_seconds(facts, needs, ceiling)
-    for seconds in (goal or largest.least_seconds, largest.least_seconds):
-        refusal = next(find_objections_to(facts, largest, seconds, ceiling), None)
+    goal_seconds = choose_goal_seconds(facts, needs, ceiling_seconds)
+    for seconds in (
+        goal_seconds or largest_need.minimum_goal_seconds,
+        largest_need.minimum_goal_seconds,
+    ):
+        refusal = next(find_objections_to_need(facts, largest_need, seconds, ceiling_seconds), None)
         if refusal is None:
-            return _plan_raise(facts, largest, seconds, needs)
+            return _plan_raise(facts, largest_need, seconds, needs)
     assert refusal is not None  # noqa: S101 - otherwise the loop has returned a plan
     return refusal
 
@@ -397,68 +428,72 @@ def _plan_raise(
 ) -> Plan:
     """Return the plan to set `seconds`.
 
-    If AWS advises more, the plan has that as a proposal too: a person may choose it.
+    If AWS advises a longer timeout, `Plan.proposal` has that timeout: a person may choose it.
     """
-    current = facts.visibility_seconds
-    recommended = max((need.recommended_seconds for need in needs), default=0)
+    current_seconds = facts.visibility_seconds
+    recommended_seconds = max((need.recommended_seconds for need in needs), default=0)
     because = "" if need.because in facts.found else f": {need.because}"
     reason = (
-        f"the visibility timeout of {current:,} s ends before its consumers are done{because}"
-        f"{advice_beyond(needs, current)}"
+        f"the visibility timeout of {current_seconds:,} s ends before its consumers are done"
+        f"{because}"
+        f"{describe_higher_advice(needs, current_seconds)}"
     )
     return Plan(
-        (SetVisibilityTimeout(current, seconds),),
+        (SetVisibilityTimeout(current_seconds, seconds),),
         f"{reason}; {facts.found}" if facts.found else reason,
-        proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
-        at_most=need.at_most if _is_sure(facts, need) else Mode.PROPOSE,
+        proposal=(SetVisibilityTimeout(current_seconds, recommended_seconds),)
+        if recommended_seconds > seconds
+        else (),
+        at_most=need.highest_mode if _can_raise_without_person(facts, need) else Mode.PROPOSE,
     )
 
 
-def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
-    """Return True if the evidence is good enough to raise the timeout without a person.
+def _can_raise_without_person(facts: Facts, need: VisibilityNeed) -> bool:
+    """Return True if the evidence is good enough to raise the timeout without asking a person.
 
-    Return False if messages only reached the DLQ, and Lambda has not measured that work takes
+    False if messages only reached the DLQ, and Lambda has not measured that work takes
     longer. A tag may be out of date, and a consumer that extends its messages needs no longer
     timeout.
     """
-    measured = facts.measurement
-    only_died = facts.found and measured is not None and not measured.has_race
-    return need.is_measured or not only_died
+    measurement = facts.measurement
+    has_only_dlq_harm = facts.found and measurement is not None and not measurement.has_race
+    return need.is_measured or not has_only_dlq_harm
 
 
-# Limits on stored needs that are read back. Others may have written the stored object.
-_MOST_NEEDS = 5
-_MOST_SECONDS = 10**6
+# Limits on stored needs that are read back. Another program may have written the stored object.
+_MOST_NEEDS_IN_PICTURE = 5
+_LONGEST_SPAN_SECONDS = 10**6
 
 
-def needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
+def build_needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
     """Return how long the queue's consumers need, and the source of each number.
 
-    A case stores it with its evidence. A picture of the case compares it with the visibility
-    timeout. Empty for every other symptom.
+    A case stores this list with its evidence, and a picture of the case compares the numbers with
+    the visibility timeout. The list is empty for every symptom except
+    `visibility_timeout_too_short`.
 
     Returns:
-        Objects with `what` (the source) and `seconds`, one per source that names a need. If several
-        functions name one, the longest counts.
+        One JSON object per source that names a need: `what` (the source) and `seconds`. If several
+        functions read the queue, the longest time counts.
     """
     if symptom != "visibility_timeout_too_short":
         return []
     consumers = facts.lambda_consumers
-    tagged = [
-        need.takes_seconds for need in list_readable_needs(facts) if not need.recommended_seconds
+    tagged_seconds = [
+        need.work_seconds for need in list_readable_needs(facts) if not need.recommended_seconds
     ]
-    durations: dict[str, Iterable[float | None]] = {
+    durations_by_source: dict[str, Iterable[float | None]] = {
         "Lambda p50": [consumer.duration_p50_seconds for consumer in consumers],
         "Lambda p99": [consumer.duration_p99_seconds for consumer in consumers],
         "Lambda timeout": [consumer.timeout_seconds for consumer in consumers],
-        f"tag {MAX_PROCESSING_TAG}": tagged,
-        "published p99": [need.takes_seconds for need in list_published_needs(facts, [])],
+        f"tag {MAX_PROCESSING_TAG}": tagged_seconds,
+        "published p99": [need.work_seconds for need in list_published_needs(facts, [])],
     }
     document: list[dict[str, Any]] = []
-    for what, seconds in durations.items():
-        longest = max(filter(None, seconds), default=0)
+    for source_name, durations in durations_by_source.items():
+        longest = max(filter(None, durations), default=0)
         if longest:
-            document.append({"what": what, "seconds": longest})
+            document.append({"what": source_name, "seconds": longest})
     return document
 
 
@@ -469,9 +504,10 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
         transitions: The case's transitions, oldest first; at least one.
 
     Returns:
-        Pairs of a name and a number of seconds: at most _MOST_NEEDS times from the newest evidence,
-        then the timeout before and after the last planned change. Values that a picture cannot show
-        are left out. Empty if the evidence names no time or no timeout was planned.
+        Pairs of a name and a number of seconds: at most _MOST_NEEDS_IN_PICTURE times from the
+        newest evidence, then the timeout before and after the last planned change. Values that a
+        picture cannot show are left out. Empty if the evidence names no time or no timeout was
+        planned.
     """
     needs = transitions[-1].evidence.get("needs")
     if not isinstance(needs, list):
@@ -488,12 +524,13 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
     if not named_needs or not timeout_steps:
         return []
     spans: list[tuple[str, Any]] = [
-        (str(need.get("what")), need.get("seconds")) for need in named_needs[:_MOST_NEEDS]
+        (str(need.get("what")), need.get("seconds"))
+        for need in named_needs[:_MOST_NEEDS_IN_PICTURE]
     ]
     last_step = timeout_steps[-1]
     spans.append(("timeout before", _parse_seconds(last_step.get("before"))))
     spans.append(("timeout after", _parse_seconds(last_step.get("after"))))
-    return [(name, seconds) for name, seconds in spans if _is_span(seconds)]
+    return [(name, seconds) for name, seconds in spans if _can_be_drawn(seconds)]
 
 
 def _parse_seconds(text: object) -> int | None:
@@ -503,6 +540,6 @@ def _parse_seconds(text: object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _is_span(seconds: Any) -> TypeGuard[float]:
-    """Return True if it is a number of seconds that a picture can show. A boolean is not."""
-    return type(seconds) in {int, float} and 0 < seconds <= _MOST_SECONDS
+def _can_be_drawn(seconds: Any) -> TypeGuard[float]:
+    """Return True if `seconds` is a number that a picture can show. A boolean is no number."""
+    return type(seconds) in {int, float} and 0 < seconds <= _LONGEST_SPAN_SECONDS

@@ -1,5 +1,4 @@
-"""Symptom `visibility_timeout_default`: the timeout is SQS's default, and work takes nearly as
-long.
+"""Symptom `visibility_timeout_default`: the timeout is SQS's default, and that is nearly too short.
 
 The fault: nobody chose the visibility timeout. It is SQS's default of 30 s, and the slowest runs of
 the queue's Lambda function take more than 20 s. With a little more work per message, messages are
@@ -33,7 +32,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_VISIBILITY_TAG,
-    failing_consumer,
+    find_failing_function,
     find_slowest_function,
     plan_advised_timeout,
 )
@@ -44,15 +43,19 @@ from mendq.model.queue import DEFAULT_ATTRIBUTES
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
-DEFAULT_SECONDS = int(DEFAULT_ATTRIBUTES[SetVisibilityTimeout.attribute])
+DEFAULT_TIMEOUT_SECONDS = int(DEFAULT_ATTRIBUTES[SetVisibilityTimeout.attribute])
 # Runs of more than this many seconds are too close to the default of 30 s.
-TOO_CLOSE_SECONDS = 20
+LONGEST_SAFE_RUN_SECONDS = 20
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue with the default timeout and runs that take more than two thirds of it."""
     p99_seconds, function_name = find_slowest_function(facts)
-    if p99_seconds <= TOO_CLOSE_SECONDS or not is_suspect(facts) or failing_consumer(facts):
+    if (
+        p99_seconds <= LONGEST_SAFE_RUN_SECONDS
+        or not is_suspect(facts)
+        or find_failing_function(facts)
+    ):
         return None
     if SYMPTOMS_TO_FIX_FIRST & facts.open_symptoms:
         return None
@@ -60,7 +63,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if facts.modified_at is not None and facts.modified_at == facts.created_at:
         unchanged_text = ", and the queue was never changed"
     return DetectedFault(
-        f"the visibility timeout is SQS's default of {DEFAULT_SECONDS} s"
+        f"the visibility timeout is SQS's default of {DEFAULT_TIMEOUT_SECONDS} s"
         f"{unchanged_text}; in the last hour 1 of 100 runs of "
         f"{function_name} took {p99_seconds:.1f} s or more"
     )
@@ -70,7 +73,10 @@ def is_suspect(facts: Facts) -> bool:
     """Return True if the timeout is the default, and a function may run for nearly as long."""
     timeouts_seconds = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
     longest_run_seconds = max(timeouts_seconds, default=0)
-    return facts.visibility_seconds == DEFAULT_SECONDS and longest_run_seconds > TOO_CLOSE_SECONDS
+    return (
+        facts.visibility_seconds == DEFAULT_TIMEOUT_SECONDS
+        and longest_run_seconds > LONGEST_SAFE_RUN_SECONDS
+    )
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -89,7 +95,7 @@ def _make_queue(
 _UNCHANGED_SINCE_CREATION: Any = dict.fromkeys(
     ("CreatedTimestamp", "LastModifiedTimestamp"), f"{EXAMPLE_TIME.timestamp():.0f}"
 )
-_RAISE_TO_185_STEPS = (SetVisibilityTimeout(DEFAULT_SECONDS, 185),)
+_RAISE_TO_185_STEPS = (SetVisibilityTimeout(DEFAULT_TIMEOUT_SECONDS, 185),)
 
 VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     name="visibility_timeout_default",

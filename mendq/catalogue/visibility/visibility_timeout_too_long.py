@@ -11,8 +11,8 @@ What Mendq changes: it proposes the timeout that AWS advises, or that a tag name
 this change alone.
 
 Why a person decides: a shorter timeout can have messages handled twice if another reader needs
-longer, and only a person knows all readers. While the timeout is too short for a consumer, or
-consumers fail, this symptom gives way.
+longer, and only a person knows all readers. If the timeout is too short for a consumer, or if
+consumers fail, other symptoms report that, and this symptom is not reported.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
+    choose_goal_seconds,
     find_slowest_function,
-    goal_seconds,
     list_readable_needs,
     plan_advised_timeout,
 )
@@ -48,22 +48,28 @@ from mendq.notifications.text import format_count
 
 # The timeout is reported only above all three: this many seconds, this many times the p99 duration
 # of the slowest function, and this many times the advised timeout.
-LEAST_LONG_SECONDS = 15 * 60
-LONG_PER_P99 = 20
-LONG_PER_ADVICE = 2
+REPORTED_ABOVE_SECONDS = 15 * 60
+REPORTED_ABOVE_P99_FACTOR = 20
+REPORTED_ABOVE_ADVICE_FACTOR = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a timeout far above the p99 duration, on a queue whose consumers crashed at times.
 
-    A crash leaves receives without a delete. They count as crashes if runs of a function failed.
-    They also count if no message waited at some moment, and one is older than the timeout now: that
-    message was received before that moment and was not finished.
+    A crash leaves receives without a delete. Such receives count as crashes in two cases:
+
+    - Some runs of a function failed in the last hour.
+    - A message is older than the timeout now, but at some moment of the measured time no message
+      waited. So that message was received before and not finished.
     """
     measurement = facts.measurement
     visibility_seconds = facts.visibility_seconds
     p99_seconds, function_name = find_slowest_function(facts)
-    if measurement is None or not p99_seconds or visibility_seconds <= LONG_PER_P99 * p99_seconds:
+    if (
+        measurement is None
+        or not p99_seconds
+        or visibility_seconds <= REPORTED_ABOVE_P99_FACTOR * p99_seconds
+    ):
         return None
     if (
         facts.receives_only_dlq_messages
@@ -91,8 +97,8 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if the timeout is far above the advised one; False if a tag cannot be read."""
-    advised_seconds = goal_seconds(facts, list_readable_needs(facts))
-    tolerated_seconds = max(LEAST_LONG_SECONDS, LONG_PER_ADVICE * advised_seconds)
+    advised_seconds = choose_goal_seconds(facts, list_readable_needs(facts))
+    tolerated_seconds = max(REPORTED_ABOVE_SECONDS, REPORTED_ABOVE_ADVICE_FACTOR * advised_seconds)
     is_advice_known = bool(advised_seconds and facts.lambda_consumers)
     return is_advice_known and facts.visibility_seconds > tolerated_seconds
 
@@ -104,8 +110,8 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     )
 
 
-# Returns FUNCTION with other fields; its p99 duration is 4 s.
-_make_function = partial(replace, LAMBDA_FUNCTION, duration_p99_seconds=4.0)
+# Returns LAMBDA_FUNCTION with other fields; its p99 duration is 4 s.
+_make_function_with = partial(replace, LAMBDA_FUNCTION, duration_p99_seconds=4.0)
 
 
 def _make_queue(
@@ -115,7 +121,7 @@ def _make_queue(
     counts = {
         "received": 920,
         "deleted": 900,
-        "lambda_consumers": (_make_function(error_share=error_share),),
+        "lambda_consumers": (_make_function_with(error_share=error_share),),
     }
     return standard_queue(VisibilityTimeout=visibility_seconds, sent=900, **{**counts, **overrides})
 
@@ -157,7 +163,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
         ),
         QueueNearMiss(
             "runs are long",
-            _make_queue(lambda_consumers=(_make_function(duration_p99_seconds=720.0),)),
+            _make_queue(lambda_consumers=(_make_function_with(duration_p99_seconds=720.0),)),
         ),
         QueueNearMiss(
             "nobody knows how long they are", _make_queue(lambda_consumers=(LAMBDA_FUNCTION,))
@@ -165,7 +171,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
         QueueNearMiss("15 minutes", _make_queue(900)),
         QueueNearMiss(
             "runs may be long",
-            _make_queue(10_800, lambda_consumers=(_make_function(timeout_seconds=900),)),
+            _make_queue(10_800, lambda_consumers=(_make_function_with(timeout_seconds=900),)),
         ),
         QueueNearMiss(
             "a tag names half of it",

@@ -46,7 +46,7 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
     SeenAs,
-    seen_as_labelled,
+    make_code_patterns,
 )
 from mendq.catalogue.visibility import needed_timeout as visibility
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
@@ -66,15 +66,17 @@ _CALLS_WITH_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 def detect(facts: Facts) -> DetectedFault | None:
     """Find messages that were handled twice, or that reached the DLQ because work takes longer.
 
-    A timeout that is short and has done no harm yet is not reported. The result is also None if the
-    counts mislead. They do so on a DLQ and while a message movement task runs, because SQS does not
-    count messages that it moves as sent. And they do so if a consumer fails, because it receives
-    its own messages again.
+    A timeout that is short and has done no harm yet is not reported. The result is also None if
+    the counts are misleading:
+
+    - on a DLQ and while a message movement task runs, because SQS does not count the messages that
+      it moves as sent;
+    - if a Lambda function fails, because it receives its own messages again.
     """
     measurement = facts.measurement
     if measurement is None or facts.move_task_running or facts.receives_only_dlq_messages:
         return None
-    if visibility.failing_consumer(facts):
+    if visibility.find_failing_function(facts):
         return None
     if not measurement.has_race:
         return _detect_early_deaths(facts, measurement)
@@ -95,9 +97,8 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
     """Find messages that reached the DLQ because the visibility timeout ended before the work did.
 
     Messages that reach a DLQ because of errors cause the same counts. So the result is a fault only
-    if work is known to take longer than the timeout. Durations that Lambda measured come first. If
-    there are none, a tag counts, although it may be old. Durations that consumers publish count as
-    well.
+    if work is known to take longer than the timeout. A tag, which may be old, counts only if Lambda
+    has measured no duration. Durations that consumers publish count too.
     """
     dead_messages = measurement.count_dead_messages(facts.max_receive_count or 0)
     dlq_sentence = _describe_dlq(facts)
@@ -107,10 +108,10 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         *visibility.list_unmet_needs(facts, measured_needs or needs),
         *visibility.list_published_needs(facts, needs),
     ]
-    longest_need = max(candidate_needs, key=lambda need: need.takes_seconds, default=None)
+    longest_need = max(candidate_needs, key=lambda need: need.work_seconds, default=None)
     if not dead_messages or not dlq_sentence or longest_need is None:
         return None
-    if longest_need.takes_seconds <= facts.visibility_seconds:
+    if longest_need.work_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
         f"in {format_duration(measurement.duration)} {format_count(dead_messages, 'message')} left "
@@ -135,7 +136,7 @@ def _describe_dlq(facts: Facts) -> str:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Return True if messages are in the queue or its DLQ, or a named need is not covered."""
+    """Return True if the queue or its DLQ has messages, or the timeout is below a named need."""
     has_dead_messages = facts.dlq is not None and facts.dlq.visible > 0
     if has_dead_messages or facts.visible + facts.in_flight > 0:
         return True
@@ -188,7 +189,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
-        *seen_as_labelled("visibility_timeout_too_short"),
+        *make_code_patterns("visibility_timeout_too_short"),
         SeenAs(_CALLS_WITH_HANDLE, "InvalidParameterValue", has_expired_handle),
     ),
     is_evidence=lambda call: not call.may_be_a_race,

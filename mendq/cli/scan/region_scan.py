@@ -71,9 +71,9 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     assert detection is not None  # noqa: S101 - a finding comes from a detection
     if finding.seconds_left is not None:
         return FindingSeverity.LOSING_MESSAGES
-    if detection.measured_last:
+    if detection.is_measured_last:
         return FindingSeverity.WASTING_MONEY
-    is_measured = Need.MEASUREMENTS in detection.needs and not detection.of_configuration
+    is_measured = Need.MEASUREMENTS in detection.needs and not detection.is_of_configuration
     return FindingSeverity.FAILING_NOW if is_measured else FindingSeverity.AT_RISK
 
 
