@@ -1,4 +1,4 @@
-"""Gather the evidence that decides if a due case moves: its queue's values, metrics and calls."""
+"""Gather the evidence that decides if a due case moves: queue, metrics and failed calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,14 @@ from mendq.notifications.own_change import describe_change_and_arrivals, describ
 
 
 class DueCase(Struct, frozen=True):
-    """An open case that is due, with its symptom, the case store's records and the invocation."""
+    """An open case that follow_up must look at now.
+
+    Args:
+        symptom: The case's symptom.
+        case: The case.
+        view: The case store's records about the queue and the symptom.
+        context: This invocation.
+    """
 
     symptom: Symptom
     case: Case
@@ -49,12 +56,12 @@ class DueCase(Struct, frozen=True):
 
     @property
     def is_proving(self) -> bool:
-        """True if follow_up must verify the fix. A running redrive is verified by its owner."""
+        """True if follow_up must verify the fix. The redrive Lambda verifies a running redrive."""
         return self.case.state in STATES_UNDER_VERIFICATION and not self.case.is_redriving
 
 
 def gather_evidence(due_case: DueCase) -> VerificationEvidence:
-    """Read the evidence that the case's state needs, and nothing else."""
+    """Return the evidence that the case's state needs. Nothing else is read."""
     case = due_case.case
     evidence = VerificationEvidence(due_case.context.settings.timing, due_case.view.failures)
     if case.state in (*STATES_UNDER_VERIFICATION, *WAITING_STATES):
@@ -72,7 +79,7 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
 
 
 def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
-    """Compare the queue with the values that the case wrote.
+    """Return the status of the queue, compared with the values that the case wrote.
 
     Return None if the queue could not be read, or if its status does not matter for this case.
     """
@@ -99,10 +106,10 @@ def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
 def _find_status_without_verification(
     case: Case, tags: Mapping[str, str] | None
 ) -> QueueStatus | None:
-    """Return the queue's status for a case whose fix is not being verified: GONE or None.
+    """Return GONE if the case must end because its queue was deleted; otherwise None.
 
-    GONE ends the case: it waits, and its queue does not exist (`tags` is None). None is also
-    returned for an overridden or escalated case, because the missing queue may be its subject.
+    Call this only for a case whose fix is not being verified. `tags` is None if the queue does not
+    exist. An overridden or escalated case does not end, because it may be about the missing queue.
     """
     may_be_about_missing_queue = case.state in (State.OVERRIDDEN, State.ESCALATED)
     if tags is None and not may_be_about_missing_queue:
@@ -120,8 +127,8 @@ def _is_managed(due_case: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True also if the source's tags or the case store cannot be read, so that the case is not
-    ended by mistake.
+    Return True also if the source's tags or the case store cannot be read, so that follow_up does
+    not end the case by mistake.
     """
     source_arn = arn_of(str(due_case.case.evidence.get(MADE_FOR_KEY, "")))
     if source_arn is None:
@@ -152,7 +159,7 @@ def _has_our_values(due_case: DueCase, attributes: Mapping[str, str]) -> bool:
 def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
     """Return the number of messages that were deleted from the queue after `since`.
 
-    Return None if CloudWatch does not answer. None is no evidence for or against the fix.
+    Return None if CloudWatch does not answer. None says nothing for or against the fix.
     """
     context = due_case.context
     with suppress(FactsUnavailable):
@@ -161,9 +168,10 @@ def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
 
 
 def _describe_harm(due_case: DueCase) -> str | None:
-    """Return a sentence that names the case's change and the signs that it may do harm.
+    """Return sentences that name the case's change and the measured sign of its harm.
 
-    Return an empty text if there are no such signs, and None if they could not be measured.
+    Return an empty text if there is no such sign, if someone else changed the value, or if the
+    queue was deleted. Return None if the sign could not be measured.
     """
     case = due_case.case
     context = due_case.context
@@ -189,9 +197,10 @@ def _describe_harm(due_case: DueCase) -> str | None:
 
 
 def _still_has_written_values(due_case: DueCase) -> bool:
-    """Return False if a person changed the value that the case wrote.
+    """Return False if someone else changed a value that the case wrote.
 
-    Return True while the fix is being verified, because the lifecycle's rules check the value then.
+    Return True without a check while the fix is being verified, because the lifecycle's rules check
+    the value then.
 
     Raises:
         FactsUnavailable, QueueGone, QueueRefusesUs: The queue could not be read.
@@ -205,10 +214,10 @@ def _still_has_written_values(due_case: DueCase) -> bool:
 
 
 def _find_last_write(due_case: DueCase) -> datetime:
-    """Return the time of the case's last write to the queue.
+    """Return the time of the last write to the attributes that the case changes.
 
-    `case.at`, the time of the newest transition, may be later. It is returned only if the case
-    store has no write of the case.
+    If the case store has no such write, return the time of the case's newest transition, which may
+    be later than the write.
     """
     records = [due_case.view.record_of(step["attribute"]) for step in due_case.case.steps]
     write_times = [write.at for record in records for write in record.writes]

@@ -1,7 +1,7 @@
 """Follow up open cases once a minute.
 
-Each case that is due gets its next transition, if its queue's facts or the elapsed time ask for
-one.
+Each due case gets its next transition, if the queue's facts or the elapsed time require a
+transition.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ LONGEST_CASE_SECONDS = 2 * HUNG_CALL_SECONDS
 
 
 class FollowUpResult(Struct):
-    """Result of one run of follow_up.
+    """The result of one run of follow_up.
 
     Args:
         open_cases: The open cases when the run began.
         moved_cases: The cases that got a new transition.
-        called_cases: The cases whose owner was called.
+        called_cases: The cases whose owner (the Lambda that makes their next write) was called.
         unknown_cases: The cases of symptoms that this version of Mendq does not know. They wait for
             a version that does, or for a person who closes them.
         errors: The errors, by case id. The keys of errors about filing begin with "filing".
@@ -72,7 +72,7 @@ class FollowUpResult(Struct):
     errors: dict[str, Exception] = field(default_factory=dict)
 
     def gauge_values(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
-        """Return the numbers of escalated and proposed open cases, and of fixes being verified."""
+        """Return, by metric: escalated cases, proposed cases, and fixes being verified."""
         case_count_by_state = Counter(case.state for case in self.open_cases)
         states_and_ages = ((case.state, case.opened_at) for case in self.open_cases)
         return {
@@ -84,7 +84,10 @@ class FollowUpResult(Struct):
         }
 
     def counter_values(self) -> dict[OwnMetric, int]:
-        """Return the numbers of recurrences after a fix, escalations, and errors in this run."""
+        """Return, by metric, how many recurrences, escalations and errors this run had.
+
+        A recurrence is a case whose calls failed again while its fix was being watched.
+        """
         recurrences = 0
         escalations = 0
         for case in self.moved_cases:
@@ -99,7 +102,10 @@ class FollowUpResult(Struct):
         }
 
     def duration_values(self, now: datetime) -> Iterator[tuple[str, float]]:
-        """Yield the metrics in seconds: the oldest open case's age, and each fix's time to heal."""
+        """Yield metrics with values in seconds: the oldest open case's age, and times to heal.
+
+        A time to heal goes from the first failed call to the verification of a case in this run.
+        """
         ages_seconds = [(now - case.opened_at).total_seconds() for case in self.open_cases]
         yield HEARTBEAT_METRIC, max([0, *ages_seconds])
         for case in self.moved_cases:
@@ -114,7 +120,8 @@ def follow_up(
 ) -> FollowUpResult:
     """Follow up every due case, then file the transitions that were not filed yet.
 
-    One failing case does not stop the others.
+    To file a transition means to copy it to the case bucket and the event bus. A case that fails
+    does not stop the others. Cases for which the time is too short are left for the next run.
 
     Args:
         context: This invocation.
@@ -141,7 +148,7 @@ def follow_up(
 def _follow_up_or_postpone(
     listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
-    """Follow up one case. If that fails, store the error and make the case due again later."""
+    """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY."""
     try:
         _follow_up_case(listed_case, context, functions, result)
     except CaseMoved:
@@ -156,7 +163,10 @@ def _follow_up_or_postpone(
 def _follow_up_case(
     listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
-    """Send the case's unsent notification, settle a dead run's claim, then continue the case."""
+    """Send the case's unsent notification, settle the claim of a run that died, and continue.
+
+    Do nothing more if another run works on the case. Postpone a case of an unknown symptom.
+    """
     symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
     attributes = symptom.attributes if symptom else ()
     view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attributes)
@@ -185,7 +195,7 @@ def _follow_up_case(
 
 
 def _finish_final_case(case: Case, announcement: Announcement, context: CaseContext) -> None:
-    """Remove a final case from the index of open cases. Keep it while a notification waits."""
+    """Remove a final case from the index of open cases, unless a notification still waits."""
     if announcement is Announcement.HELD_BACK:
         hold_back_notification(case, context)
     elif not announcement.is_pending:
@@ -193,9 +203,9 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
 
 
 def _continue_case(due_case: DueCase, functions: Functions, result: FollowUpResult) -> None:
-    """Move the case if its evidence asks for that, and call the owner of its next write, if any.
+    """Move the case if its evidence requires this, and call the owner of its next write, if any.
 
-    If the case did not move, store when it is due again, and report a wait that is too long.
+    If the case does not move, store when it is due again, and report a wait that is too long.
     """
     context = due_case.context
     evidence = gather_evidence(due_case)
@@ -235,7 +245,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
 
 
 def _is_reported_at_dlq(due_case: DueCase) -> bool:
-    """Return True if an open `dlq_messages_arriving` case of the DLQ names this change already."""
+    """Return True if an open `dlq_messages_arriving` case names the case's change already."""
     dlq_arn = find_dlq_arn(due_case.case.steps)
     if not dlq_arn:
         return False
@@ -247,7 +257,7 @@ def _is_reported_at_dlq(due_case: DueCase) -> bool:
 
 
 def _read_facts(due_case: DueCase) -> Facts:
-    """Read the queue's attributes and tags for a notification. Leave them out if that fails."""
+    """Return the queue's facts for a notification, without attributes and tags if a read fails."""
     queue_arn = due_case.case.queue_arn
     clients = due_case.context.clients
     facts = Facts(queue_arn, {}, {}, event_names=due_case.view.failures.event_names())
@@ -258,7 +268,7 @@ def _read_facts(due_case: DueCase) -> Facts:
 
 
 def _postpone(due_case: DueCase, next_due_at: datetime) -> None:
-    """Make the case due at `next_due_at`, or after RETRY_DELAY if that time is past."""
+    """Make the case due at `next_due_at`, or after RETRY_DELAY if this time is past already."""
     now = due_case.context.now
     if next_due_at <= now:
         next_due_at = now + RETRY_DELAY
@@ -266,7 +276,10 @@ def _postpone(due_case: DueCase, next_due_at: datetime) -> None:
 
 
 def _report_long_wait(due_case: DueCase) -> None:
-    """Notify people, at most daily, if the case has waited long for the owner of its next write."""
+    """Notify people if the case has waited too long for the owner of its next write.
+
+    They are notified at most once a day.
+    """
     hold_up = due_case.view.hold_up
     if hold_up is None or due_case.case.state not in STATES_THAT_CALL_OWNER:
         return
@@ -278,10 +291,10 @@ def _report_long_wait(due_case: DueCase) -> None:
 def _file_transitions(
     context: CaseContext, remaining_seconds: Callable[[], float], result: FollowUpResult
 ) -> None:
-    """File the transitions that were recorded but not filed: copy them to bucket and event bus.
+    """Copy the transitions that were recorded but not filed to the case bucket and the event bus.
 
-    One failing transition does not stop the others. Stop if the bucket or the bus does not answer,
-    because the next transition would fail as well.
+    A transition that fails does not stop the others. But if AWS refuses a call or does not answer,
+    stop, because the next transition would fail as well.
     """
     try:
         for key in context.open_cases.list_unfiled_transitions(context.now):
@@ -295,9 +308,9 @@ def _file_transitions(
 
 
 def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) -> Exception | None:
-    """File one transition. If that fails, store the error and make it due again later.
+    """File one transition. Return the error if this fails, otherwise None.
 
-    Return the error, or None if there was none.
+    After an error, the transition is due again after RETRY_DELAY. The error is noted in `result`.
     """
     try:
         transition = context.open_cases.transition(key)

@@ -19,10 +19,10 @@ SHORTEST_MEASUREMENT = timedelta(minutes=3)
 
 
 def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
-    """Return metrics of the changed queue, or of its DLQ, since the change.
+    """Return the measurements since a case's change, of the changed queue or of its DLQ.
 
-    Only the metrics that can show the harm of this kind of change are read, because each metric is
-    billed.
+    Only the metrics that can show harm by this kind of change are read, because AWS bills each
+    metric.
 
     Raises:
         FactsUnavailable: SQS or CloudWatch gives no answer.
@@ -62,7 +62,10 @@ def _measure_since(  # noqa: PLR0913
     begins_empty: bool = False,
     metric_kinds: tuple[str, ...] = ("every queue",),
 ) -> Measurement | None:
-    """Measure a queue from a write until now. Return None if that is too short, or without data."""
+    """Return a measurement of a queue from a write until now.
+
+    None if this time is shorter than SHORTEST_MEASUREMENT, or if CloudWatch has no data.
+    """
     window = Window.choose(now, written_at, SHORTEST_MEASUREMENT, is_new=begins_empty)
     if window is None:
         return None

@@ -16,10 +16,10 @@ class AccountAndRegion:
     region: str
 
     def purpose_of(self, principal_arn: str) -> str | None:
-        """Return the purpose of a role that belongs to Mendq; None for any other principal.
+        """Return the purpose of one of Mendq's roles, such as `heal`; None for any other principal.
 
         Args:
-            principal_arn: The ARN that IAM has for the role, not that of a session.
+            principal_arn: The role's IAM ARN. The ARN of a session of the role gives None.
         """
         account_part, _, name = principal_arn.partition(":role/")
         if not account_part.endswith(f":iam::{self.account}"):

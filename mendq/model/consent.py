@@ -1,4 +1,4 @@
-"""The queues that the account's settings and tags let Mendq manage, and the mode of each."""
+"""The queues that Mendq may manage, by the account's settings and by tags, and their modes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ class Consent:
     teams: tuple[str, ...] = ()
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags. The team tag is left out if its team is in the settings."""
+        """Return the tags, without the team tag if the settings contain its team."""
         is_known_team = tags.get(TEAM_TAG) in self.teams
         return {key: text for key, text in tags.items() if key != TEAM_TAG or not is_known_team}
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """Return the queue's mode; None if Mendq does not manage the queue.
 
-        A queue that settings name starts in the account's mode, any other queue in the lowest one.
-        The queue's `mendq` tag may lower the mode freely, and raise it at most to
-        `tag_may_raise_to`. The IAM policies of the roles have the same limit. A tag with an unknown
-        value gives the lowest mode. A quarantine is never managed, not even if settings or a tag
-        name it: only people take messages out of it.
+        Without a `mendq` tag, a queue that settings name has the account's mode, and Mendq does not
+        manage other queues. The tag `off` means that Mendq does not manage the queue. With any
+        other tag, the mode is the tag's value, but at most the higher of `tag_may_raise_to` and,
+        if settings name the queue, the account's mode. An unknown value means `observe`. The IAM
+        policies of Mendq's roles have the same limit.
+
+        Mendq never manages a quarantine, even if settings name it or it has the tag: only people
+        take messages out of a quarantine.
         """
         if is_quarantine(queue_name):
             return None
@@ -52,7 +55,7 @@ class Consent:
         return min(tagged_mode, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
-        """Return a text that says why `mode_of` gives this mode, for people."""
+        """Return the reason, for people, why `mode_of` returns its mode for this queue."""
         fitting_patterns = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
         reason_by_name = "no setting names it"
         if fitting_patterns:
@@ -70,21 +73,21 @@ class Consent:
         return f"{reason_by_name}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
-        """Return True if settings contain exactly this name.
+        """Return True if settings contain the queue's full name.
 
-        A prefix with `*` does not count, because it also fits queues that never existed.
+        A prefix with `*` does not count, because it also matches queues that never existed.
         """
         return queue_name in self.queues
 
     def names(self, queue_name: str) -> bool:
-        """Return True if settings name the queue or a prefix of its name."""
+        """Return True if settings contain the queue's name, or a prefix of the name with `*`."""
         return any(_fits(queue_name, pattern) for pattern in self.queues)
 
 
 def _fits(queue_name: str, pattern: str) -> bool:
-    """Return True if the name is equal to the pattern, or begins with a pattern that ends with `*`.
+    """Return True if the pattern is the queue's name, or a prefix of the name with `*` at its end.
 
-    A bare `*` fits no queue: to manage all queues, people must tag each of them.
+    The pattern `*` alone matches no queue: to manage all queues, people must tag each queue.
     """
     prefix = pattern.removesuffix("*")
     return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))

@@ -29,19 +29,20 @@ def select_confirmed_sources(
     consent: Consent,
     tags_of: Callable[[str], Mapping[str, str]],
 ) -> tuple[str, ...]:
-    """Return the confirmed sources of `dlq`: queues that use it as their DLQ with consent.
+    """Return the ARNs of the confirmed sources of `dlq`, in the order of `naming_arns`.
 
-    Any queue may name any other queue as its DLQ, so naming it proves nothing. A source is
-    confirmed if the DLQ's own RedriveAllowPolicy names it, or if Mendq manages the source. Mendq
-    manages a queue because settings name it, or because of the queue's own tag. But anyone may
-    create a queue and tag it. So a tag confirms nothing if the DLQ has a higher mode than tags can
-    give, or if the DLQ's RedriveAllowPolicy is not `allowAll`.
+    A source is a queue whose RedrivePolicy names the DLQ. Any queue may name any other queue, so
+    the RedrivePolicy alone proves nothing. A source is confirmed if the DLQ's RedriveAllowPolicy
+    names it, or if Mendq manages the source. Mendq may manage the source because of its tag, but
+    anyone may create a queue and tag it. So a tag confirms nothing if the DLQ has a higher mode
+    than tags can give, or if the DLQ's RedriveAllowPolicy is neither `allowAll` nor unreadable.
 
     Args:
-        named_by: The ARNs of queues whose RedrivePolicy names the DLQ.
+        naming_arns: The ARNs of the queues whose RedrivePolicy names the DLQ.
         dlq: The DLQ with its attributes and tags.
         consent: The settings that say which queues Mendq manages.
-        tags_of: Reads a queue's tags. It is not called if tags cannot confirm the queue.
+        tags_of: Returns the tags of the queue with this ARN. Not called for a queue that its tags
+            cannot confirm.
     """
     redrive_allow_policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
     mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
@@ -64,9 +65,10 @@ def select_confirmed_sources(
 
 
 def retention_and_encryption(source: Facts) -> dict[str, str]:
-    """Return attributes that keep messages for 14 days, with the source's encryption.
+    """Return attributes of a new queue: a retention of 14 days, and the source's encryption.
 
-    The queue uses the source's KMS key. If the source has none, SQS encrypts with its own key.
+    The new queue uses the source's KMS key. If the source has no KMS key, SQS encrypts with a key
+    of its own.
     """
     attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
     if source.kms_key is not None:
@@ -77,8 +79,12 @@ def retention_and_encryption(source: Facts) -> dict[str, str]:
 def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
     """Return the attributes of a new DLQ for this source.
 
-    The RedriveAllowPolicy allows only this source. But if the source names `dlq_arn` already, other
-    queues may name it too, so the new DLQ gets no RedriveAllowPolicy.
+    The RedriveAllowPolicy allows only this source. If the source names `dlq_arn` already, the DLQ
+    gets no RedriveAllowPolicy, because other queues may name `dlq_arn` too.
+
+    Args:
+        source: The source queue.
+        dlq_arn: The ARN of the new DLQ.
     """
     attributes = retention_and_encryption(source)
     if source.is_fifo:
@@ -94,7 +100,7 @@ MAXIMUM_MESSAGE_BYTES = SetMaximumMessageSize.maximum
 
 
 def arn_of_quarantine(source_arn: str) -> str:
-    """Return the ARN of the quarantine for messages that failed in this queue.
+    """Return the ARN of the quarantine for messages that came from this source queue.
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
@@ -110,12 +116,12 @@ def attributes_of_quarantine(source: Facts) -> dict[str, str]:
 def why_unfit_as_quarantine(
     source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str] = ()
 ) -> str | None:
-    """Return why an existing queue does not keep messages safe as a quarantine; None if it does.
+    """Return the first reason why an existing queue cannot be a quarantine; None if it can.
 
     Args:
         source: The queue whose messages the quarantine takes.
         attributes: The attributes of the existing queue.
-        readers: The ARNs of Lambda functions that consume it.
+        consumer_arns: The ARNs of the Lambda functions that consume the existing queue.
     """
     return next(_list_quarantine_faults(source, attributes, consumer_arns), None)
 
@@ -123,7 +129,7 @@ def why_unfit_as_quarantine(
 def _list_quarantine_faults(
     source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str]
 ) -> Iterator[str]:
-    """Yield every reason why the queue does not keep messages safe."""
+    """Yield every reason why the queue would not keep messages safe as a quarantine."""
     if attributes.get("RedrivePolicy"):
         yield "it has a RedrivePolicy: its messages would leave it by being read"
     if consumer_arns:
@@ -145,10 +151,11 @@ def _list_quarantine_faults(
 
 
 def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
-    """Yield a reason for each statement or principal that lets outsiders use the queue.
+    """Yield a reason for each statement or principal of the policy that lets outsiders in.
 
-    Outsiders are all principals other than those of the account. Conditions of a statement are not
-    considered: even a limited permission makes the queue unfit.
+    An outsider is a principal of another account, or an AWS service. The conditions of statements
+    are ignored, because even a limited permission makes the queue unfit. A policy that cannot be
+    read gives one reason.
     """
     statements = parse_statements(policy)
     if statements is None:
@@ -160,7 +167,7 @@ def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
 
 
 def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[str]:
-    """Yield a reason for each outside principal to which a statement allows something."""
+    """Yield a reason for each outsider that a statement names, or if it lets everybody in."""
     if statement.is_for_everybody or "Principal" in statement.excepting:
         yield "its policy lets everybody in"
     for kind, principals in statement.principals.items():
@@ -176,10 +183,11 @@ def _belongs_to(principal: str, account: str) -> bool:
 
 
 def _find_encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
-    """Return why the encryption is weaker than the source's; None if it is not.
+    """Return why the queue's encryption is worse than the source's; None if it is good enough.
 
-    Any KMS key of the account is good enough, with one exception: the key that AWS manages is not
-    enough if the source uses a key that the account made itself.
+    Any KMS key of the account is good enough, with one exception: AWS's managed key is not good
+    enough if the source uses a key that a customer made. SQS's own encryption is good enough only
+    if the source has no KMS key. Another account's key is good enough only if the source uses it.
     """
     kms_key = attributes.get("KmsMasterKeyId", "")
     source_kms_key = source.kms_key or ""

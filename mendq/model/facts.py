@@ -1,6 +1,4 @@
-"""Facts about a queue as AWS reports them now, and the IAM actions that Mendq needs to read
-them.
-"""
+"""Facts about a queue, and the IAM actions that Mendq needs to read them from AWS."""
 
 from __future__ import annotations
 
@@ -22,14 +20,15 @@ AWS_MANAGED_ALIAS = "alias/aws/sqs"
 
 
 def is_aws_managed(key: str) -> bool:
-    """Return True if the KMS key is the one that AWS manages for SQS."""
+    """Return True if the KMS key is the key that AWS manages for SQS, named by its alias."""
     return key.endswith(AWS_MANAGED_ALIAS)
 
 
 def is_of_another_account(facts: Facts, key: str) -> bool:
     """Return True if the KMS key belongs to another account than the queue.
 
-    Only the ARN of a key shows an account. For a key id or an alias, return False.
+    `key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an ARN
+    contains the key's account.
     """
     parts = key.split(":")
     return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
@@ -43,9 +42,10 @@ class SoleSource:
         queue_arn: The source queue.
         tags: The tags of the source queue.
         mode: How far Mendq may go on the source queue; None if Mendq does not manage it.
-        deletes_per_second: Messages that its consumers delete per second, as mean of the last hour.
-        soak_factor: The account's setting `timing.soakFactor`. A redrive multiplies its waiting
-            time with it.
+        deletes_per_second: The mean number of messages that the source's consumers deleted per
+            second in the last hour.
+        soak_factor: The account's setting `timing.soakFactor`, by which a redrive multiplies its
+            waiting time.
     """
 
     queue_arn: str
@@ -56,8 +56,9 @@ class SoleSource:
 
 
 def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
-    """Return the time in an SQS attribute, a text with seconds since 1970. None for None or an
-    empty text.
+    """Return the time in the value of an SQS attribute; None if the value is None or empty.
+
+    The value is a text with a number of seconds since 1970. The result has whole seconds, in UTC.
     """
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
@@ -76,8 +77,9 @@ DEFAULT_BATCH_SIZE = 10
 
 
 def function_name(function_arn: str) -> str:
-    """Return the name from a Lambda function's ARN, without its version or alias. Metrics and logs
-    use this name.
+    """Return the name in a Lambda function's ARN, without version and alias.
+
+    Metrics and logs use this name. Return the text itself if it is too short for such an ARN.
     """
     parts = function_arn.split(":")
     return parts[6] if len(parts) > 6 else function_arn
@@ -109,9 +111,9 @@ _DLQ_SOURCES_READ = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 class Need(Enum):
     """The kinds of facts that a symptom can ask for.
 
-    Each value has two parts: the fields of `Facts` that are read, and the IAM actions that reading
-    them needs. Fields of `Facts` that are in no value come from failed calls or from the case
-    store.
+    Each kind has the fields of `Facts` that Mendq then reads (`answers`), and the IAM actions that
+    Mendq needs for this (`reads`). Fields of `Facts` that belong to no kind come from failed calls
+    or from the case store.
     """
 
     QUEUE = ("attributes",), QUEUE_READS
@@ -142,19 +144,19 @@ class Need(Enum):
 class LambdaConsumer:
     """A Lambda function that receives from the queue through an enabled event source mapping.
 
-    Figures are of the last hour. A duration is that of a whole invocation, which handles a batch.
+    All measured values are those of the last hour. An invocation handles a batch of messages.
 
     Attributes:
         function_arn: The function.
         timeout_seconds: The function's timeout.
         batching_window_seconds: How long Lambda collects messages for a batch.
-        duration_p99_seconds: The 99th percentile of the durations; None if the figures were not
-            read, or if the function did not run.
+        duration_p99_seconds: The 99th percentile of the invocations' durations; None if the metrics
+            were not read, or if the function did not run.
         error_share: Failed invocations divided by all invocations; None in the same cases.
         throttled_share: Throttled requests divided by all requests; None in the same cases.
-        duration_p50_seconds: The median of the durations; None in the same cases.
+        duration_p50_seconds: The median of the invocations' durations; None in the same cases.
         invocations: The number of invocations.
-        mapping_id: The event source mapping.
+        mapping_id: The id of the event source mapping.
         batch_size: The most messages in a batch, as the mapping sets it.
         reports_item_failures: True if the function reports which messages of a batch failed.
         maximum_concurrency: The mapping's limit; None if it sets none.
@@ -190,23 +192,23 @@ class LambdaConsumer:
 
     @property
     def is_failing_fast(self) -> bool:
-        """True if the function fails, and not because of its timeout.
+        """True if at least half of the runs fail, and not because the function's timeout is over.
 
-        A longer visibility timeout would then only delay its retries.
+        For such a function, a longer visibility timeout would only delay the retries.
         """
         return (self.error_share or 0) >= FAILING_ERROR_SHARE and not self.is_near_timeout
 
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """A queue as SQS describes it, and what its failed calls show.
+    """The facts about a queue that SQS reports, and facts from its failed calls.
 
     Attributes:
         queue_arn: The queue.
         attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue.
         tags: The queue's tags; empty if there is no such queue or they were not read.
-        reader_visibility_seconds: The visibility timeout that the failed calls themselves asked
-            for; None unless every failed call asked for one.
+        reader_visibility_seconds: The smallest visibility timeout that the failed calls themselves
+            asked for; None unless every failed call asked for one.
         principals: The callers of the failed calls.
         event_names: The failed calls by name, such as `SendMessage`.
         refused_by: The policies that refused the failed calls.
@@ -224,7 +226,7 @@ class QueueFacts:
 
     @property
     def exists(self) -> bool:
-        """True if there is such a queue."""
+        """True if the queue exists, and its attributes were read."""
         return bool(self.attributes)
 
     @property
@@ -234,7 +236,7 @@ class QueueFacts:
 
     @property
     def is_fifo(self) -> bool:
-        """True if it is a FIFO queue."""
+        """True if the queue is a FIFO queue."""
         return self.queue_arn.endswith(".fifo")
 
     @property
@@ -246,21 +248,21 @@ class QueueFacts:
     def can_outlast_deduplication(self) -> bool:
         """True if a FIFO queue's visibility timeout is longer than the deduplication interval.
 
-        While such a message is in flight, its sender may send it again, and SQS does not drop the
-        second send any more.
+        A message may then be in flight for so long that SQS no longer drops a second send of the
+        same message.
         """
         return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
     @property
     def kms_key(self) -> str | None:
-        """The KMS key of the queue; None if it is not encrypted with one."""
+        """The queue's KMS key as an ARN, an id or an alias; None if the queue has no KMS key."""
         return self.attributes.get("KmsMasterKeyId") or None
 
     @property
     def dlq_arn(self) -> str | None:
-        """The DLQ that the RedrivePolicy names; None if it names none.
+        """The DLQ that the queue's RedrivePolicy names; None if it names no DLQ.
 
-        The text is not checked: it may be no ARN, or that of another account's queue.
+        The text is not checked: it may not be an ARN, or be the ARN of another account's queue.
         """
         redrive = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
         named = redrive.get("deadLetterTargetArn")
@@ -288,16 +290,18 @@ class QueueFacts:
 
     @property
     def max_receive_count(self) -> int | None:
-        """The number of receives after which SQS moves a message to the DLQ; None without a valid
-        one.
+        """The number of receives after which SQS moves a message to the DLQ.
+
+        None if the queue has no valid RedrivePolicy, or if the number is below 1.
         """
         redrive = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
         return redrive.max_receive_count if redrive and redrive.max_receive_count > 0 else None
 
     @property
     def modified_at(self) -> datetime | None:
-        """The time of the queue's last change by any caller, in whole seconds; None if SQS does not
-        report it.
+        """The time of the queue's last change by any caller; None if SQS does not report it.
+
+        SQS reports whole seconds.
         """
         return parse_epoch_seconds(self.attributes.get("LastModifiedTimestamp"))
 
@@ -309,17 +313,18 @@ class QueueFacts:
     def is_created_after(self, moment: datetime | None) -> bool:
         """Return True if the queue was created after `moment`; False if one of the times is None.
 
-        What was true of the queue at `moment` was then true of an earlier queue of the same name.
+        If True, everything known about the queue at `moment` is about an earlier queue of the same
+        name.
         """
         return bool(self.created_at and moment and self.created_at > moment)
 
     def settled_at(self, propagation_seconds: int, *, after_the_timeout: bool) -> datetime | None:
-        """Return when failed calls begin to describe the queue's present configuration.
+        """Return the time from which failed calls describe the queue's present configuration.
 
-        A change takes `propagation_seconds` to reach all of SQS. With `after_the_timeout` the
-        visibility timeout is added, because messages in flight keep the timeout that they were
-        received with. A queue that was never changed is settled from its creation on. None if SQS
-        reports no times.
+        This is the creation of a queue that was never changed. Otherwise it is the last change plus
+        `propagation_seconds`, which a change takes to reach all of SQS. With `after_the_timeout`,
+        the visibility timeout is added too, because messages that were in flight at the change keep
+        their old timeout. None if SQS reports no times.
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
@@ -329,30 +334,30 @@ class QueueFacts:
 
 @dataclass(frozen=True)
 class Facts(QueueFacts):
-    """A queue, and everything that was read about its surroundings.
+    """All facts about a queue: those of `QueueFacts`, and facts about consumers, DLQ and metrics.
 
     Attributes:
-        lambda_consumers: The functions that receive from it.
-        dlq: The queue that its RedrivePolicy names; None if there is none or it was not read.
+        lambda_consumers: The Lambda functions that receive from the queue.
+        dlq: The queue that the RedrivePolicy names; None if there is none or it was not read.
         person_visibility_seconds: The visibility timeout that a person set last, even if Mendq has
             changed it since; None if it was not read.
         stopped_consumers: The ARNs of functions whose event source mapping is disabled.
-        measurement: Its metrics; None if they were not read or CloudWatch has no data.
+        measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
-            it, or out of it or its DLQ, or may have done so in the measured time.
-        dlq_sources: The confirmed queues that name it as their DLQ (`select_confirmed_sources` in
-            `mendq/model/dlq.py`); None if they were not read.
-        unconfirmed_sources: The ARNs of the other queues that name it as their DLQ.
+            this queue, or out of this queue or its DLQ, or may have done so in the measured time.
+        dlq_sources: The confirmed queues that name this queue as their DLQ
+            (`select_confirmed_sources` in `mendq/model/dlq.py`); None if they were not read.
+        unconfirmed_sources: The ARNs of the other queues that name this queue as their DLQ.
         approved_sources: The ARNs of sources for which a person approved a plan.
-        dlq_namesake: The queue that has the name which Mendq would give to a new DLQ of this queue;
-            None if it was not read.
+        dlq_namesake: The queue with the name that Mendq would give to a new DLQ of this queue; None
+            if it was not read.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
-        source_cases: The newest case of each symptom about its sources, open or ended.
-        sole_source: Its only source; None if it has none or several.
+        source_cases: The newest case of each symptom about the queue's sources, open or ended.
+        sole_source: The only source of this queue; None if there is none, or more than one.
         found: A scan's finding as a sentence; empty if failed calls are the evidence.
-        pin: The policy that a person pinned as good, if there is one.
-        own_change: The newest change by Mendq that can have caused the symptom in question; None if
-            no change can, or if it was not checked.
+        pin: The policy that a person pinned as good; None if there is none or it was not read.
+        own_change: Mendq's newest change that can have caused the symptom; None if there is no such
+            change or it was not checked.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -379,16 +384,18 @@ class Facts(QueueFacts):
 
     @property
     def is_short_polled(self) -> bool:
-        """True if a receive returns at once when the queue is empty. Lambda always waits (long
-        polling).
+        """True if a receive from the empty queue returns at once (short polling).
+
+        False for a queue with Lambda consumers, because Lambda always uses long polling.
         """
         waits = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
         return not waits and not self.lambda_consumers
 
     @property
     def is_sent_to(self) -> bool:
-        """True if producers send to the queue; False if it was not measured. SQS does not count a
-        move to a DLQ as a send.
+        """True if producers send to the queue; False if not, or if the queue was not measured.
+
+        SQS does not count a move to a DLQ as a send.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
         """
@@ -396,8 +403,10 @@ class Facts(QueueFacts):
 
     @property
     def receives_only_dlq_messages(self) -> bool:
-        """True if all messages come from source queues of this DLQ: it has sources, and no producer
-        sends to it. Also True if the sources were not read.
+        """True if all messages of the queue are DLQ messages, which SQS moved from source queues.
+
+        This is so if the queue has confirmed sources and no producer sends to it. Also True if the
+        sources were not read.
         """
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
@@ -409,10 +418,10 @@ _SYMPTOMS_OF_DLQS = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 
 
 def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
-    """Return how many messages a symptom has affected, by kind of effect, without zeros.
+    """Return how many messages a symptom has affected, by kind of effect. Zeros are left out.
 
-    Only effects that the facts can show are counted: `delayed`, `dead` (moved to a DLQ) and
-    `handled_twice`. The last one is an estimate from surplus deletes.
+    The kinds are `delayed`, `dead` (moved to a DLQ) and `handled_twice`, which is an estimate from
+    surplus deletes. Only effects that the facts can show are counted.
     """
     messages_by_effect = {
         "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY else 0,
@@ -441,18 +450,22 @@ FOLLOW_UP_READS = (*QUEUE_READS, _METRICS_READ, _LAST_CHANGE_READ)
 # To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
 POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
-# To read the present value, and to tell people about a write in between.
+# To read the present value, and to tell people about a write by someone else since the fix.
 ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE_READ)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """Return the IAM actions that are needed to read these facts and to list the managed queues."""
+    """Return the IAM actions that reading these facts and counting the managed queues needs.
+
+    They also contain the action to read who changed a queue last.
+    """
     return frozenset(ACCOUNT_READS).union(*(need.reads for need in needs))
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """Return the IAM actions that a scan needs to read these facts.
 
-    A scan sends no notifications, so it does not read who changed a queue.
+    These are the `read_actions` without the action to read who changed a queue last: a scan sends
+    no notifications.
     """
     return read_actions(needs) - {_LAST_CHANGE_READ}

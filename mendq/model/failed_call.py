@@ -1,4 +1,4 @@
-"""A failed SQS call as CloudTrail records it, with canonical error code, queue and caller."""
+"""Read a failed SQS call from CloudTrail's record: canonical error code, queue and caller."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ _CANONICAL_CODE_BY_NAME = {
 
 
 def canonical_code(raw_error_code: str) -> str:
-    """Return the canonical error code for any of AWS's spellings. An unknown code keeps its bare
-    name.
+    """Return Mendq's one spelling of an error code that AWS spells in several ways.
+
+    AWS's protocols add prefixes and suffixes or use other names. An unknown code only loses its
+    prefix and suffix.
     """
     bare_code = raw_error_code.rpartition("#")[2]
     bare_code = bare_code.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
@@ -89,8 +91,9 @@ def may_be_cut(error_message: str) -> bool:
 
 
 def refusal_reason(error_message: str, parameter: str) -> str | None:
-    """Return SQS's reason for refusing `parameter`; None if the message has another form or may be
-    cut.
+    """Return SQS's reason for refusing the value of `parameter`, from its error message.
+
+    None if the message is about something else, or if CloudTrail may have cut it.
     """
     if not error_message.startswith("Value ") or may_be_cut(error_message):
         return None
@@ -109,8 +112,9 @@ def has_expired_handle(error_message: str) -> bool:
 
 
 def size_limit_bytes(error_message: str) -> int | None:
-    """Return the queue's limit in bytes that a message exceeded; None if SQS refused the call for
-    another reason.
+    """Return the queue's limit in bytes, if SQS refused a message because it exceeded the limit.
+
+    None if SQS refused the call for another reason.
     """
     match = _SIZE_LIMIT_PATTERN.fullmatch(error_message)
     return int(match.group(1)) if match else None
@@ -137,11 +141,11 @@ _ACCESS_DENIED = "AccessDenied"
 
 
 class RefusedBy(StrEnum):
-    """The policy that refused a call, as IAM names it, for use in a sentence.
+    """The policy that refused a call, in words for a sentence.
 
-    For queue policies and identity policies, an explicit deny and a missing allow are different
-    values, because people must repair them differently. The other policies have one value each:
-    they only limit what queue and identity policies allow.
+    Queue policies and identity policies have two members each, for an explicit deny and for a
+    missing allow, because people must repair these differently. Each other kind of policy has one
+    member: it only limits what queue policies and identity policies allow.
     """
 
     RESOURCE_POLICY_DENIES = "an explicit deny in the queue's policy"
@@ -155,7 +159,7 @@ class RefusedBy(StrEnum):
     NOT_SAID = "IAM does not say which"
 
 
-# By the name in IAM's message: the policy for an explicit deny, and the one for a missing allow.
+# By the name in IAM's message: the members for an explicit deny and for a missing allow.
 _POLICIES_BY_IAM_NAME = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
@@ -173,11 +177,11 @@ _UNNAMED_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
 
 
 def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
-    """Return the policy that refused a call; None if the call was not refused for missing access.
+    """Return the policy that refused a call; None if the error is not about missing access.
 
     Args:
         error_code: The canonical error code.
-        error_message: AWS's message.
+        error_message: AWS's error message. RefusedBy.NOT_SAID is returned if it names no policy.
     """
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
@@ -227,8 +231,8 @@ class FailedCall:
         queue_arn: The queue; None if the call names no valid queue.
         account: The account whose trail recorded the call. It normally owns the queue.
         region: The region of the call.
-        principal_arn: The ARN of the caller's role or user, else the AWS service or the principal
-            id; empty if the record names none.
+        principal_arn: The ARN of the caller's role or user. If there is none, the AWS service or
+            the principal id. Empty if the record names no caller.
         session_created_at: When the caller's session began; None if the record has no such time.
         request_id: AWS's id of the request.
         source_ip: The caller's address; empty if the record names none.
@@ -255,11 +259,11 @@ class FailedCall:
 
     @property
     def may_be_a_race(self) -> bool:
-        """True if the call failed because a delete came first, which may be harmless.
+        """True if the call failed because the message was deleted before, which may be harmless.
 
-        The call changes the visibility of a message that no longer exists in a standard queue. The
-        same consumer may have deleted it, which is no fault. Or another consumer that received the
-        message again has deleted it, which is one. Only the queue's metrics can show this.
+        The call tried to change the visibility timeout of a message in a standard queue. If the
+        same consumer deleted the message, there is no fault. If another consumer received the
+        message again and deleted it, there is a fault. Only the queue's metrics can show which.
         """
         is_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
         is_invalid = self.error_code == "InvalidParameterValue"
@@ -267,7 +271,7 @@ class FailedCall:
 
     @property
     def refused_by(self) -> RefusedBy | None:
-        """The policy that refused the call; None if it was not refused for missing access."""
+        """The policy that refused the call; None if the error is not about missing access."""
         return refusing_policy(self.error_code, self.error_message)
 
 
@@ -275,16 +279,17 @@ class FailedCall:
 class Unreadable:
     """The reason why a record could not be read as a failed SQS call.
 
-    The reasons `not_failed` and `not_sqs` are normal. All others mean a faulty record.
+    The reasons `not_failed` and `not_sqs` are normal. All other reasons mean a faulty record.
     """
 
     reason: str
 
 
 def read(record: object) -> FailedCall | Unreadable:
-    """Read an EventBridge envelope or a bare CloudTrail record, as a mapping or as JSON.
+    """Return the failed call in a CloudTrail record, or the reason why it could not be read.
 
-    Never raises: any input gives a FailedCall or an Unreadable.
+    `record` is a CloudTrail record or the EventBridge event around it, as a mapping or as JSON.
+    Any other input gives an Unreadable too; no input raises an error.
     """
     try:
         return _read(record)
@@ -346,7 +351,10 @@ def _make_failed_call(
 
 
 def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
-    """Return the envelope and the record in it. The envelope is empty if the record is bare."""
+    """Return the EventBridge event (the envelope) and the CloudTrail record in it.
+
+    The envelope is empty if `record` is the CloudTrail record itself.
+    """
     if isinstance(record, bytes | bytearray | str):
         if len(record) > MAXIMUM_EVENT_BYTES:
             return Unreadable("too_large")
@@ -360,10 +368,10 @@ def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
 
 
 def _find_queue_arn(detail: Record, region: str) -> str | None:
-    """Return the ARN of the call's queue, None if the record names none.
+    """Return the ARN of the call's queue; None if the record names no queue.
 
-    It comes from the record's resources, else from the queue's URL or name in the request, else
-    from IAM's error message.
+    The ARN comes from the record's resources. If they have none, it comes from the queue's URL or
+    name in the request, and after that from IAM's error message.
     """
     resources = detail.get("resources")
     for resource in resources if isinstance(resources, list) else []:
@@ -390,9 +398,9 @@ def _find_account(envelope: Record, detail: Record, identity: Record, queue_arn:
 
 
 def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -> str:
-    """Return the caller's ARN from IAM's message if another account called; else an empty text.
+    """Return the caller's ARN from IAM's error message, if the caller is of another account.
 
-    CloudTrail may record no ARN for callers of another account.
+    For such callers, CloudTrail may record no ARN. Otherwise return an empty text.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
@@ -411,9 +419,14 @@ def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -
 
 
 def principal_of(identity: Record, arn: str) -> str:
-    """Return the ARN of the caller's role or user, else the AWS service, else the principal id.
+    """Return the ARN of the caller's role or user.
 
-    A session's name is left out, because the caller chose that text.
+    If there is none, return the AWS service that called, and after that the principal id. A
+    session's name is left out, because the caller chose that text.
+
+    Args:
+        identity: The element `userIdentity` of the CloudTrail record.
+        arn: The caller's ARN; empty if it is not known.
     """
     session = read_mapping(identity.get("sessionContext"))
     issuer_arn = _read_text(read_mapping(session.get("sessionIssuer")), "arn") or arn
@@ -422,14 +435,14 @@ def principal_of(identity: Record, arn: str) -> str:
 
 
 def role_arn(arn: str) -> str:
-    """Return the role's IAM ARN for the ARN of a role or of one of its sessions; any other ARN
-    unchanged.
+    """Return the role's IAM ARN if `arn` is the ARN of a role's session.
 
-    The name of a federated user is removed, because the caller chose that text.
+    The result lacks the role's path, because a session's ARN does not contain it. The ARN of a
+    federated user loses the user's name, because the caller chose that text. Any other ARN is
+    returned unchanged.
 
-    AWS's only published record of an SQS data event spells a session's issuer as an assumed role,
-    but records of management events spell it as IAM does. A session's ARN does not contain the
-    role's path.
+    AWS's only published record of an SQS data event spells a session's role as a session, but
+    records of management events spell it as IAM does.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
     """
     head, session_marker, name = arn.partition(":assumed-role/")
@@ -447,7 +460,7 @@ def _read_requested_visibility(detail: Record) -> int | None:
 
 
 def read_mapping(value: object) -> Record:
-    """Return `value` if it is a mapping, else an empty one."""
+    """Return `value` if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -457,15 +470,17 @@ def _read_text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT_LENGTH) ->
 
 
 def encodable(text: str) -> str:
-    """Return `text` with lone surrogates replaced. JSON can spell them, but files and tables cannot
-    store them.
+    """Return `text` with `?` in place of each lone surrogate, so that UTF-8 can encode it.
+
+    JSON can contain lone surrogates (halves of a character), but files and tables cannot.
     """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _read_time(value: object) -> datetime | None:
-    """Return a time in UTC; None if it is unreadable or has no time zone. Records use both `Z` and
-    `+0000`.
+    """Return a time in UTC; None if `value` is unreadable or has no time zone.
+
+    CloudTrail's records spell UTC as `Z` or `+0000`.
     """
     if not isinstance(value, str) or len(value) > 40:
         return None

@@ -88,14 +88,15 @@ class Harm:
     """The harm that one kind of step can do to queues.
 
     Attributes:
-        did: The change in words, formatted with `queue`, `dlq`, `receives`, `before` and `after`.
-        effect: The effect of the change in words, formatted in the same way.
+        did: The change in words, with placeholders such as `{queue}` and `{after}`
+            (`make_own_change` fills them).
+        effect: The effect of the change in words, with the same placeholders.
         here: The symptoms that the change can cause on the changed queue.
-        at_dlq: The symptoms that it can cause on that queue's DLQ.
-        at_target: The symptoms that it can cause on the queue to which messages were sent back.
-        sign: The measurement that shows harm; None if there is none.
-        why_no_symptom: The reason if the change can cause no symptom.
-        why_no_sign: The reason if no measurement shows harm.
+        at_dlq: The symptoms that the change can cause on the DLQ of the changed queue.
+        at_target: The symptoms that a redrive can cause on the queue that gets the messages back.
+        sign: The measurement that shows harm; None if no measurement shows it.
+        why_no_symptom: The reason why the change can cause no symptom; empty if it can cause one.
+        why_no_sign: The reason why no measurement shows harm; empty if there is a `sign`.
         take_back: Text before the command `mendq rollback`.
     """
 
@@ -234,10 +235,10 @@ CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(*(harm.symptoms for harm i
 
 
 def list_attributes_behind(symptom: str) -> frozenset[str] | None:
-    """Return the attributes whose change can cause the symptom on the changed queue.
+    """Return the attributes of a queue whose change can cause the symptom on the same queue.
 
-    Return None if a change of another queue, such as its source, can cause the symptom too: then it
-    is not enough to look at changes of this queue.
+    Return None if a change of another queue can cause the symptom too. For example, a change of a
+    source queue can cause a symptom of its DLQ. Changes of one queue then do not tell enough.
     """
     causing_harms = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
     if any(symptom in harm.at_dlq | harm.at_target for harm in causing_harms.values()):
@@ -249,7 +250,7 @@ StepDocument = Mapping[str, str]
 
 
 def find_harm(step: StepDocument) -> Harm | None:
-    """Return the row of HARMS for a step of a transition; None if this version has no such step."""
+    """Return the row of HARMS for a stored step; None if this version does not know the step."""
     kind = kind_of(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
         kind = LowerVisibilityTimeout
@@ -262,7 +263,7 @@ def _is_lowered(step: StepDocument) -> bool:
 
 
 def find_step_to_watch(case: Case) -> StepDocument | None:
-    """Return the case's last step whose harm a measurement can show; None if there is none."""
+    """Return the case's last step whose harm a measurement can show; None if no step is so."""
     for step in reversed(case.steps):
         harm = find_harm(step)
         if harm is not None and harm.sign is not None:
@@ -298,12 +299,12 @@ _STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
 
 def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
-    """Return True if the case may have written a step that causes the symptom on this queue.
+    """Return True if a step that the case wrote may cause the symptom on the queue of `facts`.
 
     Args:
         case: The newest transition of a case about the queue, its DLQ or one of its sources.
-        symptom: The fault's name.
-        facts: The faulty queue, with its DLQ sources if they were read.
+        symptom: The name of the symptom.
+        facts: The queue with the symptom, and its DLQ sources if they were read.
     """
     is_case_of_symptom = case.symptom == symptom and case.queue_arn == facts.queue_arn
     if is_case_of_symptom or case.state not in _STATES_WITH_VALUE_IN_PLACE:
@@ -331,14 +332,14 @@ def find_change_behind(
     now: datetime,
     timing: Timing,
 ) -> OwnChange | None:
-    """Return Mendq's newest change that may have caused the fault; None if there is none.
+    """Return Mendq's newest change that may have caused a symptom; None if there is no such change.
 
     Args:
-        symptom: The fault's name.
-        facts: The faulty queue, with its DLQ sources if they were read.
+        symptom: The name of the symptom.
+        facts: The queue with the symptom, and its DLQ sources if they were read.
         histories: The transitions of cases about the queue, its DLQ and its sources, each in order.
-        now: The time of the finding.
-        timing: `watch_hours` says how long a change is named.
+        now: The present time.
+        timing: The account's waiting times. A change that is older than `watch_hours` is ignored.
     """
     changes: list[OwnChange] = []
     for history in histories:
@@ -363,7 +364,10 @@ def _get_written_at(change: OwnChange) -> datetime:
 
 
 def _find_last_write(history: Sequence[Case]) -> Case | None:
-    """Return the transition of the case's last write; None if there is none or it was undone."""
+    """Return the transition that wrote the case's last change.
+
+    None if the case wrote nothing, or if the change was rolled back or overridden since.
+    """
     last_write: Case | None = None
     for case in history:
         if case.state is State.APPLIED:
@@ -378,10 +382,10 @@ def _is_recent(write: Case, now: datetime, timing: Timing) -> bool:
 
 
 def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
-    """Return True if the queue may still have the value that the step wrote.
+    """Return True if the changed queue may still have the value that the step wrote.
 
-    Return False if the facts show another value or a newer queue, or if this version has no such
-    step.
+    Return False if `facts` show another value, or that the queue was created again since. Return
+    False also if this version does not know the step.
     """
     kind = kind_of(step["attribute"])
     if kind is None:
@@ -401,12 +405,13 @@ def make_own_change(write: Case, step: StepDocument, newest_transition: Case) ->
     """Return one written step of a case as the possible cause of a fault.
 
     Args:
-        written: The transition that wrote the step.
+        write: The transition that wrote the step.
         step: The step.
-        newest: The case's newest transition.
+        newest_transition: The case's newest transition. It shows if people were already notified
+            that the change may do harm.
 
     Raises:
-        KeyError: The table has no row for the step.
+        KeyError: HARMS has no row for the step.
     """
     harm = find_harm(step)
     if harm is None:
@@ -444,8 +449,8 @@ class Signs:
     Attributes:
         queue: The measurement of the changed queue; None if it has no data or was not measured.
         dlq: The measurement of the DLQ; None in the same cases.
-        dlq_waiting: The number of messages in the DLQ now. They count as arrived only if the change
-            created the DLQ.
+        dlq_waiting: The number of messages in the DLQ now. If the change created the DLQ and
+            nothing else sends to it, all of them count as arrived since the change.
     """
 
     queue: Measurement | None = None
@@ -454,9 +459,9 @@ class Signs:
 
 
 def describe_harm_shown(case: Case, signs: Signs) -> str:
-    """Return a text that says what harm the case's own change may do; empty if none is measured.
+    """Return the measured sign that the case's change does harm, as text; empty without a sign.
 
-    The text continues a sentence that begins with "Since then".
+    The text is the end of a sentence that begins with "Since then".
     """
     step, sign = find_step_to_watch(case), find_sign(case)
     return _describe_sign(sign, case, step, signs) if step is not None and sign is not None else ""
@@ -469,7 +474,7 @@ def _describe_sign(sign: Sign, case: Case, step: StepDocument, signs: Signs) -> 
 
 
 def _describe_queue_sign(sign: Sign, step: StepDocument, measurement: Measurement) -> str:
-    """Return what the sign shows on the changed queue itself; empty if it shows no harm."""
+    """Return the sign on the changed queue as text with its numbers; empty if it shows no harm."""
     text = ""
     if sign is Sign.HELD_LONGER:
         text = _describe_longer_holds(measurement, step)
@@ -484,10 +489,11 @@ def _describe_queue_sign(sign: Sign, step: StepDocument, measurement: Measuremen
 
 
 def _describe_arrivals(case: Case, signs: Signs) -> str:
-    """Return a text with the number of messages that SQS moved to the DLQ; empty if none.
+    """Return a text with the number of messages that SQS moved to the DLQ; empty for 0.
 
+    The number is computed from the DLQ's backlog, sends and deletes, because the metric
     NumberOfMessagesSent does not count moved messages. If producers send to the DLQ too, a small
-    number is ignored, because SQS's counters are not exact.
+    number counts as 0, because SQS's counters are not exact.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """

@@ -1,7 +1,7 @@
 """Reasons to ignore a failed call, whatever the state of its queue.
 
-The heal Lambda and the nightly job both use them, so that the report counts a call as ignored for
-the same reason for which heal ignored it. This file is in `mendq/model` because the nightly job's
+The heal Lambda and the nightly job both use these reasons, so that the weekly report counts a call
+as ignored for the same reason as heal. This file is in `mendq/model` because the nightly job's
 package does not contain `mendq/heal`.
 """
 
@@ -17,7 +17,7 @@ from mendq.model.failed_call import FailedCall
 class SymptomOfCall(Protocol):
     """The two fields of a catalogue entry that decide if a failed call is ignored.
 
-    `mendq/model` must not import the catalogue's own class, `Symptom`.
+    The catalogue's class `Symptom` has these fields. `mendq/model` must not import the catalogue.
     """
 
     @property
@@ -41,7 +41,7 @@ def why_ignored(
     Args:
         call: The failed call.
         symptom: The catalogue's entry for the call (`match`), or None if there is none.
-        here: The account and region whose queues Mendq manages.
+        here: The account and region in which Mendq runs and manages queues.
     """
     is_race = call.may_be_a_race
     if here.purpose_of(call.principal_arn) is not None:

@@ -21,8 +21,9 @@ def to_json(
 ) -> str:
     """Return a document as JSON that every parser reads, with null in place of NaN and Infinity.
 
-    NaN and Infinity raise no error: a command must report what it changed, and a Lambda must log
-    why it failed, even if a measured number is NaN.
+    NaN and Infinity raise no error: a command must be able to report its change, and a Lambda must
+    be able to log its error, even if a measured number is NaN. The arguments are those of
+    `json.dumps`; `is_compact` leaves out the white space.
     """
 
     def write(value: Any, default: Callable[[Any], Any] | None) -> str:
@@ -55,14 +56,14 @@ def without_nan(value: Any) -> Any:
 
 
 def refuse_constant(word: str) -> None:
-    """Raise ValueError. As `parse_constant`, it makes `json.loads` refuse NaN and Infinity."""
+    """Raise ValueError. As argument `parse_constant`, make `json.loads` refuse NaN and Infinity."""
     raise ValueError(f"{word} is no JSON")
 
 
 def finite_float(digits: str) -> float:
-    """Return the number in `digits`. Raise ValueError if it is too large for a double.
+    """Return the number in `digits`. Raise ValueError if the number is too large for a double.
 
-    For `parse_float` of `json.loads`.
+    Made for the argument `parse_float` of `json.loads`.
     """
     number = float(digits)
     if not isfinite(number):

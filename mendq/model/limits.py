@@ -28,7 +28,10 @@ class Range:
     floor: float = 0
 
     def begins(self, *, floors: bool = True) -> float:
-        """Return the lowest allowed value. `floors` is False only for the local account."""
+        """Return the lowest allowed value: `least`, or `floor` if it is higher.
+
+        With `floors=False`, which is only for the local account, return `least`.
+        """
         return max(self.least, self.floor) if floors else self.least
 
 
@@ -54,9 +57,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long Mendq waits. Only the local account may go below these ranges, and its settings say
-    so.
-    """
+    """How long Mendq waits. Only the local account may use times below a range's `floor`."""
 
     propagation_seconds: Annotated[int, Range(0, 900, 60)] = 60
     """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
@@ -79,25 +80,25 @@ class Bounds:
     """The limits of a redrive, with their shipped values. Only the local account sets others.
 
     Attributes:
-        canary: Messages in the first stage.
-        growth: Factor by which a stage may be larger than the one before.
-        halt_returned: The redrive stops if this number of messages came back.
-        halt_share: It also stops if this share of the moved messages came back.
-        rate_share: Messages per second that are sent, as a share of the messages per second that
-            the consumers delete.
-        least_per_tick: The fewest messages that a tick sends. Fewer would show little about the
-            consumers.
+        canary: The number of messages in the first stage.
+        growth: The factor by which a stage may be larger than the stage before.
+        halt_returned: The redrive stops if this number of messages came back to the DLQ.
+        halt_share: The redrive also stops if this share of the moved messages came back.
+        rate_share: The rate at which the redrive sends messages, as a share of the rate at which
+            the consumers delete messages.
+        least_per_tick: The fewest messages that a tick sends. A tick is one run of the redrive
+            Lambda.
         mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
             time.
-        census: The most messages that a tick receives to look at them (its sample).
+        census: The most messages that a tick receives as a sample of the DLQ.
         soak_factor: The wait for messages that come back is this many times as long as a message
             that always fails (a poison message) needs to come back.
         least_soak_seconds: The shortest wait for messages that come back.
-        tick_seconds: Time between two ticks.
+        tick_seconds: The time between two ticks.
         stage_seconds: The longest duration of a stage.
         patience_seconds: How long the redrive waits for consumers to handle messages.
-        measuring_seconds: The time over which deletes are measured.
-        measuring_first_seconds: The same before the first stage.
+        measuring_seconds: The time over which the consumers' deletes are measured.
+        measuring_first_seconds: The time over which they are measured before the first stage.
     """
 
     canary: int = 5
@@ -117,16 +118,18 @@ class Bounds:
     measuring_first_seconds: int = 3_600
 
     def halt_threshold(self, moved: int) -> int:
-        """Return the number of returned messages that stops the redrive, after `moved` messages
-        were sent.
+        """Return the number of returned messages at which the redrive stops, at least 1.
+
+        `moved` is the number of messages that the redrive has sent back so far.
         """
         # In floating point, 0.05 * 100 is a little more than 5, which `ceil` would round up to 6.
         share = ceil(round(self.halt_share * moved, 6))
         return min(self.halt_returned, max(1, share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
-        """Return how many messages per second may go back, if consumers delete this many per
-        second.
+        """Return the most messages per second that the redrive may send back to the source queue.
+
+        `deletes_per_second` is the number of messages that the consumers delete per second.
         """
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
@@ -135,8 +138,9 @@ class Bounds:
     ) -> timedelta:
         """Return how long to wait until a message that always fails must be back in the DLQ.
 
-        Such a message waits behind the messages that were in the queue before. It is received
-        `receives` times, and each time is in flight for a whole visibility timeout.
+        Such a message waits behind the messages that were in the queue before. Then consumers
+        receive it `receives` times, and each time it is in flight for a whole visibility timeout.
+        The time in flight is multiplied by `soak_factor`, for safety.
 
         Args:
             receives: The queue's maxReceiveCount.

@@ -1,6 +1,4 @@
-"""Metrics of a queue: the series that Mendq reads from CloudWatch, the time that it measures, and
-the measurement that it makes of them.
-"""
+"""Metrics of a queue: which ones Mendq reads, over which time, and how it summarizes them."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ OLDEST_WINDOW_START_AGE = LONGEST_WINDOW + CLOUDWATCH_LAG + DATAPOINT_PERIOD
 
 
 class QueueMetric(NamedTuple):
-    """A metric of one queue, as GetMetricData reads it. CloudWatch bills each one separately."""
+    """A metric of one queue, as GetMetricData reads it. CloudWatch bills each metric separately."""
 
     metric: str
     statistic: str
@@ -64,7 +62,7 @@ LISTED_KINDS = ("message groups", "processing")
 
 
 def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
-    """Return the metrics of these kinds, by the series name that Mendq uses."""
+    """Return the metrics of these kinds of METRICS_BY_KIND, by Mendq's name of the series."""
     metrics: dict[str, QueueMetric] = {}
     for kind in kinds:
         metrics.update(METRICS_BY_KIND[kind])
@@ -73,15 +71,14 @@ def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
 
 @dataclass(frozen=True)
 class Window:
-    """A time in whole minutes that is measured: from `since` up to, but not including, `until`.
+    """The time that a measurement covers: from `since` up to, but not including, `until`.
 
     Attributes:
         since: The first second of the first minute.
         until: The first second of the minute after the last one.
         begins_empty: True if the queue was created in the first minute and not changed since.
-        at_once: True if the minute that is not over yet is included, so that the last backlog is
-            measured after all counted sends and deletes. Only the local account reports this
-            minute.
+        at_once: True if the window includes the running minute. Then the last backlog is measured
+            after all counted sends and deletes. Only the local account reports this minute.
         kinds: The kinds of metrics to ask for, from METRICS_BY_KIND.
     """
 
@@ -100,18 +97,19 @@ class Window:
         *,
         is_new: bool = False,
     ) -> Window | None:
-        """Return the window to measure: the time since the queue last changed, at most
-        LONGEST_WINDOW.
+        """Return the window to measure: the time since the queue's last change.
+
+        The window is at most LONGEST_WINDOW long.
 
         Args:
             now: The present time.
             settled_at: When the queue's last change had taken effect; None if it is not known.
-            shortest: The least time that is enough to judge a queue. Less than CLOUDWATCH_LAG is
-                only for the local account, whose CloudWatch has no lag.
+            shortest_time: The shortest time that is enough to judge a queue. A time below
+                CLOUDWATCH_LAG is only for the local account, whose CloudWatch has no lag.
             is_new: True if the queue was never changed since it was created.
 
         Returns:
-            None if the time is too short to judge.
+            None if less time than `shortest_time` has passed.
         """
         at_once = shortest_time < CLOUDWATCH_LAG
         # The end is in the future, so that the window contains the running minute with its last
@@ -175,8 +173,8 @@ class Gauges:
         oldest_age_seconds: Age of the oldest message.
         groups_in_flight: Message groups with messages in flight; None if SQS did not report it.
         noisy_groups: Message groups of a standard queue that SQS calls noisy.
-        quiet_visible: Visible messages of all other groups of a standard queue.
-        quiet_oldest_age_seconds: Age of the oldest of those messages.
+        quiet_visible: Visible messages of a standard queue that belong to no noisy group.
+        quiet_oldest_age_seconds: Age of the oldest of these messages.
     """
 
     backlog: int = 0
@@ -198,8 +196,9 @@ class Recent:
         deduplicated: Sends of the last hour that SQS dropped as duplicates; 0 if that was not read.
         standstill: The measurement of the time since the present oldest message became the oldest;
             None if it became the oldest in the last minute, or if there is no message.
-        before: The measurement of the time before that; None in the same cases.
-        fruitless_by_minute: The receives minus the deletes of each minute of `standstill`.
+        before: The measurement of the time before `standstill`; None in the same cases.
+        fruitless_by_minute: The receives minus the deletes of each minute of `standstill`, except
+            its first minute.
         stretches: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
     """
@@ -214,18 +213,18 @@ class Recent:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Metrics of one queue between two times: sums of the counts, and the gauges at both ends.
+    """The metrics of one queue between two times: sums of counts, and the gauges at both ends.
 
-    A gauge is a value at one moment, such as the backlog. A measurement only describes the queue's
-    present configuration: `since` is never before the last change of the queue. `until` is early
-    enough that CloudWatch has the data of the last minute.
+    A gauge is a value at one moment, such as the backlog. `since` is never before the last change
+    of the queue, so that a measurement only describes the queue's present configuration. `until` is
+    so early that CloudWatch has the data of the last minute.
 
     Attributes:
-        since: Begin of the measured time.
-        until: End of the measured time.
-        sent: Sent messages.
-        received: Receives. A message that is received twice counts twice.
-        deleted: Deletes.
+        since: The begin of the measured time.
+        until: The end of the measured time.
+        sent: The number of sends.
+        received: The number of receives. A message that is received twice counts twice.
+        deleted: The number of deletes.
         empty_receives: Receive calls that returned no message; 0 if that was not read.
         before: The gauges at the beginning. If `began_silent`, the first ones that SQS reported.
         now: The gauges at the end.
@@ -235,7 +234,7 @@ class Measurement:
         deleted_unsure: Deletes that may have come after the last backlog was measured.
         deleted_lately: Deletes of the last 15 minutes.
         hours_with_deletes: The number of hours with deletes, counted back from `until`.
-        recent: Counts about the end of the time.
+        recent: Counts about the end of the measured time.
         processing_p99_seconds: The 99th percentile of the time that consumers need per message, in
             the slowest hour; None if no consumer publishes it.
         fewest_messages: The smallest backlog of any minute; None if SQS reported no backlog.
@@ -291,11 +290,10 @@ class Measurement:
 
     @property
     def messages_arrived(self) -> int:
-        """The number of messages that arrived without a send. Negative if more messages left
-        without a delete.
+        """The number of messages that arrived without a send, minus those that left undeleted.
 
-        In a DLQ, these are messages that SQS moved there. SQS reports a queue for as long as it
-        contains messages. So if the measurement `began_silent`, the queue was empty then.
+        In a DLQ, SQS moved the arrived messages there. SQS reports a queue as long as it contains
+        messages. So if the measurement `began_silent`, the queue was empty at the beginning.
         """
         return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
 
@@ -309,7 +307,7 @@ class Measurement:
 
     @property
     def counter_tolerance(self) -> float:
-        """The number of messages by which SQS's inexact counters may differ."""
+        """The number of messages by which SQS's inexact counters may be wrong."""
         return max(TOLERATED_MESSAGES, TOLERATED_SHARE * self.sent)
 
     @property
@@ -319,16 +317,16 @@ class Measurement:
 
     @property
     def has_race(self) -> bool:
-        """True if consumers handled messages twice: a message was received again while the first
-        consumer still worked on it, and both consumers deleted it.
+        """True if consumers handled messages twice (a race).
 
-        Three cases look similar and give False:
+        A message was received again while the first consumer still worked on it, and both consumers
+        deleted it. Three cases look similar and give False:
 
         - More deletes than receives: consumers deleted with one receipt handle twice. This is
           harmless.
         - More surplus deletes than deletes: the backlog grew without sends.
-        - Messages that expire, are purged or move to a DLQ leave without a delete. They lower the
-          surplus, so they may hide a race, but they never look like one.
+        - Messages left without a delete: they expired, were purged or moved to a DLQ. They lower
+          the surplus. So they may hide a race, but they never look like a race.
         """
         deleted_by_one_handle_twice = self.deleted > self.received + self.counter_tolerance
         return (
@@ -339,8 +337,10 @@ class Measurement:
 
     @property
     def may_be_retries(self) -> bool:
-        """True if the counts of `has_race` can have another cause: consumers that fail at first,
-        receive messages again, and delete them twice in the end.
+        """True if the counts behind `has_race` can have another cause than a race.
+
+        Consumers may fail at first, receive messages again, and delete them twice in the end. True
+        if there are at least twice as many receives, and 1.5 times as many deletes, as sends.
         """
         return (
             self.received >= RETRY_RECEIVES_PER_SEND * self.sent
@@ -349,33 +349,32 @@ class Measurement:
 
     @property
     def fruitless_receives(self) -> int:
-        """The number of receives that no delete followed.
+        """The number of receives that no delete followed: receives minus deletes, at least 0.
 
-        Messages in flight are left out, because their delete may still follow.
+        The messages in flight are subtracted too, because their deletes may still follow.
         """
         return max(0, self.received - self.deleted - self.now.in_flight)
 
     @property
     def messages(self) -> int:
-        """The number of messages that consumers could finish: the backlog at the beginning plus the
-        sends since then.
+        """The number of messages that consumers could finish.
+
+        This is the backlog at the beginning plus the sends since then.
         """
         return self.before.backlog + self.sent
 
     @property
     def sent_minus_deleted(self) -> int:
-        """The number of sends minus the number of deletes; negative if consumers deleted more
-        messages than were sent.
-        """
+        """The number of sends minus the number of deletes. It may be negative."""
         return self.sent - self.deleted
 
     def receives_per_finished(self, *, is_fifo: bool = False) -> float | None:
         """Return an upper bound for the mean number of receives per finished message.
 
-        The mean includes receives of messages that never finish, because sums cannot tell them
-        apart. It leaves out receives after the last delete: no finished message needed them. A
-        message that was deleted twice counts once; in a FIFO queue that cannot happen. None if
-        nothing was deleted.
+        It is an upper bound because it also counts the receives of messages that never finish: sums
+        cannot tell these apart. Receives after the last delete are left out, because no finished
+        message needed them. A message that was deleted twice counts once; in a FIFO queue
+        (`is_fifo`) this cannot happen. None if nothing was deleted.
         """
         if self.deleted == 0:
             return None
@@ -385,12 +384,12 @@ class Measurement:
 
     @property
     def has_stopped_finishing(self) -> bool:
-        """True if consumers no longer finish messages: messages were sent and received since the
-        last delete, and none was deleted.
+        """True if consumers no longer finish messages.
 
-        If the last delete is less than 15 minutes ago, the pause since then must be much longer
-        than every pause before (STOPPED_PAUSE_FACTOR). At least two messages must have been sent: a
-        single one may be a message that always fails.
+        Since the last delete, at least two messages were sent, and messages were received. A single
+        sent message does not count, because it may always fail. If the last delete is less than 15
+        minutes ago, the pause since then must also be much longer than every pause before
+        (STOPPED_PAUSE_FACTOR).
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
@@ -400,11 +399,11 @@ class Measurement:
         return has_paused and self.sent_since_delete > 1 and fruitless_receives > 0
 
     def count_dead_messages(self, receives: int) -> int:
-        """Return how many messages SQS moved to the DLQ, by the counts of this source queue.
+        """Return how many messages SQS moved from this queue to its DLQ.
 
-        These messages left without a delete, after `receives` receives each. Return 0 if too few
-        receives were counted for that: then the messages expired or were purged. Return 0 also if
-        inexact counters can explain the number.
+        This is the number of messages that left the queue without a delete. Return 0 if there were
+        fewer receives than `receives` for each of them (COUNTED_RECEIVES_SHARE): then the messages
+        expired or were purged. Return 0 also if inexact counters can explain the number.
 
         Args:
             receives: The queue's maxReceiveCount; 0 if it has none.
@@ -451,11 +450,13 @@ Series = Mapping[str, Datapoints]
 def summarize_series(
     series: Series, window: Window, *, is_part: bool = False
 ) -> Measurement | None:
-    """Summarize a queue's datapoints as one measurement.
+    """Return a measurement that summarizes a queue's datapoints.
 
     A minute without a datapoint counts as 0. SQS reports nothing about a queue that was unused for
-    hours, so the first and the last reported backlog count as those at the two ends of the window.
-    Counting begins after the first backlog, except if there is only one backlog.
+    hours. So the first and the last reported backlog count as the backlogs at the begin and at the
+    end of the window. Sends count from the minute of the first backlog on, or in the whole window
+    if SQS reported nothing at first. Receives and deletes count after that minute, or in the whole
+    window if there is only one backlog or the queue was new.
 
     Args:
         series: Datapoints by series name, in any order. Those outside the window are left out.
@@ -464,8 +465,8 @@ def summarize_series(
 
     Returns:
         None if CloudWatch has no data about the queue. Also None if a value is impossible, such as
-        a negative one: then the other values cannot be trusted either. Processing times are an
-        exception, because anyone may publish that metric: an impossible one is only left out.
+        a negative value: then the other values cannot be trusted either. Only an impossible
+        processing time is left out without further effect, because anyone may publish that metric.
     """
     points = _select_points_in_window(series, window)
     if not _are_plausible(points):
@@ -517,9 +518,9 @@ def summarize_series(
 
 
 def _select_points_in_window(series: Series, window: Window) -> Series:
-    """Return the datapoints of the window in order, without processing times.
+    """Return the datapoints of the window by series, sorted by time, without processing times.
 
-    A series without datapoints is empty.
+    A series without datapoints gives an empty sequence.
     """
     points = defaultdict[str, Datapoints](tuple)
     for key, unordered in series.items():
@@ -580,7 +581,7 @@ def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[dateti
 
 
 def _list_backlogs(points: Series) -> list[int]:
-    """Return the backlog of each minute that SQS reported. A missing gauge counts as 0."""
+    """Return the backlog of each minute for which SQS reported a part of it, sorted by time."""
     backlogs = defaultdict[datetime, float](float)
     for key in BACKLOG_SERIES:
         for minute, number in points[key]:
@@ -591,7 +592,8 @@ def _list_backlogs(points: Series) -> list[int]:
 def _measure_stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
     """Return a measurement of each half hour of the window, oldest first.
 
-    It goes back from the end of the window and stops at the first half hour without data.
+    The half hours are counted back from the end of the window. The result ends where CloudWatch has
+    no data for a half hour: earlier half hours are left out.
     """
     stretches = list[Measurement]()
     until = window.until
@@ -645,10 +647,11 @@ def _summarize_recent(points: Series, window: Window) -> Recent:
 
 
 def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
-    """Return the first minute in which the message that is now the oldest was the oldest.
+    """Return the first minute in which the message that is the oldest now was already the oldest.
 
-    As long as it is the same message, the reported age grows by about a minute per minute. None if
-    it became the oldest in the last minute, or if the queue is empty.
+    While the same message is the oldest, its reported age grows by about a minute per minute.
+    `ages` are the ages of the oldest message in seconds, by minute. None if the message became the
+    oldest in the last minute, or if the queue is empty.
     """
     if not ages or not ages[-1][1]:
         return None
@@ -662,17 +665,17 @@ def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
 
 
 def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
-    """Return the minutes of the first and the last backlog to measure with, and a boolean.
+    """Return the minute of the first backlog, that of the last, and if the window began silent.
 
-    The boolean is True if SQS reported no backlog for longer than LONGEST_SILENT_START at first.
+    "Began silent" means that SQS reported no backlog for longer than LONGEST_SILENT_START at first.
 
     - If SQS reported no backlog at all, both minutes are `window.since`.
     - If the queue was created at `window.since` and SQS reported it within one DATAPOINT_PERIOD,
       the first minute is `window.since`, so that everything is counted. The last minute is
-      `window.until` if `window.at_once`, otherwise the last reported one.
-    - If the boolean is True, the minutes are the first and the last reported one.
-    - Otherwise the first minute is the one with the fewest sends among the minutes reported in the
-      first FIRST_BACKLOG_WITHIN. The last minute is the last reported one.
+      `window.until` if `window.at_once`, otherwise the last reported minute.
+    - If the window began silent, the minutes are the first and the last reported minute.
+    - Otherwise the first minute is the minute with the fewest sends, among those reported within
+      FIRST_BACKLOG_WITHIN after the first report. The last minute is the last reported minute.
     """
     since = window.since
     reported_minutes: set[datetime] = set()
@@ -697,9 +700,9 @@ def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[dateti
 
 
 def _make_gauges(series: Series) -> Gauges:
-    """Return the gauges, each from the first datapoint of its series.
+    """Return the gauges at the first datapoint of each series.
 
-    A series without a datapoint gives 0, and None for `groups_in_flight`.
+    A gauge without a datapoint is 0; `groups_in_flight` is then None.
     """
     value_by_series = {key: round(points[0][1]) for key, points in series.items() if points}
     return Gauges(

@@ -8,8 +8,9 @@ from functools import total_ordering
 
 @total_ordering
 class Mode(Enum):
-    """How far Mendq may go on a queue. The order is from least to most; of several modes the lowest
-    holds.
+    """How far Mendq may go on a queue, from the lowest mode to the highest.
+
+    Modes can be compared: `min` of several modes is the one that limits Mendq most.
     """
 
     OBSERVE = "observe"

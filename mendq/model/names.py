@@ -1,4 +1,4 @@
-"""Names of Mendq's own metrics, roles and queues, and the number of fixes that raises an alarm."""
+"""Names of Mendq's own metrics, roles and queues, and the rules of the alarm on many fixes."""
 
 from __future__ import annotations
 
@@ -119,10 +119,9 @@ _LONGEST_GAP_BETWEEN_FIXES = FIXES_ALARM_PERIOD / FEWEST_FIXES_TO_ALARM
 
 
 def fix_ceiling(limits: Limits) -> int:
-    """Return the ceiling of fixes: the number of fixes in one FIXES_ALARM_PERIOD at which an alarm
-    rings.
+    """Return the number of fixes in one FIXES_ALARM_PERIOD at which the alarm always rings.
 
-    The alarm rings at this number or more, even if so many fixes are usual in this account.
+    With fewer fixes, the alarm rings only if the number is unusual in this account.
     """
     return FIX_CEILING_MINUTES * limits.writes_per_minute
 
@@ -132,9 +131,10 @@ def count_fixes_being_verified(
 ) -> int:
     """Return the number of new fixes that are not verified yet, for the alarm on many fixes.
 
-    The alarm does not ring while this number is above 0: Mendq needs at least one
-    FIXES_ALARM_PERIOD after a fix to see if calls still fail. Fixes of cases that were opened
-    before the last FIXES_ALARM_PERIOD, for example after a person's approval, do not count.
+    The alarm does not ring while this number is above 0: after a fix, Mendq needs at least one
+    FIXES_ALARM_PERIOD to see if calls still fail. Only cases that were opened in the last
+    FIXES_ALARM_PERIOD count. So the fix of an older case, such as one that a person approved late,
+    does not count.
 
     Args:
         cases: State and opening time of every open case.
@@ -142,8 +142,8 @@ def count_fixes_being_verified(
         limits: The account's limits.
 
     Returns:
-        0 if there are too few fixes for the alarm to ring, if fixes have come for so long that it
-        must ring now, or if `fix_ceiling` is reached.
+        The number of fixes in state APPLIED. 0 if there are too few fixes for the alarm to ring, or
+        if it must ring now: fixes come for too long, or `fix_ceiling` is reached.
     """
     ages: list[timedelta] = []
     recent_states: list[State] = []
@@ -165,7 +165,8 @@ def count_fixes_being_verified(
 def _can_alarm_ring(ages: Sequence[timedelta]) -> bool:
     """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
-    Fixes that are younger than END_OF_FIXES_AFTER do not count, because more may follow them.
+    Fixes that are younger than END_OF_FIXES_AFTER do not count, because more fixes may follow.
+    `ages` are the times since the cases were opened.
     """
     return (
         sum(END_OF_FIXES_AFTER <= age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD for age in ages)
@@ -174,11 +175,11 @@ def _can_alarm_ring(ages: Sequence[timedelta]) -> bool:
 
 
 def _do_fixes_continue(ages: Sequence[timedelta]) -> bool:
-    """Return True if fixes still come, and the alarm would have rung almost a FIXES_ALARM_PERIOD
-    ago.
+    """Return True if fixes still come, and enough fixes for the alarm came long ago.
 
-    The alarm needs the time `_ALARM_DELAY` to see that waiting begins, and again to see that it
-    ends. So this time counts twice.
+    The alarm must then ring, and not wait any longer. "Long ago" means two FIXES_ALARM_PERIODs or
+    more, but only the last FIXES_ALARM_PERIODS + 1 periods count. The two periods are shortened by
+    two `_ALARM_DELAY`s, because the alarm notices the begin and the end of its waiting late.
     """
     earlier_fixes = sum(
         2 * FIXES_ALARM_PERIOD - 2 * _ALARM_DELAY

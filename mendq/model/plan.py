@@ -1,5 +1,6 @@
-"""Plans and refusals: what the catalogue decides about a symptom. Both are values without
-effects.
+"""Plans and refusals: the two answers of the catalogue to the question what to do about a symptom.
+
+Plans and refusals are values: to make one changes nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class Plan:
         steps: The changes that Mendq writes, in order. Empty if nothing must be changed.
         reason: The reason for the change, as a sentence for people.
         proposal: Further changes that a person should make. They are shown and never written.
-        first: Commands that a person runs before the change.
-        at_most: The highest mode in which this plan may be handled. It is lower than HEAL if a
-            person must see the plan first.
-        source_arn: The source queue that a change of a DLQ is for. An approval then holds for this
-            pair only.
+        first: Commands for a person to run before the change.
+        at_most: The highest mode in which Mendq may handle this plan. The mode is lower than HEAL
+            if a person must see the plan first.
+        source_arn: The source queue, if the plan changes a DLQ for this source; otherwise empty. An
+            approval is valid only for this DLQ and this source.
     """
 
     steps: tuple[AttributeStep, ...]
@@ -41,14 +42,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The reason why nothing is changed. The subclass says what happens next.
+    """The reason why Mendq changes nothing. Each subclass stands for what happens next.
 
     Attributes:
         code: The refusal's code, such as `dlq_unfit`.
         reason: The reason, as a sentence for people.
         next_command: The command that a notified person runs first.
-        silent_in_observe: True if people are not notified on queues in mode `observe`, which Mendq
-            does not change. Such a refusal is a guess, or concerns only a write by Mendq.
+        silent_in_observe: True if people are not notified of this refusal on queues in mode
+            `observe`, in which Mendq writes nothing. Such a refusal is a guess, or is only about a
+            write by Mendq.
     """
 
     code: str
@@ -70,16 +72,17 @@ class Refusal:
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
     def as_recorded_in(self, mode: Mode) -> Refusal:
-        """Return the refusal as a case records it in this mode.
+        """Return the refusal that a case records on a queue in this mode.
 
-        A refusal that opens a case, but is not reported to people in this mode, becomes a `Refuse`.
+        This is the refusal itself, or a `Refuse` with the same code and reason if the refusal opens
+        a case that is not reported to people in this mode.
         """
         if self.case_state is None or self.is_reported_in(mode):
             return self
         return self.as_kind(Refuse)
 
     def as_kind(self, kind: type[Refusal]) -> Refusal:
-        """Return a refusal of another kind with the same code and reason."""
+        """Return a refusal of the class `kind` with the same code, reason and command."""
         if isinstance(self, kind):
             return self
         return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
@@ -90,7 +93,7 @@ class Ignore(Refusal):
 
 
 class Retry(Ignore):
-    """A refusal for a reason that will pass. Mendq lets the same events be delivered once more."""
+    """A refusal for a reason that will pass. SQS then delivers the same events to heal again."""
 
     is_retried = True
 
@@ -109,7 +112,7 @@ class Escalate(Refusal):
 
 @dataclass(frozen=True)
 class Override(Refusal):
-    """A refusal because Mendq keeps a value that someone else set.
+    """A refusal because someone else set the value, and Mendq does not replace it.
 
     People are notified, except on queues in mode `observe`.
     """
@@ -122,7 +125,7 @@ class Override(Refusal):
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
     """Return the owner of a case's steps: the Lambda that makes these changes.
 
-    The owner is that of the first known step. If this version knows none of them, it is heal.
+    This is the owner of the first step that this version knows. Return heal if it knows no step.
 
     Args:
         documents: The steps as a case's transitions store them.

@@ -54,12 +54,12 @@ class Statement:
 
     @property
     def is_for_everybody(self) -> bool:
-        """True if the statement names all principals."""
+        """True if the statement names all principals (`*`)."""
         return ALL_PRINCIPALS in self.principals.get("AWS", ())
 
     @property
     def lets_everybody_in(self) -> bool:
-        """True if the statement allows everyone, and no condition narrows who may call."""
+        """True if the statement allows calls by everyone, and no condition limits who may call."""
         names_everybody = self.is_for_everybody or "Principal" in self.excepting
         return self.allows and names_everybody and not any(map(_narrows, list_conditions(self)))
 
@@ -92,7 +92,10 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
 
 
 def _parse_statement(document: dict[str, Any]) -> Statement:
-    """Return one statement. Raise an error if it does not follow IAM's grammar."""
+    """Return the parsed statement.
+
+    Raise KeyError, TypeError, ValueError or AttributeError if it does not follow IAM's grammar.
+    """
     if document.keys() - _KNOWN_ELEMENTS or document["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
     excepting = frozenset(element for element in _NEGATABLE_ELEMENTS if f"Not{element}" in document)
@@ -123,14 +126,14 @@ def _parse_principals(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _parse_texts(value: Any) -> tuple[str, ...]:
-    """Return the values as texts. A policy may have one value in place of a list."""
+    """Return a list's values as texts. A single value in place of a list gives one text."""
     return tuple(map(_parse_text, value if isinstance(value, list) else [value]))
 
 
 def _parse_text(value: Any) -> str:
-    """Return a value as text. IAM treats numbers and booleans in conditions as their text.
+    """Return a value as text, as IAM treats numbers and booleans in conditions.
 
-    Raise TypeError for any other value.
+    Raise TypeError if the value is neither a text nor a number nor a boolean.
     """
     if isinstance(value, bool):
         return str(value).lower()
@@ -143,7 +146,7 @@ StatementCondition = tuple[str, str, frozenset[str]]
 
 
 def list_conditions(statement: Statement) -> list[StatementCondition]:
-    """Return operator, key and values of each of the statement's conditions, in lower case."""
+    """Return the operator, the key and the values of each condition, all in lower case."""
     conditions: list[StatementCondition] = []
     for operator, keys in statement.conditions.items():
         for key, values in keys.items():
@@ -171,8 +174,9 @@ def _may_apply_to_queue(statement: Statement, queue_arn: str) -> bool:
 
 
 def matches_wildcards(pattern: str, text: str) -> bool:
-    """Return True if the text matches IAM's wildcards `*` and `?`. Brackets have no special
-    meaning.
+    """Return True if the text matches a pattern with IAM's wildcards `*` and `?`.
+
+    All other characters of the pattern, also brackets, stand for themselves.
     """
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
@@ -199,10 +203,10 @@ _TEXT_BEFORE_WILDCARD = re.compile(r"[^*?]*[/:]")
 
 
 def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
-    """Return the statements, numbered from 1, that let everyone do something on the queue.
+    """Return the statements that let everyone call the queue, each with its number from 1.
 
-    A statement is left out if a deny keeps outsiders from everything that it allows. An unreadable
-    policy gives none.
+    A statement is left out if a deny of the policy refuses everything that the statement allows to
+    outsiders. An unreadable policy gives an empty tuple.
     """
     statements = parse_statements(policy) or ()
     public: list[tuple[int, Statement]] = []
@@ -215,9 +219,10 @@ def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Stat
 
 
 def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
-    """Return True if `denial` refuses everything that `grant` allows to all outsiders.
+    """Return True if the statement `denial` refuses to outsiders everything that `grant` allows.
 
-    Outsiders are callers that the conditions of `denial` do not exempt.
+    Outsiders are all callers except those that the conditions of `denial` exempt, such as the
+    callers of one account.
     """
     is_for_everybody = denial.is_for_everybody or "Principal" in denial.excepting
     if denial.allows or not is_for_everybody or denial.excepting & {"Action", "Resource"}:
@@ -238,14 +243,14 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
 
 
 def _names_action(statement: Statement, action: str) -> bool:
-    """Return True if the statement's actions include this one. IAM ignores the case of actions."""
+    """Return True if the statement's actions include this action, in upper or lower case."""
     return any(matches_wildcards(pattern.lower(), action.lower()) for pattern in statement.actions)
 
 
 def _exempts_some_callers(condition: StatementCondition) -> bool:
-    """Return True if a deny with this condition applies to all callers except certain ones.
+    """Return True if a deny with this condition applies to all callers except certain callers.
 
-    It must also apply to a caller whose request lacks the condition's key.
+    The deny must also apply to a caller whose request lacks the condition's key.
     """
     operator, key, values = condition
     operator = operator.removeprefix("forallvalues:").removesuffix("ifexists")
@@ -258,9 +263,9 @@ def _exempts_some_callers(condition: StatementCondition) -> bool:
 
 
 def _narrows(condition: StatementCondition) -> bool:
-    """Return True if an allow with this condition holds only for certain callers.
+    """Return True if an allow with this condition is limited to certain callers.
 
-    Condition operators that also match a request without the key do not count.
+    False for operators that also match a request without the condition's key.
     """
     operator, key, values = condition
     operator = operator.removeprefix("foranyvalue:")
@@ -272,11 +277,11 @@ def _narrows(condition: StatementCondition) -> bool:
 def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
     """Return True if a condition's value limits access to specific callers or to one network.
 
-    A network must be small enough to belong to one owner. A value with a policy variable counts
-    only if it begins with a variable such as `aws:ResourceAccount`, which is about the queue's
-    owner. `*` and `?` are wildcards, unless `literally` is True. An ARN with a wildcard counts only
-    if it has an account or names a bucket, another value only if it has a `/` or `:` before the
-    first wildcard.
+    - A network must be small enough to belong to one owner.
+    - A value with a policy variable must begin with a variable such as `aws:ResourceAccount`, which
+      is about the queue's owner.
+    - `*` and `?` are wildcards, unless `is_literal` is True. An ARN with a wildcard must contain an
+      account or a bucket's name. Another value must have a `/` or `:` before the first wildcard.
     """
     if key == "aws:sourceip":
         return _belongs_to_one_owner(value)
@@ -292,7 +297,10 @@ def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
 
 
 def _belongs_to_one_owner(network: str) -> bool:
-    """Return True for an IP address, or a network that is small enough to belong to one owner."""
+    """Return True for an IP address, or for a network small enough to belong to one owner.
+
+    `network` is the value of the condition, such as `10.0.0.0/8`. Return False if it is no network.
+    """
     try:
         parsed = ip_network(network, strict=False)
     except ValueError:
@@ -313,7 +321,7 @@ CLOUDTRAIL_RECORDS_WITHIN = timedelta(minutes=20)
 
 
 def digest_of(policy: str) -> str:
-    """Return the SHA-256 of the text byte for byte, as `sha256sum` prints it."""
+    """Return the SHA-256 of the text's bytes in hexadecimal, as `sha256sum` prints it."""
     return hashlib.sha256(policy.encode()).hexdigest()
 
 
@@ -325,12 +333,12 @@ class Pin:
         queue_arn: The queue.
         policy: The text of the policy.
         digest: The SHA-256 of the text.
-        generation: The number of the pin, counted per queue.
+        generation: The number of the pin: each queue's pins are counted separately.
         pinned_at: When the person pinned it, by that person's clock.
         pinned_by: The ARN of the person.
         queue_created_at: When the queue was created. A new queue of the same name has another time.
         queue_modified_at: When the queue was last changed before the pin, by SQS's clock.
-        automation: The ARNs of roles that deploy. Mendq may undo a change of theirs.
+        automation: The ARNs of roles that deploy. Mendq may undo a change by these roles.
     """
 
     queue_arn: str
@@ -350,10 +358,10 @@ class Pin:
 
     @property
     def since(self) -> datetime:
-        """The time from which changes of the queue must be read to check the pin.
+        """The time from which the queue's changes must be read to check the pin.
 
-        This is the queue's last change before the pin, by SQS's clock, because the person's clock
-        may be wrong. It is at most a day before `pinned_at`.
+        This is the time of the queue's last change before the pin, by SQS's clock, because the
+        person's clock may be wrong. But it is at most a day before `pinned_at`.
         """
         return max(self.queue_modified_at, self.pinned_at - MAXIMUM_CLOCK_BEHIND)
 
@@ -379,7 +387,8 @@ class QueueChange:
         attributes: The attributes that it set.
         of_policy: True if it may have changed the policy.
         by_cloudformation: True if AWS itself records CloudFormation as the caller.
-        earlier: Some changes before this one, newest first, if only the last change was asked for.
+        earlier: Some changes before this change, newest first. Empty unless the caller asked only
+            for the last change.
     """
 
     at: datetime
@@ -392,20 +401,20 @@ class QueueChange:
 
     @property
     def who(self) -> str:
-        """The caller, for people."""
+        """The name of the caller for people: `CloudFormation`, or the ARN."""
         return "CloudFormation" if self.by_cloudformation else self.principal_arn
 
 
 @dataclass(frozen=True)
 class CheckedPin:
-    """A pin, and whether it may be restored.
+    """A pin, and the reason why Mendq may not restore it, if there is one.
 
     Attributes:
         pin: The pin; None if it cannot be read.
-        doubt: Why the pin may not be restored; empty if it may.
-        passes: True if a later check may find no doubt, because CloudTrail may report more soon.
-        changed: The change by a deployment that restoring the pin would undo; None if the pin may
-            not be restored.
+        doubt: Why Mendq may not restore the pin; empty if Mendq may restore it.
+        passes: True if the doubt may pass soon, when CloudTrail reports more changes.
+        changed: The deployment's change of the policy that Mendq would undo; None if there is a
+            doubt.
     """
 
     pin: Pin | None
@@ -422,9 +431,15 @@ class CheckedPin:
 def find_doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
-    """Return why a pin may not be restored, as far as the pin itself shows it; None if it may.
+    """Return why Mendq may not restore a pin, as far as the pin itself shows it; otherwise None.
 
-    `check_pin` then also checks who changed the queue since.
+    If the result is None, `check_pin` must still check who changed the queue since the pin.
+
+    Args:
+        pin: The pin.
+        queue_arn: The queue whose policy would be restored.
+        created_at: When this queue was created; None if it is not known.
+        now: The present time.
     """
     if digest_of(pin.policy) != pin.digest:
         return "its text is not the one that its digest is of"
@@ -440,11 +455,11 @@ def find_doubt_without_history(
 def check_pin(
     pin: Pin, changes: Sequence[QueueChange] | str, modified_at: datetime | None, now: datetime
 ) -> CheckedPin:
-    """Check if a pin may be restored, by the changes of the queue that CloudTrail records.
+    """Return the pin with the reason why Mendq may not restore it, by the queue's changes.
 
-    The queue has another policy than the pin. Only a deployment's change of the policy may be
-    undone, and never a person's. CloudTrail records a change only after minutes. So its records
-    must contain the last change that SQS reports.
+    Call this only if the queue's policy differs from the pin. Mendq may only undo a deployment's
+    change of the policy, never a person's. CloudTrail records a change only after minutes. So its
+    records must contain the last change that SQS reports.
 
     Args:
         pin: The pin.
@@ -478,17 +493,16 @@ def check_pin(
 
 
 def _is_by_deployment(change: QueueChange, pin: Pin) -> bool:
-    """Return True if a deployment made the change: CloudFormation, or a role in the pin's
-    `automation`.
-    """
+    """Return True if CloudFormation or a role in the pin's `automation` made the change."""
     return change.by_cloudformation or change.principal_arn in pin.automation
 
 
 def _describe_missing_records(
     later_changes: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
-    """Return a text about changes that CloudTrail may not have recorded yet, and True if waiting
-    may help. None if the records are complete.
+    """Return a text about changes that CloudTrail may not have recorded yet; otherwise None.
+
+    The second value is True if CloudTrail may still record them, so that waiting may help.
     """
     if not later_changes or later_changes[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_format_time(modified_at)}"
@@ -502,5 +516,5 @@ def _describe_missing_records(
 
 
 def _format_time(moment: datetime) -> str:
-    """Return a time as text for people."""
+    """Return a time as text for people, such as `2026-11-28 08:00:03 UTC`."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""AWS prices of one region, copied by hand from AWS's pages on NOTED_ON. Other regions differ.
+"""AWS prices of one region, copied by hand on PRICES_NOTED_ON. Other regions have other prices.
 
 AWS's pages show many prices only with JavaScript. So some of these prices come from other pages
 that quote them. Check AWS's page before you rely on a price.
@@ -15,14 +15,14 @@ PRICES_NOTED_ON = "2026-11-22"
 class Price(Struct, frozen=True):
     """The price of one kind of usage.
 
-    AWS gives `free_units` per month once to each payer. All accounts and regions on one bill share
-    them; only DynamoDB's free storage is per region.
+    Each payer gets `free_units` once per month. All accounts and regions on one bill share these
+    units; only DynamoDB's free storage is given per region.
 
     Attributes:
-        dollars: Price of `per` units.
+        dollars: The price of `per` units, in US dollars.
         per: The number of units that `dollars` pays for.
         unit: The unit, in words.
-        service: The service as AWS's pricing pages spell it in their address.
+        service: The service, as the address of AWS's pricing page spells it.
         free_units: Units per month without a charge.
     """
 
@@ -42,7 +42,7 @@ class Price(Struct, frozen=True):
 
     @property
     def page(self) -> str:
-        """AWS's page with this price."""
+        """The address of AWS's page with this price."""
         return f"https://aws.amazon.com/{self.service}/pricing/"
 
     @property
@@ -54,7 +54,7 @@ class Price(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """Unit and price in one line, with the region and the day that they are from."""
+        """The unit and the price in one line, with the region and the date of the price."""
         source = f"{PRICE_REGION}, {PRICES_NOTED_ON}"
         return f"{self.unit} at {self.words} in {source}; other regions differ"
 

@@ -26,7 +26,7 @@ def is_quarantine(queue_name: str) -> bool:
 
 
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object in `text`; None if it is not an object or nested too deep to read.
+    """Return the JSON object in `text`; None if the text is no JSON object or is nested too deep.
 
     An empty text or None gives an empty object. The result is also None if the text contains NaN,
     Infinity, or a number with a fraction or exponent that is too large for a double.
@@ -43,7 +43,7 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
 def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a dict of these keys and values. Raise ValueError if a key is repeated.
 
-    For `object_pairs_hook` of `json.loads`.
+    Made for the argument `object_pairs_hook` of `json.loads`.
     """
     document: dict[str, Any] = {}
     for key, value in pairs:
@@ -92,16 +92,17 @@ def arn_of(text: object) -> str | None:
 
 
 def arn_of_name(name: object, region: str, account: str) -> str | None:
-    """Return the ARN of a queue by its name; None if name, region or account is not valid."""
+    """Return the ARN of the queue with this name; None if name, region or account is not valid."""
     if not isinstance(name, str):
         return None
     return arn_of(f"arn:{partition_of(region)}:sqs:{region}:{account}:{name}")
 
 
 def arn_of_url(url: object, region: str) -> str | None:
-    """Return the ARN for a queue URL; None if `url` is not a queue URL.
+    """Return the ARN of the queue with this URL; None if `url` is not a queue URL.
 
-    The URL's host is not checked, because Mendq sends nothing to this URL.
+    The account and the name come from the URL, the region from `region`. The URL's host is not
+    checked, because Mendq sends nothing to this URL.
     """
     match = _QUEUE_URL_PATTERN.fullmatch(url) if isinstance(url, str) else None
     if match is None:
@@ -137,17 +138,17 @@ def partition_of(region: str) -> str:
 
 
 def is_fifo_arn(queue_arn: str | None) -> bool:
-    """Return True if `queue_arn` is a FIFO queue: only their names end with `.fifo`."""
+    """Return True if `queue_arn` is the ARN of a FIFO queue: only these end with `.fifo`."""
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
 def may_be_fifo_arn(queue_arn: str | None) -> bool:
-    """Return True if `queue_arn` is a FIFO queue, or None because a call names no queue."""
+    """Return True if `queue_arn` is the ARN of a FIFO queue, or None (the queue is not known)."""
     return queue_arn is None or is_fifo_arn(queue_arn)
 
 
 def is_standard_arn(queue_arn: str | None) -> bool:
-    """Return True if `queue_arn` is a standard queue, or None because a call names no queue."""
+    """Return True if `queue_arn` is the ARN of a standard queue, or None (not known)."""
     return not is_fifo_arn(queue_arn)
 
 
@@ -162,7 +163,7 @@ DEFAULT_ATTRIBUTES: Mapping[str, int] = {
 
 
 def number_in(attributes: Mapping[str, str], name: str) -> int:
-    """Return the attribute's value, or SQS's default if `attributes` lack it."""
+    """Return the value of the attribute `name`, or SQS's default if the attribute is missing."""
     return int(attributes.get(name, DEFAULT_ATTRIBUTES[name]))
 
 
@@ -214,7 +215,7 @@ class Redrive:
 
     @property
     def text(self) -> str:
-        """The policy as Mendq writes and compares it: sorted keys, no white space."""
+        """The policy as Mendq writes and compares it: JSON, sorted keys, no white space."""
         return to_compact_json(
             {"deadLetterTargetArn": self.dlq_arn, "maxReceiveCount": self.max_receive_count}
         )
@@ -229,7 +230,7 @@ class RedriveAllow:
 
     @property
     def text(self) -> str:
-        """The policy as Mendq writes and compares it: sorted keys, no white space."""
+        """The policy as Mendq writes and compares it: JSON, sorted keys, no white space."""
         document: dict[str, object] = {"redrivePermission": self.permission}
         if self.sources:
             document["sourceQueueArns"] = list(self.sources)
@@ -252,10 +253,10 @@ def to_compact_json(document: Mapping[str, object]) -> str:
 
 
 def parse_redrive_policy(text: str) -> Redrive | None:
-    """Return the RedrivePolicy in a text; None if the text does not have its form.
+    """Return the parsed RedrivePolicy; None if `text` is not a RedrivePolicy.
 
-    The form is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a whole
-    number. Neither value is checked further.
+    A RedrivePolicy is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a
+    whole number or its text. Neither value is checked further.
     """
     document = parse_json_object(text) or {}
     dlq_arn = document.get("deadLetterTargetArn")
@@ -269,10 +270,10 @@ def parse_redrive_policy(text: str) -> Redrive | None:
 
 
 def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
-    """Return the RedriveAllowPolicy in a text; None if the text does not have its form.
+    """Return the parsed RedriveAllowPolicy; None if `text` is not a RedriveAllowPolicy.
 
-    The form is a JSON object with `redrivePermission`, a text, and optionally `sourceQueueArns`, a
-    list of texts. An empty text gives the permission `allowAll`, as SQS does.
+    A RedriveAllowPolicy is a JSON object with `redrivePermission`, a text, and optionally
+    `sourceQueueArns`, a list of texts. An empty text means `allowAll`, SQS's default.
     """
     if not text:
         return RedriveAllow("allowAll")
@@ -287,7 +288,7 @@ def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
 
 
 def arn_of_dlq(source_arn: str) -> str:
-    """Return the ARN that a DLQ made by Mendq for this queue has.
+    """Return the ARN of the DLQ that Mendq would create for this queue.
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
@@ -295,7 +296,7 @@ def arn_of_dlq(source_arn: str) -> str:
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
-    """Return why SQS does not accept the queue `dlq_arn` as DLQ of the source; None if it does."""
+    """Return why the queue `dlq_arn` cannot be the DLQ of the source; None if it can."""
     if arn_of(dlq_arn) is None:
         return "it names no queue"
     if dlq_arn == source_arn:

@@ -21,9 +21,10 @@ NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
-    """Return the text of an environment variable as a value of type `kind`.
+    """Return the value of type `kind` that an environment variable's text contains.
 
-    Raise ValueError or TypeError if the text is no such value.
+    The text is JSON, except for a text setting, whose value is the text itself. Raise ValueError or
+    TypeError if the text is not a value of this type.
     """
     if kind in (NonEmptyText, NonEmptyText | None):
         return convert(text, kind)
@@ -53,8 +54,9 @@ FULL_ALARMS = "full"
 
 
 class SettingsUnreadable(Exception):
-    """The environment lacks settings that the Lambda needs. The message names every variable and
-    its fault.
+    """Environment variables of the Lambda are missing or unreadable.
+
+    The message names each variable and its fault.
     """
 
 
@@ -64,10 +66,9 @@ class LambdaSettings(Struct, frozen=True):
     account: NonEmptyText
 
     def to_environment(self) -> dict[str, str]:
-        """Return the variables that `from_environment` reads: texts unchanged, everything else as
-        JSON.
+        """Return the environment variables from which `from_environment` reads these settings.
 
-        A setting of None has no variable.
+        Texts are unchanged, all other values are JSON. A setting of None has no variable.
         """
         environment: dict[str, str] = {}
         for setting in fields(self):
@@ -80,8 +81,10 @@ class LambdaSettings(Struct, frozen=True):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Read the settings. Raise SettingsUnreadable with all missing and unreadable variables at
-        once.
+        """Return the settings in these environment variables.
+
+        Raise SettingsUnreadable if variables are missing or unreadable. The error names all of
+        them.
         """
         values: dict[str, Any] = {}
         faults: list[str] = []
@@ -146,8 +149,8 @@ class FollowUpSettings(ManagedCaseSettings, frozen=True, kw_only=True):
     """Settings of follow_up.
 
     Attributes:
-        owners: The Lambdas that apply fixes, by owner (`Owner`).
-        alarms: The set of deployed alarms, such as FULL.
+        owners: The names of the Lambda functions that apply fixes, by owner (`Owner`).
+        alarms: The set of deployed alarms, such as FULL_ALARMS.
         most_days_ahead: The number of days by which follow_up's clock may be set forward, to see
             what happens to a case later. Only the local account sets it.
     """
@@ -161,7 +164,7 @@ class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
     """Settings of approve and rollback.
 
     Attributes:
-        owners: The Lambdas that apply fixes, by owner. Approve and rollback call or stop them.
+        owners: The names of the Lambda functions that apply fixes, by owner (`Owner`).
     """
 
     owners: Mapping[Owner, NonEmptyText]
@@ -203,7 +206,7 @@ class StartNightlySettings(LambdaSettings, frozen=True):
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
-    """Settings of watch_nightly. Without `organization_bucket` nothing is shared with an
+    """Settings of watch_nightly. Without `organization_bucket`, it shares no report with an
     organization.
     """
 
@@ -229,7 +232,7 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
 
 
 class TemplateHookSettings(LambdaSettings, frozen=True):
-    """Settings of the template hook: if it stops deployments, and the symptoms that it ignores."""
+    """Settings of the template hook: if findings stop a deployment, and the ignored symptoms."""
 
     hook_fails: bool
     hook_ignores: tuple[NonEmptyText, ...] = ()
@@ -241,8 +244,9 @@ def variable_of(field_name: str) -> str:
 
 
 class Worker(Struct, frozen=True):
-    """The size of a Spark worker, for driver and executors. The disk is the largest without a
-    charge.
+    """The size of a Spark worker: the driver or an executor.
+
+    The disk has the largest size that EMR does not charge for.
     """
 
     vcpu: int = 2
@@ -262,13 +266,13 @@ DEFAULT_WORKER = Worker()
 
 
 def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many workers of size WORKER fit into these processors and this memory."""
+    """Return how many workers of the size DEFAULT_WORKER fit into these vCPUs and this memory."""
     return min(maximum_vcpu // DEFAULT_WORKER.vcpu, maximum_memory_gb // DEFAULT_WORKER.memory_gb)
 
 
 def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
     """Return how many Spark executors may run at once, at least 1.
 
-    One worker of `workers_within` is the driver, which is no executor.
+    One of the workers that fit (`workers_within`) is the driver, which is no executor.
     """
     return max(1, workers_within(maximum_vcpu, maximum_memory_gb) - 1)

@@ -31,17 +31,19 @@ class AttributeStep:
     """A change of one queue attribute from one value to another.
 
     Attributes:
-        before: The value before.
-        after: The value after.
-        attribute: The attribute. `DeadLetterQueue` and `Dlq` are not SQS attributes; their classes
-            say more.
+        before: The attribute's value before the change.
+        after: The attribute's value after the change.
+        attribute: The attribute. `DeadLetterQueue` and `Dlq` are not SQS attributes: see
+            `CreateDlq` and `RedriveMessages`.
         iam_action: The IAM action that the step needs.
         owner: The Lambda that makes the change.
-        absent_means: The value that counts if the queue does not have the attribute.
+        absent_means: The value that SQS uses if the queue does not have the attribute; None if
+            every queue has the attribute.
         is_permanent: True if a rollback never undoes the step.
         has_value_in_queue: True if the written value can be read from the queue. Mendq then sees
             if another caller replaces it.
-        most_a_day: How often the step may be made in a day. None: only the account's limit counts.
+        most_a_day: How often Mendq may make the step in a day; None if only the account's limit
+            counts.
     """
 
     before: int | str
@@ -57,20 +59,19 @@ class AttributeStep:
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
-        """Make the step between two values as SQS spells them. Raise ValueError if one is not
-        valid.
+        """Make the step between two values in SQS's spelling.
+
+        Raise ValueError if a value is not valid.
         """
         return cls(before, after)
 
     def out_of_bounds(self) -> str | None:
-        """Return why a fix must not make this change; None if it may."""
+        """Return why Mendq must not make this change; None if Mendq may make it."""
         raise NotImplementedError
 
     @classmethod
     def value_in(cls, attributes: Mapping[str, str]) -> str | None:
-        """Return the present value, as SQS spells it, or the default if the queue lacks the
-        attribute.
-        """
+        """Return the attribute's value in `attributes`, or `absent_means` if it is missing."""
         return attributes.get(cls.attribute, cls.absent_means)
 
     def document(self) -> dict[str, str]:
@@ -112,7 +113,7 @@ class TextStep(AttributeStep):
 
 
 class WordStep(TextStep):
-    """A change from the word that is SQS's default to the only word that a fix may set."""
+    """A change of an attribute from SQS's default word to the only word that a fix may set."""
 
     shipped: ClassVar[str]
     wanted: ClassVar[str]
@@ -148,8 +149,8 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
 class SetKmsDataKeyReusePeriod(NumberStep):
     """Raise the time for which SQS uses a data key before it asks KMS again, in seconds.
 
-    SQS accepts up to a day. Mendq's limit is an hour, because SQS keeps using the data key of a
-    revoked KMS key for that time.
+    SQS accepts up to a day. Mendq's limit is an hour: if the KMS key is revoked, SQS keeps using
+    the data key until this time is over.
     """
 
     attribute = "KmsDataKeyReusePeriodSeconds"
@@ -167,10 +168,10 @@ class SetMaximumMessageSize(NumberStep):
 
 
 class SetMessageRetention(NumberStep):
-    """Raise the time for which messages are kept, in seconds. Lowering it would delete messages for
-    good.
+    """Raise the time for which SQS keeps messages, in seconds.
 
-    SQS takes up to 15 minutes to apply it.
+    A fix never lowers this time, because SQS would delete messages. SQS takes up to 15 minutes to
+    apply the change.
     """
 
     attribute = "MessageRetentionPeriod"
@@ -187,7 +188,7 @@ class SetReceiveWaitTime(NumberStep):
 
 
 class DeduplicateByContent(WordStep):
-    """Let SQS take a digest of the body as deduplication id if the sender gives none."""
+    """Let SQS use a digest of the body as deduplication id if the sender gives no id."""
 
     attribute = "ContentBasedDeduplication"
     absent_means = shipped = "false"
@@ -195,8 +196,9 @@ class DeduplicateByContent(WordStep):
 
 
 class DeduplicateByGroup(WordStep):
-    """Deduplicate per message group. SQS's high throughput mode needs this, and first this:
-    SQS refuses `LimitThroughputByGroup` without it.
+    """Deduplicate per message group, as SQS's high throughput mode needs.
+
+    This step must come before `LimitThroughputByGroup`, which SQS refuses without it.
     """
 
     attribute = "DeduplicationScope"
@@ -205,7 +207,7 @@ class DeduplicateByGroup(WordStep):
 
 
 class LimitThroughputByGroup(WordStep):
-    """Limit throughput per message group. SQS's high throughput mode needs this too."""
+    """Limit throughput per message group, as SQS's high throughput mode needs."""
 
     attribute = "FifoThroughputLimit"
     absent_means = shipped = "perQueue"
@@ -219,17 +221,18 @@ PROBE_ACTION = "sqs:SendMessage"
 def write_actions(
     steps: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
-    """Return the IAM actions that these steps need.
+    """Return the IAM actions that these steps need, or only those of the steps of `owner`.
 
-    If `owner` is given, only the steps of this owner count.
+    `owner` is None for the steps of all owners.
     """
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
 class RestorePolicy(TextStep):
-    """Replace the whole policy by the text that a person has pinned.
+    """Replace the queue's whole policy by the text that a person has pinned.
 
-    Texts are compared exactly. A text that only means the same is not the one that was approved.
+    Texts are compared exactly: a person approved this text, and not another text with the same
+    meaning.
     """
 
     attribute = "Policy"
@@ -250,7 +253,8 @@ class RestorePolicy(TextStep):
 class DlqStep(TextStep):
     """A change that connects a queue with a DLQ.
 
-    An empty text means that nothing is set. Texts are compared by meaning, not by spelling.
+    The text of a value is empty if the attribute is not set. Two texts with the same meaning are
+    equal, even if SQS spells them differently.
     """
 
     owner = Owner.ATTACH_DLQ
@@ -262,10 +266,10 @@ class DlqStep(TextStep):
 
     @classmethod
     def normalize(cls, text: str) -> str:
-        """Return an attribute's value as Mendq writes it, so that equal values have equal texts.
+        """Return an attribute's value in Mendq's spelling, so that equal values have equal texts.
 
-        Unchanged if it cannot be parsed. This class changes nothing; subclasses with a JSON value
-        override the method.
+        This class returns the text unchanged. Subclasses with a JSON value override the method;
+        they return a text unchanged if they cannot parse it.
         """
         return text
 
@@ -273,9 +277,9 @@ class DlqStep(TextStep):
 class CreateDlq(DlqStep):
     """Create a queue with the ARN in `after`. Mendq never deletes it.
 
-    `DeadLetterQueue` is not an SQS attribute. `value_in` finds the present value only if the caller
-    puts it into `attributes`: the ARN of the queue, if it exists. The step may be repeated, because
-    CreateQueue succeeds if a queue with this name and these attributes exists.
+    `DeadLetterQueue` is not an SQS attribute. If the queue exists, the caller of `value_in` must
+    put its ARN into `attributes` under this name. The step may be repeated, because CreateQueue
+    succeeds if a queue with this name and these attributes exists.
     """
 
     attribute = "DeadLetterQueue"
@@ -291,10 +295,10 @@ class CreateDlq(DlqStep):
 
 
 class AttachDlq(DlqStep):
-    """Add a RedrivePolicy to a queue without one. It never replaces a policy.
+    """Add a RedrivePolicy to a queue that has no RedrivePolicy. A fix never replaces one.
 
-    A step does not know its queue, so `why_unfit_as_dlq` (`mendq/model/queue.py`) checks if the two
-    queues fit.
+    A step does not know its queue. So `why_unfit_as_dlq` (`mendq/model/queue.py`), and not this
+    class, checks if one queue can be the DLQ of the other.
     """
 
     attribute = "RedrivePolicy"
@@ -318,7 +322,7 @@ class AttachDlq(DlqStep):
 
 
 class AllowRedriveFrom(DlqStep):
-    """Add sources to a RedriveAllowPolicy that lists its sources. It removes none."""
+    """Add sources to a RedriveAllowPolicy that lists its sources. No source is removed."""
 
     attribute = "RedriveAllowPolicy"
 
@@ -354,8 +358,8 @@ HELD_VALUE = "held"
 class RedriveMessages(TextStep):
     """Send the messages of a DLQ back to the queue whose ARN is in `after`.
 
-    `Dlq` is not an SQS attribute, and no value remains in the queue. The redrive takes many
-    minutes, and messages that went back stay there.
+    `Dlq` is not an SQS attribute, so this step leaves no value in a queue's attributes. A redrive
+    takes many minutes. A rollback stops it, and does not return messages that went back already.
     """
 
     attribute = "Dlq"
@@ -392,9 +396,9 @@ STEP_CLASSES: tuple[type[AttributeStep], ...] = (
 
 
 def kind_of(attribute: str) -> type[AttributeStep] | None:
-    """Return the class of steps that writes an attribute; None if this version has none.
+    """Return the class of the step that writes an attribute; None if this version has none.
 
-    A stored case may contain a step of an older version.
+    A stored case may contain a step of an older version, which had more classes.
     """
     return next((step for step in STEP_CLASSES if step.attribute == attribute), None)
 
@@ -406,9 +410,9 @@ def is_permanent(attribute: str) -> bool:
 
 
 def has_value_in_queue(attribute: str) -> bool:
-    """Return True if the value that a step with this attribute wrote can be read from the queue.
+    """Return True if the queue's attributes show the value that a step with this attribute wrote.
 
-    Return True for an unknown attribute too.
+    Return True also for an attribute that this version does not know.
     """
     kind = kind_of(attribute)
     return kind is None or kind.has_value_in_queue

@@ -27,7 +27,7 @@ DRILL_QUEUE_PREFIX = "mendq-drill-"
 
 
 class TagValues(StrEnum):
-    """The kind of value that a tag may have; the text is for docs/symptoms.md."""
+    """The kind of value that a tag may have. The text of each member is for docs/symptoms.md."""
 
     SECONDS = "whole seconds, 1 to 43200"
     WORD = "one of a few words"
@@ -94,14 +94,16 @@ TAGS_OF_EVERY_QUEUE = (
 
 
 class TagUnreadable(Exception):
-    """A tag that must be a number of seconds is not one. The message names the tag, its value and
-    the allowed numbers.
+    """The value of a tag is not a valid number of seconds.
+
+    The message names the tag, its value and the allowed numbers.
     """
 
 
 def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
-    """Return the number of seconds in a tag; None if the tag is absent. Raise TagUnreadable if it
-    is not a whole number from 1 to 43200.
+    """Return the number of seconds in the tag `key`; None if the tag is missing.
+
+    Raise TagUnreadable if the value is not a whole number from 1 to 43200.
     """
     text = tags.get(key)
     if text is None:

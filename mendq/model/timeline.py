@@ -11,14 +11,20 @@ from mendq.model.lifecycle import failures_count_from
 from mendq.model.limits import Timing
 from mendq.model.state import State
 
-# A timeline of more points keeps the first FIRST_POINTS, and the last ones.
+# A timeline with more points keeps the first POINTS_KEPT_AT_START, and as many of the last as fit.
 MAXIMUM_TIMELINE_POINTS = 12
 POINTS_KEPT_AT_START = 4
 
 
 @dataclass(frozen=True)
 class TimelinePoint:
-    """Something that happened in a case: a state or another word of `docs/states.md`."""
+    """Something that happened in a case, and when.
+
+    Attributes:
+        what: The name of a state, or of another event in `docs/states.md`.
+        at: The time.
+        says: Further details for people, such as the written values; may be empty.
+    """
 
     what: str
     at: datetime
@@ -26,22 +32,22 @@ class TimelinePoint:
 
     @property
     def words(self) -> str:
-        """The point in words, for people."""
+        """The name of the event with spaces in place of underscores, for people."""
         return self.what.replace("_", " ")
 
 
 def build_timeline(
     transitions: Sequence[Case], timing: Timing | None = None, *, is_whole: bool = False
 ) -> list[TimelinePoint]:
-    """Return what happened in a case, the earliest point first.
+    """Return the timeline of a case, with the earliest point first.
 
     Args:
         transitions: Transitions of the case, in order. Some may be missing.
         timing: The account's waiting times. With it, the result has a point `propagated`: the time
             from which failed calls count against a change. This point is left out if it is later
             than the next transition.
-        is_whole: True to return every transition. Otherwise repeated states are one point, and of
-            more than MAXIMUM_TIMELINE_POINTS points those in the middle are left out.
+        is_whole: True to return every transition. If False, a repeated state gives one point, and
+            if there are more than MAXIMUM_TIMELINE_POINTS points, the middle ones are left out.
     """
     points = [*_list_opening_points(transitions[0])]
     previous: Case | None = None
@@ -81,7 +87,10 @@ def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
 
 
 def _describe_written_values(case: Case) -> str:
-    """Return the numbers that a transition wrote into the queue. Policies are left out."""
+    """Return the numbers that a transition wrote to the queue, as text for people.
+
+    Policies are left out. Return an empty text if the transition wrote nothing.
+    """
     if case.state is not State.APPLIED and not case.is_rollback:
         return ""
     values = []

@@ -50,9 +50,9 @@ _SECONDS_ATTRIBUTE = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za
 
 
 def format_with_unit(attribute: str, text: str, most_characters: int = 300) -> str:
-    """Return an attribute's value for people, in at most `most_characters`.
+    """Return an attribute's value as text for people, in at most `most_characters`.
 
-    Seconds get their unit, and a policy becomes compact JSON.
+    A number of seconds gets its unit, and a policy becomes compact JSON.
     """
     if not (NUMBER_PATTERN.fullmatch(text) and _SECONDS_ATTRIBUTE.fullmatch(attribute)):
         return format_policy(attribute, text, most_characters) or format_value(
@@ -67,7 +67,8 @@ def format_with_unit(attribute: str, text: str, most_characters: int = 300) -> s
 def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines about the change that a case made or would make.
 
-    If Mendq did not make it, the lines also have the commands with which a person can.
+    If Mendq did not make the change, and the case is neither overridden nor about a deleted queue,
+    the lines also contain the commands with which a person can make the change.
 
     Args:
         case: The case.
@@ -93,7 +94,7 @@ def list_change_commands(
 ) -> Iterator[str]:
     """Yield the commands with which a person makes the change instead of Mendq.
 
-    The order is: create queues, send messages back, set attributes.
+    The commands create queues first, then send DLQ messages back, and then set attributes.
     """
     source_facts = Facts(queue_arn, attributes, {})
     for created_arn in _list_created_queues(steps):
@@ -121,7 +122,7 @@ def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _select_attribute_values(steps: Steps, before_or_after: str) -> dict[str, str]:
-    """Return the values `before` or `after` of the steps that set attributes of the queue."""
+    """Return the value `before` or `after` of each step that sets an attribute, by attribute."""
     return {step["attribute"]: step[before_or_after] for step in steps if _sets_attribute(step)}
 
 
@@ -150,9 +151,9 @@ def _sets_attribute(step: Mapping[str, str]) -> bool:
 
 
 def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
-    """Return lines with the commands that undo a case's change; none if nothing can be undone.
+    """Return lines with the commands that undo a case's change; empty if nothing can be undone.
 
-    An attribute that someone else has set since is not undone, and a line says so.
+    If someone else has set an attribute since, a line says so, and the commands do not undo it.
 
     Args:
         case: The case.
@@ -199,9 +200,10 @@ def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> lis
 
 
 def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
-    """Return a section with template lines of both values, if a case is about an overridden value.
+    """Return a section with template lines, if a case is about an overridden value.
 
-    Otherwise return no section. The two values are Mendq's and the one that someone else has set.
+    For each attribute there are lines for two values: Mendq's value, and the value that someone
+    else has set. If the case is not about an overridden value, the result is empty.
     """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
@@ -251,7 +253,7 @@ NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
 def terraform_argument(attribute: str) -> str:
-    """Return the name of the argument of Terraform's `aws_sqs_queue` for a queue attribute."""
+    """Return the argument of Terraform's `aws_sqs_queue` that sets a queue attribute."""
     return (
         _TERRAFORM_NAME_BY_ATTRIBUTE.get(attribute)
         or _WORD_BOUNDARY.sub("_", plain(attribute, 64)).lower()
@@ -261,8 +263,8 @@ def terraform_argument(attribute: str) -> str:
 def template_lines(owner_prefix: str, attribute: str, text: str) -> tuple[str, str]:
     """Return the line for CloudFormation and the line for Terraform that set an attribute.
 
-    Each line begins with `owner_prefix`, such as `Mendq's`, to say who wants the value. If the
-    value is empty or too long, the line says so instead of the value.
+    Each line begins with `owner_prefix`, such as `Mendq's`, which says whose value it is. If the
+    value is empty or too long, the line says this instead of the value.
     """
     literal = _write_literal(text)
     if not literal:
@@ -288,9 +290,10 @@ def _cloudformation_property(attribute: str) -> str:
 
 
 def _write_literal(text: str) -> str:
-    """Return a value as YAML and HCL both read it: a number, true, false, JSON, or a quoted text.
+    """Return a value in a form that both YAML and HCL (Terraform's language) read.
 
-    Return an empty text if the value is empty or too long.
+    This is a number, `true`, `false`, JSON, or a quoted text. Return an empty text if the value is
+    empty or too long.
     """
     if NUMBER_PATTERN.fullmatch(text) or text in ("true", "false"):
         return text

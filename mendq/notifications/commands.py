@@ -1,6 +1,6 @@
 """Commands that Mendq prints for people: `mendq` and `aws` commands about a queue or a case.
 
-Functions with a `queue_arn` raise ValueError if the text is no ARN of a queue.
+Functions with an argument `queue_arn` raise ValueError if it is not the ARN of a queue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
 
 
 def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
-    """Return an `aws sqs` command about one queue. By default its URL follows from the ARN."""
+    """Return an `aws sqs` command about a queue. Without `queue_url`, use the ARN's public URL."""
     url = quote(queue_url or public_url(queue_arn))
     return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {url}")
 
@@ -41,7 +41,7 @@ def list_consumers_command(queue_arn: str) -> str:
 
 
 def mendq_queue_command(command: str, queue_arn: str) -> str:
-    """Return a `mendq` command in the queue's region. The queue's name replaces `{queue}` in it."""
+    """Return a `mendq` command in the queue's region. The queue's name fills `{queue}` in it."""
     queue = parts_of(queue_arn)
     return f"mendq {command.format(queue=queue.name)} --region {queue.region}"
 
@@ -55,17 +55,20 @@ leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leav
 
 
 def tag_command(tag: str, queue_arn: str) -> str:
-    """Return the `aws` command that tags a queue. `tag` is Mendq's own text and is not quoted."""
+    """Return the `aws` command that tags a queue.
+
+    `tag` is a tag as `key=value`. It is a text of Mendq, so it is not quoted for the shell.
+    """
     return f"{_sqs_command('tag-queue', queue_arn)} --tags {tag}"
 
 
 def metric_command(
     queue_arn: str, metric: str, statistic: str, measurement: Measurement | None
 ) -> str:
-    """Return the `aws` command that shows a queue's metric in the time of a measurement.
+    """Return the `aws` command that shows a queue's metric during a measurement.
 
-    Return an empty text if `measurement` is None. `metric` and `statistic` are Mendq's own texts,
-    so they are not quoted.
+    Return an empty text if `measurement` is None. `metric` and `statistic` are texts of Mendq, so
+    they are not quoted for the shell.
     """
     if measurement is None:
         return ""
@@ -89,15 +92,15 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
 def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
     """Return the `aws` command that sets attributes of a queue.
 
-    The short form `Name=value` is used if all names and values are plain words. Otherwise they are
-    written as JSON, whose escapes keep every value exact and every character visible. A policy
-    needs this, because the AWS CLI splits the short form at commas:
+    The command has the short form `Name=value` if all names and values are plain words. Otherwise
+    it has the attributes as JSON, so that every value stays exact and every character is visible. A
+    policy needs JSON, because the AWS CLI splits the short form at commas:
     https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
 
     Args:
         queue_arn: The queue.
         values: The new value of each attribute.
-        queue_url: The queue's URL, if it is not the one that AWS gives to this ARN.
+        queue_url: The queue's URL; empty for the public URL of this ARN.
     """
     names_and_values = [*values.keys(), *values.values()]
     if all(_PLAIN_WORD.fullmatch(attribute_value) for attribute_value in names_and_values):
@@ -123,7 +126,7 @@ def delete_queue_command(queue_arn: str) -> str:
 
 
 def mendq_command(verb: str, case: Case) -> str:
-    """Return the `mendq` command for a case, in the region of its queue. `verb` is the command."""
+    """Return the command `mendq VERB` for a case, such as `approve`, in the region of its queue."""
     region = parts_of(case.queue_arn).region
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
 
@@ -131,8 +134,8 @@ def mendq_command(verb: str, case: Case) -> str:
 def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 
-    With `name_part`, it lists only the quotas whose names contain that text. Both texts are Mendq's
-    own, so they are not quoted.
+    With `name_part`, the command lists only the quotas whose names contain this text. Both texts
+    are texts of Mendq, so they are not quoted for the shell.
     """
     selection = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
     query = f"Quotas{selection}.[QuotaName, QuotaCode, Value, Adjustable]"
@@ -143,16 +146,17 @@ def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> st
 def describe_quota(
     queue_arn: str, quota_name: str, default_text: str, service_code: str, quota_code: str = ""
 ) -> Section:
-    """Return a section about a quota that was hit: its default, and commands to read and raise it.
+    """Return a section about a quota that was reached.
 
-    Mendq may not read the account's own value, so a command shows it.
+    The section has the quota's default, and commands that show the account's value and ask AWS for
+    a higher value. Mendq has no permission to read the account's value itself.
 
     Args:
         queue_arn: The queue.
         quota_name: The quota's name.
-        default_text: The default value by AWS's documentation.
+        default_text: The default value, from AWS's documentation.
         service_code: The service's code in Service Quotas.
-        quota_code: The quota's code. Without it, the command lists all quotas of the service.
+        quota_code: The quota's code. If it is empty, the command lists all quotas of the service.
     """
     options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
     read_command = aws_command("service-quotas get-service-quota", queue_arn, options)
@@ -185,7 +189,7 @@ _ALARM_DESCRIPTION = re.compile(
 
 
 def format_alarm_description(impact: str, when: str, account: str, command: str, page: str) -> str:
-    """Return the description of an alarm, which CloudWatch sends to people with it.
+    """Return the description of an alarm. CloudWatch sends it to people together with the alarm.
 
     Args:
         impact: The alarm's meaning for people.
@@ -204,9 +208,10 @@ def format_alarm_description(impact: str, when: str, account: str, command: str,
 
 
 def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
-    """Read when an alarm fires, its first command and its runbook, from the alarm's description.
+    """Return when an alarm fires, the command to type first, and the runbook's path or address.
 
-    Return None if `format_alarm_description` did not write the description.
+    These come from the alarm's description. Return None if the description does not have the form
+    that `format_alarm_description` writes.
     """
     match = _ALARM_DESCRIPTION.search(description)
     if match is None:

@@ -1,7 +1,8 @@
 """Compare two configurations of a queue, with one line of text for each difference.
 
-Policies are compared as parsed JSON documents. These differences do not count, because they mean
-the same to SQS: order, white space, one value or a list with one value, a number or its text.
+Policies are compared as parsed JSON documents. Some differences do not count, because both forms
+mean the same to SQS: another order, white space, a list with one value in place of the value, and a
+text in place of a number.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ NOT_SET_TEXT = "not set"
 
 @dataclass(frozen=True)
 class Baseline:
-    """A queue's configuration at one moment when a scan found nothing wrong with the queue.
+    """A queue's configuration at a time when a scan found nothing wrong with the queue.
 
-    `attributes` are the attributes by name, with tags and consumers as `describe_configuration`
-    names them.
+    Attributes:
+        at: The time.
+        attributes: The queue's attributes, tags and consumers, by the names that
+            `describe_configuration` gives to them.
     """
 
     at: datetime
@@ -46,9 +49,10 @@ class Baseline:
 
 
 def select_configuration(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes that can be configured, sorted by name, also those with defaults.
+    """Return the attributes that can be configured, sorted by name.
 
-    Counters, times, `QueueArn`, `DeadLetterQueue` and empty values are left out.
+    Attributes with default values are included. Counters, times, `QueueArn`, `DeadLetterQueue` and
+    empty values are left out.
     """
     return {
         name: text
@@ -62,7 +66,7 @@ def describe_differences(
 ) -> tuple[str, ...]:
     """Return one line for each difference, with the value of `attributes_before` first.
 
-    Return no lines if the two configurations mean the same.
+    The result is empty if the two configurations mean the same.
     """
     configuration_before = select_configuration(attributes_before)
     configuration_after = select_configuration(attributes_after)
@@ -80,7 +84,8 @@ def describe_differences(
 def format_policy(name: str, text: str, most_characters: int) -> str | None:
     """Return a policy as compact JSON, cut at `most_characters`.
 
-    Return None if the attribute `name` is no policy, or if the text is no JSON object.
+    `name` is the attribute: Policy, RedrivePolicy or RedriveAllowPolicy. Return None for any other
+    attribute, or if the text is no JSON object or an empty JSON object.
     """
     document = parse_json_object(text) if name in _JSON_ATTRIBUTES else None
     try:
@@ -90,10 +95,10 @@ def format_policy(name: str, text: str, most_characters: int) -> str | None:
 
 
 def summarize_value(name: str, text: str) -> str:
-    """Return an attribute's value for a sentence.
+    """Return an attribute's value as text for a sentence; `nothing` if the value is empty.
 
-    For a policy, return only its length and a digest, because its content is too long and someone
-    else wrote it.
+    Of a policy, the text has only the number of statements and a digest, because the policy is too
+    long and someone else wrote it.
     """
     if name not in _JSON_ATTRIBUTES or not text:
         return text or "nothing"
@@ -103,7 +108,10 @@ def summarize_value(name: str, text: str) -> str:
 
 
 def _compare_attribute(name: str, before: str | None, after: str | None) -> list[str]:
-    """Return the lines about one attribute. A document with too many levels is compared as text."""
+    """Return one line for each difference of an attribute. `before` or `after` is None if not set.
+
+    A JSON document with too many levels is compared as text.
+    """
     title = plain(name, _MOST_NAME_CHARACTERS)
     try:
         return list(_compare_members(title, _parse_value(name, before), _parse_value(name, after)))
@@ -112,10 +120,11 @@ def _compare_attribute(name: str, before: str | None, after: str | None) -> list
 
 
 def _parse_value(name: str, text: str | None) -> Any:
-    """Return an attribute's value in the form in which it is compared.
+    """Return an attribute's value in the form in which two values are compared.
 
-    A policy becomes a mapping with its statements by name. Another JSON document is parsed. Any
-    other value, and a document that cannot be parsed, stays a text.
+    The attribute Policy gives a mapping with the statements by name. RedrivePolicy and
+    RedriveAllowPolicy give the parsed JSON. Any other value, and JSON that cannot be parsed, is
+    returned unchanged.
     """
     if name == "Policy":
         policy = parse_json_object(text)
@@ -126,9 +135,9 @@ def _parse_value(name: str, text: str | None) -> Any:
 
 
 def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a policy with its statements as members that are named after their Sid.
+    """Return a policy whose statements are members with the statement's Sid as name.
 
-    Statements of the same name, and those without a Sid, become one member with a list.
+    Statements with the same Sid become one member with a list; so do statements without a Sid.
     """
     statements_by_name: dict[str, list[Any]] = defaultdict(list)
     for statement in _to_list(policy.get("Statement") or []):
@@ -146,7 +155,7 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compare_members(path: str, before: Any, after: Any) -> Iterator[str]:
-    """Yield one line for each member that differs. `path` names the member that is compared."""
+    """Yield one line for each inner value that differs. Each line begins with `path`, its name."""
     if _make_canonical_text(before) == _make_canonical_text(after):
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -160,7 +169,7 @@ def _compare_members(path: str, before: Any, after: Any) -> Iterator[str]:
 
 
 def _compare_lists(path: str, before: Sequence[Any], after: Sequence[Any]) -> Iterator[str]:
-    """Yield one line for each value that only one of the two lists has. Their order is ignored."""
+    """Yield one line for each value that only one of the two lists has, whatever the order."""
     text_by_canonical = {
         _make_canonical_text(member): _format_document(member) for member in (*before, *after)
     }
@@ -173,12 +182,12 @@ def _compare_lists(path: str, before: Sequence[Any], after: Sequence[Any]) -> It
 
 
 def _to_list(document: Any) -> list[Any]:
-    """Return a list as it is, and any other value as a list of one."""
+    """Return a list unchanged, and any other value as a list with this value."""
     return document if isinstance(document, list) else [document]
 
 
 def _format_document(document: Any) -> str:
-    """Return a value as safe text for a line."""
+    """Return a value as one line of printable text; `not set` for None."""
     if document is None:
         return NOT_SET_TEXT
     return (
@@ -189,12 +198,15 @@ def _format_document(document: Any) -> str:
 
 
 def _make_canonical_text(document: Any) -> str:
-    """Return a text that is the same for all documents that mean the same to SQS."""
+    """Return a text that is equal for two documents if they mean the same to SQS."""
     return json.dumps(_normalize(document), sort_keys=True)
 
 
 def _normalize(document: Any) -> Any:
-    """Return the document with sorted lists, without lists of one, and with numbers as texts."""
+    """Return the document in the one form that all documents with the same meaning have.
+
+    Lists are sorted, a list with one value becomes this value, and numbers become texts.
+    """
     if isinstance(document, dict):
         members = document.items()
         return {key: _normalize(member) for key, member in members if member is not None}

@@ -1,4 +1,4 @@
-"""The next step of a person for a case: a sentence, a command and a runbook, by refusal code."""
+"""The next step for a person to take in a case: a sentence, a command and a runbook."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ def runbook_path(symptom: str) -> str:
 def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
     """Return the next step for a case, with the keys `sentence`, `command` and `runbook`.
 
-    `refusal_command` is the command that the refusal itself names, empty if it names none. It is
-    not used for a proposal, whose next step is always to approve or decline it.
+    `refusal_command` is the command that the refusal itself names; empty if it names no command. It
+    is not used for a proposal: there, the next step is always to approve or decline it.
     """
     sentence, command_source = NEXT_STEP_BY_CODE.get(case.code) or NEXT_STEP_BY_STATE[case.state]
     command_text = "" if case.state is State.PROPOSED else refusal_command
@@ -216,9 +216,9 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
 
 
 def command_without_case(refusal: Refusal, queue_arn: str) -> str:
-    """Return the command for a refusal about a queue that has no case.
+    """Return the command for a person to type after a refusal that opened no case.
 
-    Return an empty text if the code only has a command about a case.
+    Return an empty text if there is no command, or only a command that needs a case.
     """
     if refusal.next_command:
         return command_line(refusal.next_command)
@@ -237,7 +237,7 @@ _WAITING_FOR_MENDQ_STATES = frozenset({State.APPROVED, State.INEFFECTIVE, State.
 def next_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     """Return the lines about the next step: sentence, commands, runbook, and the case's id.
 
-    `refusal_command` is the command that the refusal itself names, empty if it names none.
+    `refusal_command` is the command that the refusal itself names; empty if it names no command.
     """
     queue = parts_of(case.queue_arn)
     step = choose_next_step(case, refusal_command)
@@ -255,7 +255,7 @@ def next_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
 
 
 def _more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
-    """Return lines with further commands, besides the one of the next step."""
+    """Return lines with further commands, besides the command of the next step."""
     show_queue_command = get_attributes_command(case.queue_arn)
     if case.state is State.PROPOSED:
         hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)

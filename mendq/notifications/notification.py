@@ -84,16 +84,16 @@ NOTIFIED_STATES = frozenset(_REQUESTS_BY_STATE)
 class CaseDetails(Struct, frozen=True):
     """Content of a case's notification, besides the case itself.
 
-    `refusal_command`, `first_advice` and `later_advice` are shown unchanged: the code that makes
-    them quotes the texts of other parties.
+    `refusal_command` and printable lines of advice are shown unchanged. So the code that makes them
+    must quote the texts of other parties.
 
     Args:
         sentence: The symptom's sentence.
         facts: The queue's facts now. They have no attributes if the queue was deleted.
-        last_change: The last change that CloudTrail has, None if it has none; or a text that says
-            why CloudTrail could not be asked.
+        last_change: The last change that CloudTrail has; None if it has no change; a text with the
+            reason if CloudTrail could not be asked.
         refusal_command: The command that the refusal itself names. If it is empty,
-            `choose_next_step` chooses one by the case's code or state.
+            `choose_next_step` chooses a command by the case's code or state.
         baselines: Configurations with which a scan found the queue healthy, newest first.
         first_advice: Lines about things to do before the change.
         later_advice: Lines about things to do after the change.
@@ -166,7 +166,7 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
 
 
 def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
-    """Return the lines of a timeline. Up to two points give none: other lines have them already."""
+    """Return the lines of a timeline; empty for up to two points, which other lines show."""
     if len(points) <= 2:
         return ()
     return tuple("  ".join(line) for line in timeline_lines(points))
@@ -175,7 +175,10 @@ def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
 def _make_notification_text(
     subject: str, opening_lines: Sequence[str], *sections: Section
 ) -> NotificationText:
-    """Return the notification, without the sections that have no lines."""
+    """Return a notification with this subject and these lines and sections.
+
+    Sections without lines are left out.
+    """
     filled_sections = [section for section in sections if section.lines]
     return NotificationText(
         subject, make_body(opening_lines, filled_sections, MOST_NOTIFICATION_BYTES)
@@ -189,9 +192,10 @@ def symptom_name_in_words(symptom: str) -> str:
 
 
 def make_first_line(fact: str, *requests: str) -> str:
-    """Return the first line, with the first of `requests` that fits into it, or the last of them.
+    """Return the first line of a notification: the fact, and a request to the reader.
 
-    A locked phone shows only this line.
+    This is the first of `requests` that fits into the line, or the last one if no request fits. A
+    locked phone shows only this line.
     """
     fitting_requests = [
         request
@@ -217,12 +221,12 @@ def make_subject(beginning: str, name: str, place_text: str = "") -> str:
 
 
 def format_place(account: str, region: str) -> str:
-    """Return an account and its region for a subject or a line."""
+    """Return the account and the region as text, such as `123456789012 eu-west-1`."""
     return f"{plain(account, 12)} {plain(region, 32)}"
 
 
 def _clean_advice(text: str) -> str:
-    """Return a line of advice: unchanged if it is a printable command, otherwise made safe."""
+    """Return a line of advice: unchanged if it is printable, otherwise made safe by `plain`."""
     return text if command_line(text) == text else plain(text, 300)
 
 
@@ -238,7 +242,7 @@ class MassSymptom(Struct, frozen=True):
         sentence: The symptom's sentence.
         runbook: The path of its runbook.
         advice: A sentence that says how to find the common cause.
-        next_command: The command to type first, empty if there is none.
+        next_command: The command to type first; empty if there is no command.
         aws_health: Lines about open events of AWS Health.
         own_changes: Lines about changes by Mendq that may be the common cause.
     """
@@ -264,7 +268,7 @@ def describe_mass_symptom(
     Args:
         symptom: The symptom.
         queue_arns: The queues, in the order in which they are named.
-        managed_queues: The number of managed queues. 0 if they were not counted.
+        managed_queues: The number of managed queues; 0 if they were not counted.
         now: The time of the notification.
         place_text: The account and region, from `format_place`.
     """
@@ -304,10 +308,11 @@ def describe_mass_symptom(
 def describe_flood(
     left_out_by_caller: Iterable[tuple[str, int]], now: datetime, place_text: str
 ) -> NotificationText:
-    """Return the notification about failed calls that name more queues than Mendq looks at.
+    """Return the notification about a flood: failed calls name more queues than Mendq reads.
 
     Args:
-        left_out_by_caller: Each caller with the number of unmanaged queue names that were left out.
+        left_out_by_caller: Pairs of a caller and the number of unmanaged queue names in its calls
+            that Mendq left out.
         now: The time of the notification.
         place_text: The account and region, from `format_place`.
     """
@@ -332,7 +337,10 @@ def describe_flood(
 
 
 def describe_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
-    """Return the notification that names the callers whose notifications are held back."""
+    """Return the summary notification for notifications that Mendq holds back.
+
+    `callers` are the callers in these notifications, or symptoms if a scan found the fault.
+    """
     place_text = format_place(account, region)
     opening_lines = (
         make_first_line(
@@ -355,7 +363,7 @@ def _describe_callers(
     callers: Iterable[str],
     next_step_lines: tuple[str, ...],
 ) -> NotificationText:
-    """Return a notification with a section of callers and one of next steps."""
+    """Return a notification with a section of callers and a section of next steps."""
     callers_section = Section("WHO", limit_lines(callers, MOST_CALLERS))
     return _make_notification_text(
         make_subject(subject, place_text),
@@ -371,10 +379,12 @@ _MOST_ADDRESSES = 20
 
 
 class Redelivery(Struct, frozen=True):
-    """Data for the command that delivers a report again.
+    """The data for the command that delivers a report again.
 
-    `function` is the name of the Lambda function that delivers reports. `key` is the S3 key of the
-    report's summary, which the function gets in its event.
+    Args:
+        function: The name of the Lambda function that delivers reports.
+        region: The function's region.
+        key: The S3 key of the report's summary. The command sends it to the function.
     """
 
     function: str
@@ -391,11 +401,11 @@ NIGHTLY_JOB_OFF_REASON = (
 def describe_refused_mail(
     week: str, reason_by_address: Mapping[str, str], redelivery: Redelivery
 ) -> NotificationText:
-    """Return the notification that SES refused to mail the report to some addresses.
+    """Return the notification that SES refused to mail the weekly report to some addresses.
 
     Args:
         week: The ISO week of the report.
-        reason_by_address: SES's error message by refused address.
+        reason_by_address: SES's error message for each refused address.
         redelivery: Data for the command that delivers the report again.
     """
     addresses = format_count(len(reason_by_address), "address", "addresses")

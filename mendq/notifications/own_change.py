@@ -13,9 +13,9 @@ from mendq.notifications.text import command_line, format_count, format_duration
 
 
 def make_rollback_command(change: OwnChange) -> str:
-    """Return the command that takes the change back.
+    """Return the `mendq rollback` command that undoes the change.
 
-    For changes that Mendq cannot undo, the command prints how a person can.
+    If Mendq cannot undo a change, this command prints how a person can undo it.
     """
     region = parts_of(change.queue_arn).region
     return command_line(f"mendq rollback {quote(change.case_id)} --region {region}")
@@ -24,7 +24,7 @@ def make_rollback_command(change: OwnChange) -> str:
 def describe_own_change(change: OwnChange, now: datetime) -> str:
     """Return a sentence with Mendq's change, its age, its effect and the rollback command.
 
-    A finding begins with this sentence. It has no full stop at its end.
+    A finding begins with this sentence. The sentence has no full stop at its end.
     """
     age = format_duration(max(now - change.written_at, timedelta()))
     return (
@@ -34,9 +34,10 @@ def describe_own_change(change: OwnChange, now: datetime) -> str:
 
 
 def describe_change_and_sign(change: OwnChange, sign: str, now: datetime) -> str:
-    """Return sentences with Mendq's change and the sign that it may do harm.
+    """Return sentences with Mendq's change and the measured sign of its harm.
 
-    `sign` is text, such as a number that rose. The last sentence has no full stop.
+    `sign` is the end of a sentence that begins with "Since then" (`describe_harm_shown`). The last
+    sentence has no full stop.
     """
     return f"{describe_own_change(change, now)}. Since then {sign}"
 
@@ -44,8 +45,9 @@ def describe_change_and_sign(change: OwnChange, sign: str, now: datetime) -> str
 def describe_change_and_arrivals(change: OwnChange, arrivals: str, now: datetime) -> str:
     """Return sentences about messages that moved to a DLQ since Mendq's change.
 
-    A DLQ exists for bad messages, so a person must decide whether these are bad. `arrivals` is the
-    measured number of messages. The last sentence has no full stop.
+    A DLQ exists for bad messages, so a person must decide whether these messages are bad.
+    `arrivals` is a text with the number of messages (`describe_harm_shown`). The last sentence has
+    no full stop.
     """
     messages_command = dlq_messages_command(change.queue_arn)
     region = parts_of(change.queue_arn).region
@@ -58,9 +60,10 @@ def describe_change_and_arrivals(change: OwnChange, arrivals: str, now: datetime
 
 
 def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
-    """Return the line about Mendq's own changes for a notification about many queues.
+    """Return one line about Mendq's own changes, for a notification about many queues.
 
-    It describes the newest change and counts the others. Return no line if there are no changes.
+    The line describes the newest change and counts the other cases. The result is empty if there
+    are no changes.
     """
     if not changes:
         return ()

@@ -1,6 +1,6 @@
 """Lines about a queue for notifications: failed calls, configuration, changes, the timeline.
 
-Every text that another party may have written goes through `plain` or `value`.
+Every text that another party may have written goes through `plain` or `format_value`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SHOWN_ATTRIBUTES = (
 
 
 def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return lines about the failed calls: which, how many, from when to when, and by whom.
+    """Return lines about the failed calls: names, number, first and last call, and callers.
 
     Args:
         evidence: The document of a case's evidence.
@@ -85,7 +85,7 @@ def _origin_lines(evidence: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
-    """Return time and request id of the `first` or the `last` failed call."""
+    """Return the time and the request id of the `first` or the `last` failed call as text."""
     request_id = format_value(evidence.get(f"{first_or_last}_request_id"), 64)
     return f"{_format_evidence_time(evidence.get(f'{first_or_last}_at'))}, request {request_id}"
 
@@ -133,10 +133,10 @@ TAG_AND_CONSUMER_PREFIXES = (TAG_PREFIX, CONSUMER_PREFIX)
 
 
 def describe_configuration(facts: Facts) -> dict[str, str]:
-    """Return the queue's configuration with its tags and its consumers, as a baseline stores it.
+    """Return the queue's attributes, tags and consumers by name, as a baseline stores them.
 
-    Tags of CloudFormation (`aws:...`) are left out, because no person sets them. Return an empty
-    configuration if the queue was deleted.
+    Tags of AWS (`aws:...`) are left out, because no person sets them. The result is empty if the
+    queue was deleted.
     """
     if not facts.exists:
         return {}
@@ -156,13 +156,13 @@ def describe_configuration(facts: Facts) -> dict[str, str]:
 def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -> Iterator[str]:
     """Yield lines with the differences between the queue and its newest baseline.
 
-    If there are none and the newest baseline is at most a week old, the one before it is compared
-    as well. If the queue was deleted, everything that it had is a difference.
+    If nothing differs and the newest baseline is at most a week old, the baseline before it is
+    compared as well. If the queue was deleted, its whole configuration is a difference.
 
     Args:
         baselines: The queue's baselines, newest first.
-        facts: The queue's facts. Tags and consumers are compared only if the facts have some,
-            because they may not have been read.
+        facts: The queue's facts. If an existing queue has no tags (or no consumers) in them, these
+            are not compared, because they may not have been read.
         now: The time of the notification.
     """
     has_consumers = bool(facts.lambda_consumers or facts.stopped_consumers)
@@ -189,7 +189,7 @@ def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -
 def _describe_baseline(
     baseline: Baseline, compared_kinds: Sequence[str], *, has_changed: bool
 ) -> str:
-    """Return the line that says when the queue was healthy, and if it was changed since then.
+    """Return the line that says when a scan found the queue healthy, and if it was changed since.
 
     `compared_kinds` names the compared parts of the configuration, such as `attributes`.
     """
@@ -203,7 +203,8 @@ def _describe_baseline(
 def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
     """Return lines about who changed the queue last, when, and which attributes.
 
-    `last_change` is None if CloudTrail has no change, and the reason if it could not be asked.
+    `last_change` is None if CloudTrail has no change, and a text with the reason if CloudTrail
+    could not be asked.
     """
     if last_change is None:
         return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
@@ -225,7 +226,7 @@ def change_line(change: QueueChange) -> str:
 
 
 def _format_evidence_time(text: object) -> str:
-    """Return a time of the evidence for people, or the text itself if it is no time."""
+    """Return a time of the evidence as text for people; any other text is returned made safe."""
     try:
         return format_utc_time(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
@@ -235,10 +236,10 @@ def _format_evidence_time(text: object) -> str:
 def timeline_lines(
     points: Sequence[TimelinePoint], most_characters: int = _MOST_POINT_CHARACTERS
 ) -> list[tuple[str, str]]:
-    """Return a case's timeline: for each point, its time and the words about it.
+    """Return a case's timeline: for each point, a text with its time and a text with its name.
 
-    The time is in UTC, with the time since the first point. The words are cut at
-    `most_characters`.
+    The first text also has the time since the first point. The second text also has the point's
+    details, and is cut at `most_characters`. `points` must not be empty.
     """
     delays = [f"+{format_duration(point.at - points[0].at)}" for point in points]
     delay_width = max(len(delay) for delay in delays)
@@ -251,9 +252,10 @@ def timeline_lines(
 
 
 def draw_bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
-    """Return a bar of text for each time span, with its name on the left.
+    """Return the name and a bar of characters for each time span, all bars in the same scale.
 
-    `spans` are names with seconds: the time that consumers need, and the time that they have.
+    `spans` are pairs of a name and a number of seconds: the time that consumers need, and the time
+    that they have.
     """
     if not spans:
         return []

@@ -1,4 +1,4 @@
-"""Notifications as they are sent: the text, the form for SNS, and the record in the case store."""
+"""Sent notifications: their text, their form for SNS, and their record in the case store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def make_publish_arguments(notification: Mapping[str, Any], *, is_for_chat: bool
     """Return the arguments of SNS's Publish for a notification.
 
     Args:
-        notification: A mapping with `subject` and `text`, perhaps `dedup_key` and `queue_arn`.
+        notification: A mapping with `subject` and `text`, and optionally `dedup_key` and
+            `queue_arn`.
         is_for_chat: True if https endpoints must get the form that Amazon Q Developer shows in
             chat: https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
     """
@@ -69,18 +70,18 @@ MOST_REMEMBERED_NEWS = 10
 class NotificationRecord(Struct, frozen=True):
     """The stored record of the newest notification about a symptom of a queue.
 
-    Its text is stored until it is sent. `mendq.notifications.announcements` decides whether to send
-    it.
+    The record has the text until the notification is sent. `mendq.notifications.announcements`
+    decides whether to send the notification.
 
     Args:
-        at: When a run last began to send it.
-        urgent: True if it goes to the topic of urgent notifications.
-        announced: The keys of the news that people had lately, with the time of each.
-        subject: Its subject; empty once it is sent.
-        body: Its text; empty once it is sent.
-        news: The key of its news. Two notifications with the same key say the same.
-        about: The name of the transition that it is about. Empty if it is about no case.
-        since: When the first run began to send it.
+        at: When a run last began to send the notification.
+        urgent: True if the notification goes to the topic of urgent notifications.
+        announced: The keys of the news that people got lately, with the time of each.
+        subject: The subject; empty once the notification is sent.
+        body: The text; empty once the notification is sent.
+        news: The key of the news. Two notifications with the same key say the same.
+        about: The name of the case's transition; empty if the notification is about no case.
+        since: When the first run began to send the notification.
         team: The team that the queue's tag names. It may be any text, also a team without a topic.
     """
 
@@ -107,16 +108,16 @@ class NotificationRecord(Struct, frozen=True):
     ) -> NotificationRecord:
         """Return the record of a new notification that replaces `last_record`.
 
-        It remembers the news that people had within the last day. If `last_record` was not sent,
-        its news is not among them.
+        The new record remembers the news that people got within the last day. If the notification
+        of `last_record` was not sent, its news is not remembered.
 
         Args:
-            last_record: The stored record, None if there is none.
+            last_record: The stored record; None if there is no record.
             news: The key of the new notification's news.
-            text: Its subject and text.
-            urgent: True if it goes to the topic of urgent notifications.
-            at: The time of this run, which will send it.
-            about: The name of the transition that it is about. Empty if it is about no case.
+            text: The subject and the text of the new notification.
+            urgent: True if the notification goes to the topic of urgent notifications.
+            at: The time of this run, which will send the notification.
+            about: The name of the case's transition; empty if the notification is about no case.
         """
         announced = last_record.announced.items() if last_record else ()
         oldest_first = sorted(announced, key=itemgetter(1))
@@ -137,27 +138,27 @@ class NotificationRecord(Struct, frozen=True):
         )
 
     def mark_sent(self) -> NotificationRecord:
-        """Return the record after people got the notification: its news counts as announced."""
+        """Return the record to store after the notification was sent: its news is announced."""
         announced = dict(self.announced)
         if self.news:
             announced[self.news] = self.at
         return NotificationRecord(self.at, self.urgent, announced)
 
     def mark_dropped(self) -> NotificationRecord:
-        """Return the record after the notification was dropped: its news was never announced."""
+        """Return the record to store if the notification is dropped: its news is not announced."""
         return NotificationRecord(self.at, self.urgent, self.announced)
 
     @property
     def case_id(self) -> str:
-        """The case that it is about, empty if it is about none."""
+        """The id of the notification's case; empty if the notification is about no case."""
         return self.about.rpartition("-")[0]
 
     @property
     def is_delivered(self) -> bool:
-        """True if people have the notification. Its event may still be missing on the bus."""
+        """True if people got the notification. Its event may still be missing on the event bus."""
         return self.news in self.announced
 
     @property
     def is_sent(self) -> bool:
-        """True if nothing is left to send: neither the notification nor its event."""
+        """True if both the notification and its event on the event bus are sent or dropped."""
         return not self.body

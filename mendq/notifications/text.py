@@ -1,7 +1,7 @@
 """Make text safe and short for notifications: printable ASCII, one line per value, limited length.
 
-Another party may have written any field of an event, a tag or a policy. Its text cannot begin or
-end a line, cannot hide a character, and a link in it is broken by brackets.
+Another party may have written any field of an event, a tag or a policy. A text made safe cannot
+begin a new line, shows every character, and contains no working link.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _RUNBOOK_LINE_PATTERN = re.compile(
 def plain(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return `text` as one line of printable ASCII, without links, cut at `most_characters`.
 
-    Other characters are escaped (`\\u202e`), so that people see them and they have no effect. `://`
-    and `www.` get brackets. A bare domain stays, although a mail program may make a link of it:
-    `orders.fifo`, `sqs.amazonaws.com` and the paths of many roles look like domains, and people
-    must be able to read them.
+    Other characters are escaped (`\\u202e`), so that people see them and they have no effect.
+    Brackets in `:[//]` and `www[.]` break links. A domain without these stays unchanged, although a
+    mail program may make a link of it: `orders.fifo`, `sqs.amazonaws.com` and the paths of many
+    roles look like domains, and people must be able to read them.
     """
     return _cut_text(
         _LINK_PATTERN.sub(lambda link: f"[{link.group()}]", _escape_text(text)), most_characters
@@ -42,12 +42,12 @@ def plain(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
 
 
 def visible(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` like `plain`, but with unchanged links. For terminals, which open no links."""
+    """Return `text` as `plain` does, but with unchanged links: terminals open no links."""
     return _cut_text(_escape_text(text), most_characters)
 
 
 def _escape_text(text: object) -> str:
-    """Return the text on one line, with everything escaped that is not printable ASCII."""
+    """Return the text on one line. Characters that are not printable ASCII are escaped."""
     one_line = " ".join(str(text)[:_MOST_INPUT_CHARACTERS].split())
     ascii_text = one_line.encode("ascii", "backslashreplace").decode()
     characters = [
@@ -58,12 +58,12 @@ def _escape_text(text: object) -> str:
 
 
 def _cut_text(text: str, most_characters: int) -> str:
-    """Return the text, cut at `most_characters`; three dots replace the rest."""
+    """Return the text. A longer text than `most_characters` is cut and ends with three dots."""
     return text if len(text) <= most_characters else f"{text[: most_characters - 3]}..."
 
 
 def format_value(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` like `plain`, in quotes if it is empty or contains a space.
+    """Return `text` as `plain` does, in quotes if it is empty or contains a space.
 
     The quotes show where the value ends.
     """
@@ -74,10 +74,10 @@ def format_value(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> 
 
 
 def link_runbooks(text: str, docs_url: str | None) -> str:
-    """Return `text` with the addresses of its runbooks.
+    """Return `text` with web addresses in place of the paths of runbooks.
 
-    A page's path replaces the `*` in `docs_url`. Without `docs_url` the text stays the same, with
-    paths such as `docs/runbooks/dlq_missing.md`.
+    An address is `docs_url` with the page's path, such as `runbooks/dlq_missing`, in place of `*`.
+    Without `docs_url`, the text keeps the paths, such as `docs/runbooks/dlq_missing.md`.
     """
     url_pattern = docs_url or "docs/*.md"
     return _RUNBOOK_LINE_PATTERN.sub(
@@ -88,7 +88,7 @@ def link_runbooks(text: str, docs_url: str | None) -> str:
 def format_count(number: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun, such as `1 message` or `1,204 messages`.
 
-    `plural` is by default `singular` with an s.
+    If `plural` is empty, the plural is `singular` with an s.
     """
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
@@ -101,7 +101,7 @@ def format_utc_time(time: datetime) -> str:
 def format_duration(duration: timedelta) -> str:
     """Return a duration in its two largest units: `3 d 4 h`, `4 h 10 min`, `50 s`.
 
-    The rest is cut off, not rounded. A unit that is 0 is left out.
+    Smaller units are cut off, not rounded. A unit whose number is 0 is left out.
     """
     seconds = int(duration.total_seconds())
     if seconds < 60:
@@ -118,23 +118,23 @@ def format_duration(duration: timedelta) -> str:
 
 
 def compact_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return a parsed document as compact JSON, made printable and cut at `most_characters`.
+    """Return a document as compact JSON, made printable and cut by `plain`.
 
-    `plain` does this. The result may not be valid JSON any more.
+    The result may not be valid JSON any more.
     """
     return plain(to_json(document, is_compact=True), most_characters)
 
 
 def exact_json(document: Any) -> str:
-    """Return a document as JSON for a command: exact values, visible characters, no links."""
+    """Return a document as JSON for a command: exact values, only ASCII characters, no links."""
     return to_json(document, is_compact=True).replace("://", ":\\u002f/")
 
 
 def command_line(command: str) -> str:
-    """Return a command without spaces at its ends.
+    """Return a command without the spaces at its begin and end.
 
-    If it is too long or not printable ASCII, return a note instead. It is not cut or escaped,
-    because then it would do something else.
+    If the command is too long or not printable ASCII, return a note instead. A command is never cut
+    or escaped, because it would then do something else.
     """
     if len(command) <= MOST_COMMAND_CHARACTERS and _PRINTABLE_PATTERN.fullmatch(command):
         return command.strip()
@@ -142,7 +142,7 @@ def command_line(command: str) -> str:
 
 
 def limit_lines(lines: Iterable[str], most_lines: int) -> tuple[str, ...]:
-    """Return the first `most_lines` lines, and a line that counts the others if there are more."""
+    """Return the first `most_lines` lines. If there are more, a last line says how many more."""
     remaining_lines = iter(lines)
     first_lines = tuple(islice(remaining_lines, most_lines))
     left_out_count = sum(1 for _ in remaining_lines)
@@ -171,7 +171,7 @@ class Section:
         return "\n".join((self.heading, *(f"  {line}" for line in lines)))
 
     def count_droppable_characters(self, dropped_count: int) -> int:
-        """Return how many characters can still be dropped after `dropped_count` lines."""
+        """Return how many characters can be dropped beyond the last `dropped_count` lines."""
         if not self.can_be_cut:
             return 0
         return sum(len(line) for line in self.lines[: len(self.lines) - dropped_count])
@@ -180,8 +180,8 @@ class Section:
 def make_body(opening_lines: Sequence[str], sections: Sequence[Section], most_bytes: int) -> str:
     """Return the text of a notification, with at most `most_bytes` bytes.
 
-    Lines are dropped until it fits: each time the last one of the section with most characters. The
-    text is longer than `most_bytes` only if no line is left that may be dropped.
+    If the text is too long, lines are dropped one by one, each time the last line of the longest
+    section. The text is longer than `most_bytes` only if no line is left that may be dropped.
     """
     dropped_counts = [0] * len(sections)
     while True:

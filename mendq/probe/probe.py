@@ -1,7 +1,8 @@
-"""The probe: a call that Mendq makes fail each hour on a queue of its own, and that heal must see.
+"""The probe: a call to Mendq's own queue that fails on purpose each hour, and that heal must see.
 
-If heal sees the probe, failed calls of other queues reach heal too: the call takes the same way,
-through CloudTrail. The probe also shows which error code CloudTrail writes in this account.
+CloudTrail brings the probe to heal in the same way as any failed call. So if heal sees the probe,
+it sees failed calls of other queues too. The probe also shows which error code CloudTrail writes in
+this account.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Probe(Struct, frozen=True):
         scheduled_at: The scheduled time of the last probe. If Lambda gets the same scheduled event
             twice, this time keeps a probe from being counted twice.
         sent_at: When the last probe was sent.
-        lost_in_a_row: The number of lost probes since the last one that heal saw in time. The probe
-            that was sent last is not counted yet.
+        lost_in_a_row: The number of lost probes since the last probe that heal saw in time. The
+            probe that was sent last is not counted yet.
         lost_since: When the first of these lost probes was sent.
         notified: True if people were notified of these lost probes.
         made_at: The time of the newest probe that heal has seen, by CloudTrail's record.
@@ -54,7 +55,7 @@ class Probe(Struct, frozen=True):
 
     @property
     def was_seen(self) -> bool:
-        """True if heal saw the last probe within SEEN_WITHIN.
+        """True if heal saw the last probe within ARRIVAL_TIMEOUT.
 
         A probe that heal sees later counts as lost.
         """
@@ -67,10 +68,10 @@ class Probe(Struct, frozen=True):
         return self.seen_at - self.sent_at <= ARRIVAL_TIMEOUT
 
     def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
-        """Return the probe to send now, after this one was counted as seen or lost.
+        """Return the probe to send now. This probe is counted in it as seen or lost.
 
-        Return this probe, to be sent again, if it may still be seen, or if `scheduled_at` is not
-        later than its own.
+        Return this probe unchanged, to send it again, in two cases: heal may still see it, or
+        `scheduled_at` is not later than this probe's scheduled time.
         """
         new_probe = replace(self, scheduled_at=scheduled_at, sent_at=now)
         if scheduled_at <= self.scheduled_at:
@@ -86,7 +87,7 @@ class Probe(Struct, frozen=True):
 
 
 def describe_lost_probes(probe: Probe, account: str, region: str) -> NotificationText:
-    """Return the notification that probes are lost."""
+    """Return the notification that heal no longer sees the probes."""
     place_text = f"{plain(account, 12)} {plain(region, 32)}"
     last_seen_text = "never" if probe.seen_at is None else format_utc_time(probe.seen_at)
     deadline_text = f"{ARRIVAL_TIMEOUT.seconds // 60} minutes"

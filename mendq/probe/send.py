@@ -1,4 +1,4 @@
-"""Send the probe: count the last one as seen or lost, store the next one, and make its call."""
+"""Send the probe: count the last probe as seen or lost, store the next probe, and make its call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProbeRecord(Table, frozen=True):
     """The probe's item in the case store. All methods raise CaseStoreUnavailable."""
 
     def read(self) -> Probe | None:
-        """Return the stored probe, or None if no probe was ever sent.
+        """Return the stored probe; None if no probe was ever sent.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the item.
@@ -53,7 +53,7 @@ class ProbeRecord(Table, frozen=True):
         )
 
     def note_notified(self, probe: Probe) -> None:
-        """Note that people know of the lost probes. Do nothing if a later probe is stored."""
+        """Store that people were notified of the lost probes, unless a later probe is stored."""
         self.change(
             PROBE_ITEM_KEY,
             "SET notified = :notified",
@@ -63,7 +63,7 @@ class ProbeRecord(Table, frozen=True):
         )
 
     def note_seen(self, call: FailedCall, now: datetime) -> None:
-        """Note that heal has seen a probe. Do nothing if it has seen this one or a later one."""
+        """Store that heal has seen the probe `call`, unless it saw this or a later probe before."""
         self._set_attributes(
             "attribute_not_exists(made_at) OR made_at < :made_at",
             made_at=call.event_time,
@@ -73,7 +73,10 @@ class ProbeRecord(Table, frozen=True):
         )
 
     def _set_attributes(self, condition: str, remove_clause: str = "", **values: Any) -> bool:
-        """Set attributes of the item if the condition holds. `remove` is a REMOVE clause."""
+        """Set attributes of the item if the condition is true. Return False if it is not true.
+
+        `values` are the new values by attribute. `remove_clause` is a REMOVE clause or empty.
+        """
         assignments = ", ".join(f"{name} = :{name}" for name in values)
         return self.change(PROBE_ITEM_KEY, f"SET {assignments}{remove_clause}", condition, **values)
 
@@ -87,8 +90,9 @@ def send_probe(
 ) -> Probe:
     """Send the probe for a scheduled time, and notify people if earlier probes are lost.
 
-    The probe is stored before its call, so that heal never sees one that is not stored. If the
-    scheduled event comes again, the call is made again and nothing is counted twice.
+    The probe is stored before its call is made, so that heal never sees a probe that is not stored.
+    If Lambda gets the same scheduled event twice, the call is made again and nothing is counted
+    twice.
 
     Returns:
         The probe that was sent.
@@ -129,8 +133,8 @@ def _make_failing_call(clients: Clients, queue_url: str) -> None:
     """Send a message that SQS must refuse.
 
     Raises:
-        ProbeNotSent: SQS took the message, refused it with another code, or did not answer. Later
-            probes would fail in the same way, so a person must correct it.
+        ProbeNotSent: SQS accepted the message, refused it with an unexpected code, or did not
+            answer.
     """
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
