@@ -1,4 +1,4 @@
-"""Read cases from the case bucket, and tell how each one went.
+"""Read cases from the case bucket, and find the outcome of each.
 
 Mendq stores each transition of a case as one JSON file: `dt=YYYY-MM-DD/CASE_ID-N.json`.
 `load_case_files` reads these files and groups them into a `CaseTimeline` for each case. The nightly
@@ -82,22 +82,25 @@ def read_transition(content: bytes) -> Transition | None:
 def _read_evidence_span(case: Case) -> tuple[int, int]:
     """Return the times of a case's first and last failed call, in microseconds since 1970.
 
-    If the evidence is broken, this raises one of the exceptions that `read_transition` catches.
+    If the evidence is broken, raise one of the exceptions that `read_transition` catches.
     """
-    first = datetime.fromisoformat(case.evidence["first_at"])
-    last = datetime.fromisoformat(case.evidence["last_at"])
-    return to_microseconds(_to_utc(first)), to_microseconds(_to_utc(last))
+    first_failure = datetime.fromisoformat(case.evidence["first_at"])
+    last_failure = datetime.fromisoformat(case.evidence["last_at"])
+    return to_microseconds(_to_utc(first_failure)), to_microseconds(_to_utc(last_failure))
 
 
-def _to_utc(moment: datetime) -> datetime:
+def _to_utc(aware_time: datetime) -> datetime:
     """Return a time in UTC. Raise ValueError if it has no time zone."""
-    if moment.tzinfo is None:
-        raise ValueError(f"{moment} has no time zone")
-    return moment.astimezone(UTC)
+    if aware_time.tzinfo is None:
+        raise ValueError(f"{aware_time} has no time zone")
+    return aware_time.astimezone(UTC)
 
 
 def _require_valid_texts(case: Case) -> None:
-    """Raise if a name cannot be written as UTF-8, which Spark needs, or the reason is not a str."""
+    """Raise ValueError if a name is not valid UTF-8, and TypeError if the reason is not a text.
+
+    Spark needs UTF-8. A name that is not a text raises AttributeError.
+    """
     for name in (case.case_id, case.queue_arn, case.symptom):
         name.encode()
     if not isinstance(case.reason, str):
@@ -134,17 +137,20 @@ class CaseTimeline:
     def shown_transition(self) -> Transition:
         """The transition whose reason the report shows.
 
-        It is the newest one. But if a verified fix was only watched since then, it is the
-        verification, because that one names what was fixed.
+        It is the newest transition, with one exception: if a fix was verified and only watched
+        since then, it is the verification, because its reason names what was fixed.
         """
-        newest = self.newest_transition
-        was_watched = State.WATCHING in (newest.state, newest.came_from)
-        is_good = newest.state in _SYMPTOM_FREE_STATES and newest.reason not in _UNWATCHED_REASONS
-        if was_watched and is_good:
+        newest_transition = self.newest_transition
+        was_watched = State.WATCHING in (newest_transition.state, newest_transition.came_from)
+        is_symptom_free = (
+            newest_transition.state in _SYMPTOM_FREE_STATES
+            and newest_transition.reason not in _UNWATCHED_REASONS
+        )
+        if was_watched and is_symptom_free:
             for transition in reversed(self.transitions):
                 if transition.state is State.VERIFIED:
                     return transition
-        return newest
+        return newest_transition
 
     @cached_property
     def begin_microseconds(self) -> int:
@@ -160,14 +166,18 @@ class CaseTimeline:
     def outcome(self) -> str:
         """The outcome of the case's incidents, in the words of docs/incidents.md.
 
-        It follows from the newest state. If the fix held, it is `healed` or `approved`. But if
-        people were notified and nobody approved the change, a person may have fixed the queue. Then
-        it is the last state that has an outcome of its own, or else `escalated`.
+        The newest state decides. If the symptom stayed away, the outcome is `approved` if a person
+        approved the change, and `healed` if nobody was notified. Otherwise a person may have fixed
+        the queue: the outcome is then the last state that has an outcome of its own, or
+        `escalated` if there is none.
         """
-        newest = self.newest_transition
+        newest_transition = self.newest_transition
         # If Mendq stopped watching the queue, the state before says how the case went.
-        is_unwatched = newest.state in _SYMPTOM_FREE_STATES and newest.reason in _UNWATCHED_REASONS
-        state = newest.came_from if is_unwatched else newest.state
+        is_unwatched = (
+            newest_transition.state in _SYMPTOM_FREE_STATES
+            and newest_transition.reason in _UNWATCHED_REASONS
+        )
+        state = newest_transition.came_from if is_unwatched else newest_transition.state
         if state in _OUTCOME_BY_STATE:
             return _OUTCOME_BY_STATE[state]
         # A case that opens in the state `approved` was approved by the settings, not by a person.
@@ -184,8 +194,8 @@ class CaseTimeline:
     def seconds_to_heal(self) -> float | None:
         """Seconds from the first failed call to the first verification of the fix.
 
-        None if no fix was verified, or if the case contradicts itself: the verification is before
-        the failed call.
+        None if no fix was verified, or if the verification is before the failed call, because such
+        a case contradicts itself.
         """
         for transition in self.transitions:
             if transition.state is State.VERIFIED:
@@ -208,7 +218,7 @@ class CaseTimeline:
 
     @property
     def state_began_at(self) -> datetime:
-        """Time when the case came into its present state. Repeats of the state do not change it."""
+        """Time of the first of the newest transitions that all have the case's present state."""
         state_began_at = self.newest_transition.at
         for transition in reversed(self.transitions):
             if transition.state is not self.newest_transition.state:
@@ -218,9 +228,10 @@ class CaseTimeline:
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """Time when the case ended, or None if it has not. After it, new failures open a new case.
+        """Time when the case ended, or None if it is still open.
 
-        A case that was closed and later rolled back ended when it was closed.
+        Failures after this time open a new case. A case that was closed and later rolled back ended
+        when it was closed.
         """
         end_time: datetime | None = None
         for transition in self.transitions:
@@ -312,20 +323,24 @@ def read_steps(case: Case) -> list[Step]:
     return steps
 
 
-def is_on_days(moment: datetime, days: Days) -> bool:
+def is_on_days(aware_time: datetime, days: Days) -> bool:
     """Return True if a time is on one of these days."""
-    return days.start_microseconds <= to_microseconds(moment) < days.end_microseconds
+    return days.start_microseconds <= to_microseconds(aware_time) < days.end_microseconds
 
 
 def is_count(value: object) -> bool:
-    """Return True for a whole number from 0 to MAXIMUM_COUNT, so that sums cannot overflow."""
+    """Return True if `value` is a whole number from 0 to MAXIMUM_COUNT.
+
+    The limit keeps sums of such numbers from overflowing.
+    """
     return type(value) is int and 0 <= value <= MAXIMUM_COUNT
 
 
 def shorten(text: Any, maximum_characters: int = MAXIMUM_TEXT_CHARACTERS) -> str:
-    """Return `text` with at most `maximum_characters` characters, all of which UTF-8 can write.
+    """Return `text`, cut to at most `maximum_characters` characters.
 
-    A text that is cut ends in `...`. Return an empty text if `text` is not a str.
+    A text that is cut ends in `...`. Characters that UTF-8 cannot encode are escaped. Return an
+    empty text if `text` is not a str.
     """
     if not isinstance(text, str):
         return ""
@@ -345,7 +360,8 @@ class CaseFiles:
         timelines: A timeline for each case.
         unreadable: The number of files that hold no transition.
         findings: Queue ARN, symptom and sentence of each finding of the last scan.
-        measurements: The backlog and the oldest age of each queue, as last measured, by queue ARN.
+        measurements: The figures that scans measured last of each queue, such as the backlog, by
+            queue ARN and figure name.
     """
 
     since: date
@@ -361,18 +377,18 @@ def load_case_files(
     """Read all cases with a transition from `memory_days` before `days` until now.
 
     Each of these cases is read from its opening if the files are there, because its first
-    transitions say when it opened and if it notified people. So a nightly run and a backfill that
-    starts earlier return the same.
+    transitions say when it opened and if it notified people. A nightly run and a backfill that
+    starts earlier therefore read the same transitions of it.
     """
-    first_day = days.widen(memory_days, 0).first
-    folders = [name for name in case_storage.folders("") if name.startswith("dt=")]
+    first_day = days.widen(memory_days, 0).first_day
+    folders = [name for name in case_storage.list_folders("") if name.startswith("dt=")]
     transitions: list[Transition] = []
     unreadable_count = 0
     # Read each folder right after it is listed: if a later folder of an account cannot be listed,
     # the account's files can no longer be read.
     for folder in folders:
         if folder >= f"dt={first_day}":
-            paths = list(case_storage.files(folder))
+            paths = list(case_storage.list_file_sizes(folder))
             transitions_of_day = _read_transitions(case_storage, paths)
             transitions.extend(transitions_of_day)
             unreadable_count += len(paths) - len(transitions_of_day)
@@ -382,7 +398,9 @@ def load_case_files(
         if not case_ids:
             break
         older_paths = [
-            path for path in case_storage.files(folder) if _parse_case_id(path) in case_ids
+            path
+            for path in case_storage.list_file_sizes(folder)
+            if _parse_case_id(path) in case_ids
         ]
         transitions.extend(_read_transitions(case_storage, older_paths))
     return CaseFiles(first_day, group_by_case(transitions), unreadable_count)

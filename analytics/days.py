@@ -18,54 +18,58 @@ _MICROSECONDS_PER_DAY = 86_400 * 1_000_000
 
 @dataclass(frozen=True)
 class Days:
-    """An unbroken run of UTC days, from `first` to `last`, both included."""
+    """Consecutive UTC days, from `first_day` to `last_day`, both included."""
 
-    first: date
-    last: date
+    first_day: date
+    last_day: date
 
     def __iter__(self) -> Iterator[date]:
-        for offset in range((self.last - self.first).days + 1):
-            yield self.first + offset * ONE_DAY
+        for offset in range((self.last_day - self.first_day).days + 1):
+            yield self.first_day + offset * ONE_DAY
 
     def __contains__(self, other: Days) -> bool:
-        return self.first <= other.first and other.last <= self.last
+        return self.first_day <= other.first_day and other.last_day <= self.last_day
 
     def __or__(self, other: Days) -> Days:
-        """Return the shortest run of days that covers both, with any days between them."""
-        return Days(min(self.first, other.first), max(self.last, other.last))
+        """Return the fewest consecutive days that cover both, with any days between them."""
+        return Days(min(self.first_day, other.first_day), max(self.last_day, other.last_day))
 
     def extend_to(self, needed_days: Days, original_days: Days) -> Days:
         """Return these days, extended until they include `needed_days`.
 
-        A side that must be extended is then at least twice as far away from `original_days` as
-        before, so that few extensions are needed. `original_days` are the days before the first
-        extension.
+        `original_days` are the days before the first extension. A side that must be extended ends
+        at least twice as far away from them as before, so that few extensions are needed.
         """
-        first = self.first
-        last = self.last
-        if needed_days.first < first:
-            first = min(needed_days.first, original_days.first - 2 * (original_days.first - first))
-        if needed_days.last > last:
-            last = max(needed_days.last, original_days.last + 2 * (last - original_days.last))
-        return Days(first, last)
+        first_day = self.first_day
+        last_day = self.last_day
+        if needed_days.first_day < first_day:
+            days_before = original_days.first_day - first_day
+            first_day = min(needed_days.first_day, original_days.first_day - 2 * days_before)
+        if needed_days.last_day > last_day:
+            days_after = last_day - original_days.last_day
+            last_day = max(needed_days.last_day, original_days.last_day + 2 * days_after)
+        return Days(first_day, last_day)
 
     def widen(self, before: int, after: int) -> Days:
         """Return these days with `before` days added in front of them and `after` behind them."""
-        return Days(self.first - before * ONE_DAY, self.last + after * ONE_DAY)
+        return Days(self.first_day - before * ONE_DAY, self.last_day + after * ONE_DAY)
 
     @property
     def start_microseconds(self) -> int:
         """Start of the first day, in microseconds since 1970."""
-        return (self.first - _EPOCH_DAY).days * _MICROSECONDS_PER_DAY
+        return (self.first_day - _EPOCH_DAY).days * _MICROSECONDS_PER_DAY
 
     @property
     def end_microseconds(self) -> int:
-        """End of the last day, in microseconds since 1970: the first one that is not included."""
-        return ((self.last - _EPOCH_DAY).days + 1) * _MICROSECONDS_PER_DAY
+        """End of the last day, in microseconds since 1970. It is the start of the next day."""
+        return ((self.last_day - _EPOCH_DAY).days + 1) * _MICROSECONDS_PER_DAY
 
     @classmethod
     def between(cls, first_microseconds: int, last_microseconds: int) -> Days:
-        """Return all days from one time to another, both in microseconds since 1970."""
+        """Return the days from the day of one time to the day of another, both included.
+
+        Both times are in microseconds since 1970.
+        """
         return cls(microseconds_to_day(first_microseconds), microseconds_to_day(last_microseconds))
 
 
@@ -74,12 +78,12 @@ def microseconds_to_day(microseconds: int) -> date:
     return _EPOCH_DAY + (microseconds // _MICROSECONDS_PER_DAY) * ONE_DAY
 
 
-def to_microseconds(moment: datetime) -> int:
+def to_microseconds(aware_time: datetime) -> int:
     """Return an aware time in microseconds since 1970, without rounding.
 
     Use this instead of Spark's own conversion of Python times, which depends on the local zone.
     """
-    return (moment - _EPOCH_TIME) // timedelta(microseconds=1)
+    return (aware_time - _EPOCH_TIME) // timedelta(microseconds=1)
 
 
 def microseconds_to_time(microseconds: int) -> datetime:
@@ -91,7 +95,7 @@ def parse_week_days(week: str) -> Days:
     """Return Monday to Sunday of an ISO week such as `2026-W46`.
 
     Raises:
-        ValueError: if `week` is not the name of a week, or its year is not `is_in_reach`.
+        ValueError: if `week` is not the name of a week, or `is_in_reach` is False for its year.
     """
     monday = date.fromisoformat(week)
     if name_of_week(monday) != week or not is_in_reach(int(week[:4])):
@@ -101,7 +105,7 @@ def parse_week_days(week: str) -> Days:
 
 def list_weeks_before(week: str, number_of_weeks: int = PREVIOUS_WEEKS) -> list[str]:
     """Return the names of the `number_of_weeks` weeks before `week`, the oldest first."""
-    monday = parse_week_days(week).first
+    monday = parse_week_days(week).first_day
     return [
         name_of_week(monday - 7 * weeks_back * ONE_DAY)
         for weeks_back in range(number_of_weeks, 0, -1)

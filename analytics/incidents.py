@@ -95,7 +95,7 @@ def format_schema(type_by_column: Mapping[str, str]) -> str:
 MAXIMUM_GAP_SECONDS = 900
 # The columns that all calls of a burst have in common.
 _BURST_KEY_COLUMNS = ("account", "region", "queue_arn", "symptom")
-_TIME_COLUMNS = ("first_failure", "last_failure")
+_FAILURE_TIME_COLUMNS = ("first_failure", "last_failure")
 # Scans run every hour. A scan further away from an incident than this says nothing about it.
 _MAXIMUM_SCAN_DISTANCE_MICROSECONDS = 2 * 3_600 * 1_000_000
 # The values of the column `found_by`.
@@ -217,16 +217,17 @@ def _make_evidence_column() -> Column:
     Heal needs SUFFICIENT_EVENTS calls within SUFFICIENT_WITHIN_SECONDS, not counting calls that it
     ignores. All of them are in one burst, because calls of different bursts are further apart.
     """
-    call_moment = sf.unix_micros("event_time")
+    call_microseconds = sf.unix_micros("event_time")
     is_handled = sf.isnull("ignored")
     time_window = Window.partitionBy(*_BURST_KEY_COLUMNS, is_handled).orderBy(
         "event_time", "event_id"
     )
-    earlier_moment = sf.lag(call_moment, SUFFICIENT_EVENTS - 1).over(time_window)
-    is_close = sf.coalesce(
-        call_moment - earlier_moment <= SUFFICIENT_WITHIN_SECONDS * 1_000_000, sf.lit(False)
+    earlier_microseconds = sf.lag(call_microseconds, SUFFICIENT_EVENTS - 1).over(time_window)
+    has_enough_calls = sf.coalesce(
+        call_microseconds - earlier_microseconds <= SUFFICIENT_WITHIN_SECONDS * 1_000_000,
+        sf.lit(False),
     )
-    return is_handled & is_close
+    return is_handled & has_enough_calls
 
 
 def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
@@ -242,9 +243,9 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
     latest_sightings = sf.array(
         *(sf.lag(sighting, distance).over(time_window) for distance in distances)
     )
-    call_moment = sf.unix_micros("event_time")
-    completed_at = sf.when(sf.col("completes_evidence"), call_moment)
-    numbered_calls = calls.transform(_number_bursts).withColumn("at", call_moment)
+    call_microseconds = sf.unix_micros("event_time")
+    completed_at = sf.when(sf.col("completes_evidence"), call_microseconds)
+    numbered_calls = calls.transform(_number_bursts).withColumn("at", call_microseconds)
     completed_calls = numbered_calls.withColumns(
         {"latest": latest_sightings, "completed_at": completed_at}
     )
@@ -260,7 +261,8 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
     evidence_by_incident: dict[str, list[str]] = {}
     for incident_id, evidence in rows:
         sightings = [
-            Sighting(microseconds_to_time(called_at), *columns) for called_at, *columns in evidence
+            Sighting(microseconds_to_time(call_microseconds_of_sighting), *other_columns)
+            for call_microseconds_of_sighting, *other_columns in evidence
         ]
         evidence_by_incident[incident_id] = [sighting.to_text() for sighting in sightings]
     return evidence_by_incident
@@ -269,18 +271,18 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
 def _make_incident_id_column() -> Column:
     """Return a column with the incident's id: a hash of _BURST_KEY_COLUMNS and the first failure.
 
-    So each run that finds the incident gives it the same id.
+    Each run that finds the incident therefore gives it the same id.
     """
-    identity = sf.struct(
+    identity_columns = sf.struct(
         *_BURST_KEY_COLUMNS, sf.unix_micros("first_failure").alias("first_failure")
     )
-    return sf.substring(sf.sha2(sf.to_json(identity), 256), 1, 32)
+    return sf.substring(sf.sha2(sf.to_json(identity_columns), 256), 1, 32)
 
 
 class ScanListing(NamedTuple):
     """The managed queues that one scan listed."""
 
-    at: int  # when the scan ran, in microseconds since 1970
+    scan_microseconds: int  # when the scan ran, in microseconds since 1970
     queue_arns: tuple[str, ...]
     is_complete: bool  # every managed queue of the account and region is listed
 
@@ -290,29 +292,33 @@ class Burst(NamedTuple):
 
     queue_arn: str
     symptom: str
-    first: int  # in microseconds since 1970
-    last: int
+    first_microseconds: int  # time of the first call, in microseconds since 1970
+    last_microseconds: int
 
     def joins_scan_case(self, timeline: CaseTimeline) -> bool:
         """Return True if these failed calls belong to a case that a scan opened.
 
-        Queue and symptom must be equal, and the calls must overlap evidence near the opening.
+        The case must have the same queue and symptom, and the time of the calls must overlap one of
+        its spans `evidence_near_opening`.
         """
         case = timeline.newest_transition
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
             return False
         spans = timeline.evidence_near_opening
         return any(
-            span_begin <= self.last and span_end >= self.first for span_begin, span_end in spans
+            span_begin <= self.last_microseconds and span_end >= self.first_microseconds
+            for span_begin, span_end in spans
         )
 
 
 def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
     """Load the rows of `group_into_bursts` from Spark, with times in microseconds since 1970.
 
-    Spark would return its timestamps as Python times in the local zone.
+    Without this conversion, Spark would return the times in the local zone.
     """
-    bursts_with_numbers = bursts.withColumns({name: sf.unix_micros(name) for name in _TIME_COLUMNS})
+    bursts_with_numbers = bursts.withColumns(
+        {name: sf.unix_micros(name) for name in _FAILURE_TIME_COLUMNS}
+    )
     return [row.asDict() for row in bursts_with_numbers.collect()]
 
 
@@ -356,9 +362,9 @@ def join_cases(
         listings: The managed queues that each scan listed.
         place: The account and region that the scans looked at. None: those of the listed queues.
     """
-    index = CaseIndex.build(timelines, listings, place)
+    case_index = CaseIndex.build(timelines, listings, place)
     scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
-    return [*(index.add_outcome(burst) for burst in bursts), *scan_incidents]
+    return [*(case_index.add_outcome(burst) for burst in bursts), *scan_incidents]
 
 
 def list_scan_incidents(
@@ -379,21 +385,23 @@ def list_scan_incidents(
 
 
 def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
-    """Return the incident of a case that a scan opened. Both its times are those of the opening."""
+    """Return the incident of a case that a scan opened. It begins and ends when the case opened."""
     case = timeline.newest_transition
     queue = parts_of(case.queue_arn)
-    identity = json.dumps([queue.account, queue.region, case.queue_arn, case.symptom, case.case_id])
+    identity_text = json.dumps(
+        [queue.account, queue.region, case.queue_arn, case.symptom, case.case_id]
+    )
     return {
         "account": queue.account,
         "region": queue.region,
         "queue_arn": case.queue_arn,
         "symptom": case.symptom,
-        "incident_id": sha256(identity.encode()).hexdigest()[:32],
+        "incident_id": sha256(identity_text.encode()).hexdigest()[:32],
         "found_by": FOUND_BY_SCAN,
         "error_codes": [],
         "principals": [],
         "failed_calls": 0,
-        **dict.fromkeys(_TIME_COLUMNS, timeline.begin_microseconds),
+        **dict.fromkeys(_FAILURE_TIME_COLUMNS, timeline.begin_microseconds),
         **_make_outcome_columns(timeline, [timeline]),
         "why": None,
     }
@@ -427,7 +435,8 @@ class CaseIndex:
         timelines: The cases of each queue, by queue ARN.
         listing_times_by_queue: The times of the scans that listed a queue, by queue ARN.
         complete_scan_times: The times of the scans that listed every managed queue.
-        scanned_places: The accounts and regions that the scans look at. Of others they say nothing.
+        scanned_places: The accounts and regions that the scans look at. The scans say nothing about
+            queues in others.
     """
 
     timelines: Mapping[str, Sequence[CaseTimeline]]
@@ -444,7 +453,8 @@ class CaseIndex:
     ) -> CaseIndex:
         """Build the index. The order of `timelines` and `listings` does not matter.
 
-        If `place` is None, the accounts and regions of the listed queues are taken.
+        `place` is the account and region that the scans look at. If it is None, they look at the
+        accounts and regions of the listed queues.
         """
         timelines_by_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
@@ -453,9 +463,9 @@ class CaseIndex:
         complete_scan_times: list[int] = []
         for listing in sorted(listings):
             for arn in listing.queue_arns:
-                listing_times_by_queue[arn].append(listing.at)
+                listing_times_by_queue[arn].append(listing.scan_microseconds)
             if listing.is_complete:
-                complete_scan_times.append(listing.at)
+                complete_scan_times.append(listing.scan_microseconds)
         scanned_places = {place} if place else _find_places(listing_times_by_queue)
         return cls(
             dict(timelines_by_queue),
@@ -503,7 +513,7 @@ class CaseIndex:
     ) -> str:
         """Return the reason why a burst of failed calls has no case (docs/incidents.md).
 
-        Return `unknown` unless the logs, the scans and the cases prove a reason.
+        Return `unknown` if logs, scans and cases prove no reason.
 
         Args:
             burst: A row of `collect_bursts`.
@@ -535,10 +545,10 @@ class CaseIndex:
         """Return `managed`, `not_managed` or `not_tagged_in_time` for the queue of a burst.
 
         Two scans decide: the last complete scan before the failed calls, and the first complete
-        scan after them. `managed` means that both listed the queue. `not_managed` means that no
-        scan from the first to the second listed it. `not_tagged_in_time` means the same, but a scan
-        in the following week listed it. Return None in all other cases, also if one of the two
-        scans is more than two hours away, or if scans look at another account or region.
+        scan after them. `managed`: both listed the queue. `not_managed`: no scan from the first to
+        the second listed it. `not_tagged_in_time`: the same, but a scan within a week after the
+        calls listed it. Return None in all other cases, for example if one of the two scans is more
+        than two hours away from the calls, or if no scan looks at the queue's account and region.
         """
         if AccountAndRegion(burst["account"], burst["region"]) not in self.scanned_places:
             return None
@@ -585,11 +595,15 @@ def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
     return timeline.begin_microseconds, timeline.newest_transition.case_id
 
 
-def _is_open_at(timeline: CaseTimeline, moment: int) -> bool:
+def _is_open_at(timeline: CaseTimeline, time_microseconds: int) -> bool:
     """Return True if a case had not ended before a time, in microseconds since 1970."""
-    return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= moment
+    return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= time_microseconds
 
 
-def _select_between(moments: Sequence[int], earliest: int, latest: int) -> Sequence[int]:
+def _select_between(
+    sorted_times: Sequence[int], earliest_time: int, latest_time: int
+) -> Sequence[int]:
     """Return the moments from `earliest` to `latest`, both included. `moments` must be sorted."""
-    return moments[bisect_left(moments, earliest) : bisect_right(moments, latest)]
+    return sorted_times[
+        bisect_left(sorted_times, earliest_time) : bisect_right(sorted_times, latest_time)
+    ]

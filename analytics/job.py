@@ -69,9 +69,11 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """
     parsed_arguments = _make_parser().parse_args(arguments)
     if parsed_arguments.command != "weekly":
-        parsed_arguments.days = Days(
-            parsed_arguments.first, getattr(parsed_arguments, "last", parsed_arguments.first)
-        )
+        first_day = parsed_arguments.first
+        last_day = first_day
+        if parsed_arguments.command != "nightly":
+            last_day = parsed_arguments.last
+        parsed_arguments.days = Days(first_day, last_day)
         if (parsed_arguments.account is None) != (parsed_arguments.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
         parsed_arguments.place = None
@@ -79,10 +81,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
             parsed_arguments.place = AccountAndRegion(
                 parsed_arguments.account, parsed_arguments.region
             )
-        if parsed_arguments.days.last < parsed_arguments.days.first:
-            last = parsed_arguments.last
-            first = parsed_arguments.first
-            raise BadArguments(f"--to {last} is before --from {first}: exchange them")
+        if last_day < first_day:
+            raise BadArguments(f"--to {last_day} is before --from {first_day}: exchange them")
     return parsed_arguments
 
 
@@ -117,7 +117,10 @@ def _make_parser() -> argparse.ArgumentParser:
 def _add_command(
     command_parsers: Any, name: str, help_text: str, day_options: Mapping[str, str]
 ) -> None:
-    """Add a command that reads the trail. `day_options` are its options for days."""
+    """Add a command that reads the trail.
+
+    `day_options` has its options for days, each with the attribute that the option sets.
+    """
     command_parser = command_parsers.add_parser(name, help=help_text, allow_abbrev=False)
     for option, attribute in day_options.items():
         command_parser.add_argument(
@@ -186,9 +189,9 @@ def _parse_day(option: str, text: str) -> date:
 
 def _parse_time(text: str) -> datetime:
     with suppress(ValueError):
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            return moment
+        parsed_time = datetime.fromisoformat(text)
+        if parsed_time.tzinfo is not None:
+            return parsed_time
     raise BadArguments(
         f"--scheduled-at {text!r} is not a time with a zone: write it as 2026-11-16T06:00:00Z"
     )
@@ -216,8 +219,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         parsed_arguments = parse_arguments(arguments)
         return run_command(parsed_arguments, start_session())
-    except (BadArguments, RootUnusable) as mistake:
-        print(f"analytics.job: {mistake}", file=sys.stderr)
+    except (BadArguments, RootUnusable) as error:
+        print(f"analytics.job: {error}", file=sys.stderr)
         return EXIT_BAD_ARGUMENTS
 
 
@@ -239,7 +242,7 @@ def run_command(
     if arguments.command == "weekly":
         return _run_weekly(arguments, spark, tables, now)
     trail_storage = open_root(arguments.trail, spark)
-    if not trail_storage.folders(LOGS_FOLDER):
+    if not trail_storage.list_folders(LOGS_FOLDER):
         raise RootUnusable(
             f"--trail: there is no {LOGS_FOLDER}/ in {arguments.trail}: name its parent"
         )
@@ -250,7 +253,7 @@ def run_command(
         cases=case_storage,
         findings=scan_storage,
         made_at=now,
-        reader=reader or Reader.for_this_process(),
+        reader=reader or Reader.choose_for_this_process(),
         place=arguments.place,
     )
     is_backtest = arguments.command == "backtest"
@@ -275,7 +278,7 @@ def _run_weekly(
             expected=frozenset(expected_accounts),
             has_one_trail=arguments.organization == arguments.out,
         )
-    number_of_nights = write_week(
+    nightly_run_count = write_week(
         case_files,
         tables,
         arguments.week,
@@ -284,7 +287,7 @@ def _run_weekly(
         zone=arguments.time_zone,
         organization=organization,
     )
-    return EXIT_DONE if number_of_nights else EXIT_NOTHING_READ
+    return EXIT_DONE if nightly_run_count else EXIT_NOTHING_READ
 
 
 def _open_case_roots(
@@ -292,7 +295,7 @@ def _open_case_roots(
 ) -> tuple[Storage, Storage | None]:
     """Open the roots of the cases and of the scans next to them (see `derive_findings_root`).
 
-    If the root of the cases has a placeholder, those of all accounts in the trail are opened.
+    If the root of the cases has ACCOUNT_PLACEHOLDER, open the roots of all accounts in the trail.
     """
     findings_location = derive_findings_root(arguments.cases)
     if ACCOUNT_PLACEHOLDER not in arguments.cases:
@@ -329,8 +332,8 @@ def _choose_exit_code(
     """Return the exit code of a nightly run, and print the reason if something is wrong."""
     if not run_result.nightly_runs and not run_result.retained_days:
         first_publish_day = find_first_publish_day(trail, place)
-        if first_publish_day is not None and days.last < first_publish_day:
-            _print_line(f"the trail begins on {first_publish_day}, after {days.last}")
+        if first_publish_day is not None and days.last_day < first_publish_day:
+            _print_line(f"the trail begins on {first_publish_day}, after {days.last_day}")
             return EXIT_DONE
         _print_line(
             "nothing was read though the trail is active: look at the trail and the arguments"

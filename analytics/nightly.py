@@ -13,7 +13,7 @@ to write, and writes them. `analytics/trail.py` reads the trail, `analytics/inci
 
 Rules:
 
-1. A day is computed anew and replaced whole. Its tables depend on the trail, the cases and the
+1. All tables of a day are computed anew and replaced. They depend on the trail, the cases and the
    scans alone, and equal rows give equal bytes. So a failed night is repaired by running it again,
    and a backfill of a year gives the same tables as 365 nights.
 
@@ -101,7 +101,7 @@ class NightlyRunResult:
     """The days that a run wrote, and those that it did not change.
 
     Attributes:
-        nightly_runs: The counts of each day that was written.
+        nightly_runs: The counts of each day whose tables were written.
         retained_days: The days whose tables were not changed, because log files were deleted
             (rule 5).
         evidence: The first failed calls that were enough evidence for heal, by incident id. Empty
@@ -160,6 +160,9 @@ class NightlyRun:
             with_evidence: Also return the first failed calls of each incident that were enough
                 evidence for heal.
 
+        Returns:
+            The days that were written, and those that were not changed (rule 5).
+
         Raises:
             RootUnusable: if the trail, the case bucket or the output cannot be read or written.
         """
@@ -193,13 +196,13 @@ class NightlyRun:
         """Load failed calls and cases. Add days until no burst of calls is cut (rule 2)."""
         days = requested_days.widen(1, 1)
         while True:
-            self.tables.say(f"reading the trail for {days.first} to {days.last}")
+            self.tables.say(f"reading the trail for {days.first_day} to {days.last_day}")
             calls = reader.load_failed_calls(days).persist()
             bursts = collect_bursts(group_into_bursts(calls))
-            affected_days, cases = self._find_affected_days(bursts, requested_days)
+            affected_days, case_files = self._find_affected_days(bursts, requested_days)
             spans = [
                 _find_span_of_bursts(bursts, affected_days),
-                *_list_spans_near_scans(cases, affected_days),
+                *_list_spans_near_scans(case_files, affected_days),
             ]
             first_microseconds, last_microseconds = _cover_spans(spans)
             needed_days = affected_days | Days.between(
@@ -207,7 +210,7 @@ class NightlyRun:
                 last_microseconds + MAXIMUM_GAP_MICROSECONDS,
             )
             if needed_days in days:
-                return LoadedDays(affected_days, cases, calls, bursts)
+                return LoadedDays(affected_days, case_files, calls, bursts)
             days = days.extend_to(needed_days, requested_days)
             calls.unpersist()
 
@@ -219,43 +222,45 @@ class NightlyRun:
         `bursts` are the bursts of failed calls that are known so far.
         """
         affected_days = requested_days | Days.between(*_find_span_of_bursts(bursts, requested_days))
-        cases = load_case_files(self.cases, affected_days)
+        case_files = load_case_files(self.cases, affected_days)
         touching_bursts = [
             burst
-            for burst in select_bursts_of_scan_cases(bursts, cases.timelines)
-            if burst.first < requested_days.end_microseconds
-            and burst.last >= requested_days.start_microseconds
+            for burst in select_bursts_of_scan_cases(bursts, case_files.timelines)
+            if burst.first_microseconds < requested_days.end_microseconds
+            and burst.last_microseconds >= requested_days.start_microseconds
         ]
         joined_scan_spans: list[tuple[int, int]] = []
-        for timeline in cases.timelines:
+        for timeline in case_files.timelines:
             if not timeline.is_opened_by_scan:
                 continue
             if any(burst.joins_scan_case(timeline) for burst in touching_bursts):
                 joined_scan_spans.append((timeline.begin_microseconds, timeline.begin_microseconds))
         if not joined_scan_spans:
-            return affected_days, cases
+            return affected_days, case_files
         extended_days = affected_days | Days.between(*_cover_spans(joined_scan_spans))
         if extended_days == affected_days:
-            return affected_days, cases
+            return affected_days, case_files
         return extended_days, load_case_files(self.cases, extended_days)
 
     def _join_cases(self, loaded_days: LoadedDays) -> list[dict[str, Any]]:
         """Return all incidents, each with its case or the reason why it has none."""
-        cases = loaded_days.cases
+        case_files = loaded_days.cases
         left_out_text = ""
-        if cases.unreadable:
-            left_out_text = f", {cases.unreadable} files there hold no transition"
-        self.tables.say(f"{len(cases.timelines)} cases since {cases.since}{left_out_text}")
+        if case_files.unreadable:
+            left_out_text = f", {case_files.unreadable} files there hold no transition"
+        self.tables.say(
+            f"{len(case_files.timelines)} cases since {case_files.since}{left_out_text}"
+        )
         listings = read_queue_listings(self.findings, loaded_days.days) if self.findings else []
         self.tables.say(f"scans that say which queues were managed: {len(listings)}")
-        return join_cases(loaded_days.bursts, cases.timelines, listings, self.place)
+        return join_cases(loaded_days.bursts, case_files.timelines, listings, self.place)
 
     def count_lost_files(self, days: Days, listed_files: frozenset[str]) -> Mapping[date, int]:
-        """Return, by day, the number of deleted log files because of which a day is kept (rule 5).
+        """Return the number of deleted log files for each day that must stay as it is (rule 5).
 
         The number is the deleted files that the day's own tables name, plus those that the tables
         of the day before name. A file that both days name counts twice. Days for which the number
-        is 0, and days without tables of their own, are left out: they may be written.
+        is 0, and days without tables of their own, are left out, because they may be written.
 
         Args:
             days: The days to write.
@@ -271,19 +276,19 @@ class NightlyRun:
             files_by_day[day] = quality_files_by_day[day] | call_files_by_day[day]
         lost_files = self._find_lost_files(set[str]().union(*files_by_day.values()) - listed_files)
         lost_count_by_day = {day: len(files & lost_files) for day, files in files_by_day.items()}
-        kept_days: dict[date, int] = {}
+        lost_count_by_kept_day: dict[date, int] = {}
         for day in days:
             if day in lost_count_by_day:
                 lost_count = lost_count_by_day[day] + lost_count_by_day.get(day - ONE_DAY, 0)
                 if lost_count:
-                    kept_days[day] = lost_count
-        return kept_days
+                    lost_count_by_kept_day[day] = lost_count
+        return lost_count_by_kept_day
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
         """Return the files among these that the trail does not have any more."""
         present_files: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
-            present_files.update(self.trail.files(folder))
+            present_files.update(self.trail.list_file_sizes(folder))
         return set(files) - present_files
 
     def _write_days(
@@ -296,7 +301,7 @@ class NightlyRun:
         calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
         count_rows = calls.groupBy("day").count().collect()
         calls_by_day = {row["day"]: row["count"] for row in count_rows}
-        nights: list[NightlyRead] = []
+        nightly_reads: list[NightlyRead] = []
         for day in loaded_days.days:
             nightly = NightlyRead(
                 day,
@@ -307,33 +312,36 @@ class NightlyRun:
                 incidents=len(rows_by_table["incidents"][day]),
                 **_count_files(rows_by_table["quality"][day]),
             )
-            nights.append(nightly)
-        silent_nights = [nightly for nightly in nights if _has_no_content(nightly)]
-        nights_with_content = [nightly for nightly in nights if not _has_no_content(nightly)]
-        written_nights = [
-            nightly for nightly in nights_with_content if nightly.day not in lost_files_by_day
+            nightly_reads.append(nightly)
+        reads_without_content = [nightly for nightly in nightly_reads if _has_no_content(nightly)]
+        reads_with_content = [nightly for nightly in nightly_reads if not _has_no_content(nightly)]
+        written_reads = [
+            nightly for nightly in reads_with_content if nightly.day not in lost_files_by_day
         ]
         retained_days = [
-            nightly.day for nightly in nights_with_content if nightly.day in lost_files_by_day
+            nightly.day for nightly in reads_with_content if nightly.day in lost_files_by_day
         ]
-        self.tables.write(calls, rows_by_table, [nightly.day for nightly in written_nights])
-        for nightly in nights:
+        self.tables.write(calls, rows_by_table, [nightly.day for nightly in written_reads])
+        for nightly in nightly_reads:
             self.tables.say(f"{nightly.day}: {_describe_outcome(nightly, lost_files_by_day)}")
-        for nightly in (*written_nights, *self._select_silent_nights_to_report(silent_nights)):
+        for nightly in (
+            *written_reads,
+            *self._select_empty_days_to_report(reads_without_content),
+        ):
             document = to_json(nightly.document(), indent=1)
-            self.tables.out.put(nightly_key(nightly.day), document.encode())
-        return NightlyRunResult(tuple(written_nights), tuple(retained_days))
+            self.tables.out.write(nightly_key(nightly.day), document.encode())
+        return NightlyRunResult(tuple(written_reads), tuple(retained_days))
 
-    def _select_silent_nights_to_report(
-        self, silent_nights: Collection[NightlyRead]
+    def _select_empty_days_to_report(
+        self, reads_without_content: Collection[NightlyRead]
     ) -> Iterator[NightlyRead]:
         """Yield the days without content whose `nightly.json` must be written (rule 6)."""
-        if not silent_nights:
+        if not reads_without_content:
             return
         first_day = find_first_publish_day(self.trail, self.place)
         if first_day is None:
             return
-        for nightly in silent_nights:
+        for nightly in reads_without_content:
             if first_day <= nightly.day <= self.made_at.date():
                 earlier_read = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
                 if earlier_read is None or earlier_read.has_read_nothing:
@@ -357,11 +365,11 @@ def _describe_outcome(nightly: NightlyRead, lost_files_by_day: Mapping[date, int
 
 
 def _print_nothing(_line: str) -> None:
-    """Print nothing. This replaces `Tables.say` if people need not see problems of a read."""
+    """Print nothing. Used in place of `Tables.say` if people need not see a read's problems."""
 
 
 def _group_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByDay:
-    """Return the rows of each of these days, maybe none. Rows of other days are left out."""
+    """Return the rows of each of these days, by day. Rows of other days are left out."""
     rows_by_day: dict[date, list[Row]] = {day: [] for day in days}
     for day, row in dated_rows:
         if day in rows_by_day:
@@ -387,28 +395,32 @@ def _find_span_of_bursts(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
     Both times are in microseconds since 1970. If no burst touches the days, return the first and
     the last microsecond of the days.
     """
-    days_begin = days.start_microseconds
-    days_end = days.end_microseconds - 1
+    days_begin_microseconds = days.start_microseconds
+    days_end_microseconds = days.end_microseconds - 1
     touching_spans: list[tuple[int, int]] = []
     for burst in bursts:
         first_failure = burst["first_failure"]
         last_failure = burst["last_failure"]
-        if first_failure <= days_end and last_failure >= days_begin:
+        if first_failure <= days_end_microseconds and last_failure >= days_begin_microseconds:
             touching_spans.append((first_failure, last_failure))
-    return _cover_spans(touching_spans) if touching_spans else (days_begin, days_end)
+    return (
+        _cover_spans(touching_spans)
+        if touching_spans
+        else (days_begin_microseconds, days_end_microseconds)
+    )
 
 
 def _cover_spans(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
-    """Return the shortest span of time that covers all given ones. There must be at least one."""
-    return min(first for first, _ in spans), max(last for _, last in spans)
+    """Return the shortest span of time that covers all `spans`. There must be at least one."""
+    return min(span_begin for span_begin, _ in spans), max(span_end for _, span_end in spans)
 
 
-def _list_spans_near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
+def _list_spans_near_scans(case_files: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
     """Yield the spans of time in which failed calls belong to a case that a scan opened on `days`.
 
     A span is its first and last microsecond since 1970.
     """
-    for timeline in cases.timelines:
+    for timeline in case_files.timelines:
         if timeline.is_opened_by_scan and is_on_days(timeline.transitions[0].at, days):
             yield from timeline.evidence_near_opening
 
@@ -419,23 +431,24 @@ def derive_findings_root(case_root: str) -> str | None:
     The two are next to each other: `ROOT/cases` and `ROOT/findings` (docs/case-bucket.md). Return
     None if the root of the cases is a whole bucket.
     """
-    parent, slash, _ = case_root.rstrip("/").rpartition("/")
-    if parent in ("s3:/", "s3:"):
+    parent_root, slash, _ = case_root.rstrip("/").rpartition("/")
+    if parent_root in ("s3:/", "s3:"):
         return None
-    return f"{parent}{slash}{FINDINGS_FOLDER}"
+    return f"{parent_root}{slash}{FINDINGS_FOLDER}"
 
 
 def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
-    """Return the managed queues that each scan from a day before `days` to 8 days after listed.
+    """Return the managed queues that each scan listed, for the scans around `days`.
 
-    Broken scans are left out (rule 8).
+    Scans from one day before `days` to 8 days after them are read. Broken ones are left out
+    (rule 8).
     """
     folders_around = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
     listings: list[ScanListing] = []
-    for folder in scan_storage.folders(""):
+    for folder in scan_storage.list_folders(""):
         if folder not in folders_around:
             continue
-        for path in scan_storage.files(folder):
+        for path in scan_storage.list_file_sizes(folder):
             content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
             listing = read_queue_listing(content)
             if listing:
@@ -481,11 +494,14 @@ def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str
 
 
 def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
-    """Return what the newest scan measured of each queue: figures by queue ARN and name.
+    """Return the figures that scans measured last of each queue, by queue ARN and figure name.
 
-    The figures are whole numbers, such as the backlog. Only the last day that has scans is read.
+    The figures are whole numbers, such as the backlog. All scans of the last day that has any are
+    read, because a scan need not measure every queue.
     """
-    folders = [name for name in scan_storage.folders("") if parse_day(name.removeprefix("dt="))]
+    folders = [
+        name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))
+    ]
     figures_by_queue: dict[str, dict[str, int]] = {}
     for scan in _read_last_day(scan_storage, folders):
         figures_by_queue.update(_read_measurements(scan))
@@ -493,7 +509,10 @@ def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
 
 
 def _read_measurements(scan: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Return what a scan measured of each queue. Values that are not whole numbers are left out."""
+    """Return the figures that a scan measured of each queue, by queue ARN and figure name.
+
+    Values that are not counts (`is_count`) are left out.
+    """
     queues = scan.get("queues")
     figures_by_queue: dict[str, dict[str, int]] = {}
     if isinstance(queues, dict):
@@ -505,15 +524,15 @@ def _read_measurements(scan: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def _read_last_day(scan_storage: Storage, folders: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield the scans in the last one of these folders that exists, oldest first. Never raises.
+    """Yield the scans in the last one of these folders that exists, the oldest first.
 
-    A file that is not JSON is left out. One that holds no object, or is too large, is yielded as an
-    empty scan.
+    A file that is not JSON is left out. A file that is too large, or whose JSON is not an object,
+    is yielded as an empty dict.
     """
-    present_folders = set(folders).intersection(scan_storage.folders(""))
+    present_folders = set(folders).intersection(scan_storage.list_folders(""))
     if not present_folders:
         return
-    for path in sorted(scan_storage.files(max(present_folders))):
+    for path in sorted(scan_storage.list_file_sizes(max(present_folders))):
         content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
         with suppress(ValueError, RecursionError):
             document = json.loads(content) if len(content) <= _MAXIMUM_SCAN_FILE_BYTES else None

@@ -75,7 +75,7 @@ _STANDING_FIELDS = frozenset(
 # Up to this number of queues with the same change are listed separately. If there are more queues,
 # only the worst one is listed, with the number of all.
 MAXIMUM_ALIKE_QUEUES = 3
-_get_change = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
+_get_change_key = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
 _TEXT_FIELDS = ("before", "after", "reason", "next_step", "command")
 _NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
@@ -89,7 +89,7 @@ class RecommendedTask:
     Attributes:
         kind: What to do, such as `approve`.
         why: The reason in one word, mostly the state of the case.
-        queue_arn: The queue. The worst one, if there are several.
+        queue_arn: The queue. If there are several, the one with the most incidents.
         symptom: The symptom.
         attribute: The queue attribute of the change.
         before: The value that the attribute had before the case.
@@ -99,8 +99,8 @@ class RecommendedTask:
         reason: What the case said last, or the error codes of the caller.
         next_step: What a person does next, as a sentence.
         command: The command for it.
-        incidents: This week's incidents of the queues and the symptom.
-        failed_calls: The failed calls of these incidents.
+        incidents: The number of this week's incidents of the queues and the symptom.
+        failed_calls: The number of failed calls of these incidents.
         queues: The number of queues.
     """
 
@@ -121,7 +121,7 @@ class RecommendedTask:
     queues: int = 1
 
     def document(self) -> dict[str, Any]:
-        """Return the recommendation for the summary, with its texts within their limits."""
+        """Return the recommendation as the summary stores it, with long texts cut."""
         document = asdict(self)
         for name in _NAME_FIELDS:
             document[name] = shorten(document[name], MAXIMUM_NAME_CHARACTERS)
@@ -152,8 +152,8 @@ def make_to_do(
     """Return the summary's fields about things to do.
 
     `do_this_week` has at most MAXIMUM_RECOMMENDATIONS of the recommendations, the most useful
-    first. `do_this_week_left_out` is the number of the others. A recommendation gets the number of
-    this week's incidents of its queue and symptom, unless it has a number already.
+    first. `do_this_week_left_out` is the number of the others. A recommendation without a number of
+    incidents gets the number of this week's incidents of its queue and symptom.
     """
     weight_by_queue_and_symptom = weigh_incidents_by(incidents, "queue_arn", "symptom")
     counted_recommendations = [
@@ -194,14 +194,14 @@ def list_standing_values(
             recommendation.rank,
         )
     )
-    values: list[dict[str, Any]] = []
+    standing_values: list[dict[str, Any]] = []
     for recommendation in standing_recommendations[:MAXIMUM_STANDING_VALUES]:
         document = recommendation.document()
-        value = {name: document[name] for name in document if name in _STANDING_FIELDS}
-        value["set_at"] = write_time_by_case.get(recommendation.case_id, "")
-        values.append(value)
+        standing_value = {name: document[name] for name in document if name in _STANDING_FIELDS}
+        standing_value["set_at"] = write_time_by_case.get(recommendation.case_id, "")
+        standing_values.append(standing_value)
     return {
-        "standing": values,
+        "standing": standing_values,
         "standing_left_out": len(standing_recommendations[MAXIMUM_STANDING_VALUES:]),
     }
 
@@ -222,7 +222,7 @@ def _add_counts(
 ) -> RecommendedTask:
     """Return the recommendation with the number of incidents of its queue and symptom.
 
-    If it has a number already, return it unchanged.
+    A recommendation that has a number already is returned unchanged.
     """
     if recommendation.incidents:
         return recommendation
@@ -237,35 +237,37 @@ def merge_alike_recommendations(
 ) -> list[RecommendedTask]:
     """Return the recommendations, after merging those that ask for one change on many queues.
 
-    If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the first recommendation in
-    rank stays. It gets the numbers of all queues.
+    If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the recommendation that ranks
+    first stays, with the sums over all queues.
     """
     recommendations_by_change = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
     for recommendation in recommendations:
-        recommendations_by_change[_get_change(recommendation)].append(recommendation)
+        recommendations_by_change[_get_change_key(recommendation)].append(recommendation)
     merged_recommendations: list[RecommendedTask] = []
-    for group in recommendations_by_change.values():
-        queues = {recommendation.queue_arn for recommendation in group}
+    for alike_recommendations in recommendations_by_change.values():
+        queues = {recommendation.queue_arn for recommendation in alike_recommendations}
         if len(queues) <= MAXIMUM_ALIKE_QUEUES:
-            merged_recommendations.extend(group)
+            merged_recommendations.extend(alike_recommendations)
         else:
-            merged_recommendations.append(_merge_group(group))
+            merged_recommendations.append(_merge_group(alike_recommendations))
     return merged_recommendations
 
 
-def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
-    """Return the first recommendation in rank, with the sums of the numbers of all.
+def _merge_group(alike_recommendations: Sequence[RecommendedTask]) -> RecommendedTask:
+    """Return the recommendation that ranks first, with the sums over the whole group.
 
-    The value `before` is kept only if it is the same in all recommendations.
+    Its value `before` is kept only if it is the same in all recommendations of the group.
     """
-    first_recommendation = min(group, key=lambda recommendation: recommendation.rank)
-    values_before = {recommendation.before for recommendation in group}
+    first_recommendation = min(
+        alike_recommendations, key=lambda recommendation: recommendation.rank
+    )
+    values_before = {recommendation.before for recommendation in alike_recommendations}
     return replace(
         first_recommendation,
         before=first_recommendation.before if len(values_before) == 1 else "",
-        incidents=sum(recommendation.incidents for recommendation in group),
-        failed_calls=sum(recommendation.failed_calls for recommendation in group),
-        queues=sum(recommendation.queues for recommendation in group),
+        incidents=sum(recommendation.incidents for recommendation in alike_recommendations),
+        failed_calls=sum(recommendation.failed_calls for recommendation in alike_recommendations),
+        queues=sum(recommendation.queues for recommendation in alike_recommendations),
     )
 
 
@@ -276,8 +278,9 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
     attribute or symptom overrules older ones, even if the newer case asks for nothing. A case
     counts if
 
-    - it moved on `days`, and it is the newest of its queue and symptom or has fixed something, or
-    - it moved only before `days`, and has fixed something that is still in the queue.
+    - it has a transition on `days`, and it is the newest case of its queue and symptom or its fix
+      was verified, or
+    - its last transition was before `days`, and its fix was verified and is still in the queue.
 
     Cases of deleted queues do not count.
     """
@@ -325,7 +328,7 @@ def _rank_timeline_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, s
 
 
 def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetime]:
-    """Return the last time when Mendq saw that a queue does not exist, by queue ARN."""
+    """Return, for each queue that Mendq found missing, the last time of that, by queue ARN."""
     missing_time_by_queue: dict[str, datetime] = {}
     for timeline in timelines:
         case = timeline.newest_transition
@@ -342,9 +345,9 @@ def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetim
 
 
 def _is_about_missing_queue(case: Case, missing_time_by_queue: Mapping[str, datetime]) -> bool:
-    """Return True if the case's queue did not exist any more after the case's last transition.
+    """Return True if Mendq found the case's queue missing after the case's last transition.
 
-    Return False for a case of the symptom `queue_missing`, which is about just that.
+    Return False for a case of the symptom `queue_missing`, whose subject is the missing queue.
     """
     if case.symptom == QUEUE_MISSING.name or case.queue_arn not in missing_time_by_queue:
         return False
@@ -354,31 +357,31 @@ def _is_about_missing_queue(case: Case, missing_time_by_queue: Mapping[str, date
 def _recommend_for_case(
     timeline: CaseTimeline,
 ) -> Iterator[tuple[str, RecommendedTask | None]]:
-    """Yield pairs of a subject and the recommendation that a case gives about it.
+    """Yield the recommendations of a case, each as a pair of its subject and the recommendation.
 
     The subject is an attribute, or the symptom if the case changes no attribute. The recommendation
-    is None if the case asks for nothing; the case then still overrules older cases. A declined case
-    yields nothing, so it overrules no case.
+    is None if the case asks people to do nothing about the subject; the case then still overrules
+    older cases. A declined case yields no pair, so it overrules no case.
     """
     case = timeline.newest_transition
     if case.state is State.DECLINED:
         return
-    kind = WRITE_INTO_TEMPLATE_KIND if _has_fixed(case) else _KIND_BY_STATE.get(case.state)
+    task_kind = WRITE_INTO_TEMPLATE_KIND if _has_fixed(case) else _KIND_BY_STATE.get(case.state)
     steps = [step for step in read_steps(case) if _is_attribute_change(step)]
     if not steps:
         recommendation: RecommendedTask | None = None
         # Without a change there is nothing to write into a template, and nothing to watch.
-        if kind and kind not in {WRITE_INTO_TEMPLATE_KIND, WATCH_KIND}:
-            recommendation = _make_recommendation(kind, timeline, None)
+        if task_kind and task_kind not in {WRITE_INTO_TEMPLATE_KIND, WATCH_KIND}:
+            recommendation = _make_recommendation(task_kind, timeline, None)
         yield f"symptom {case.symptom}", recommendation
         return
-    is_one_task = kind in _KINDS_FOR_WHOLE_PLANS and len(steps) > 1
+    is_one_task = task_kind in _KINDS_FOR_WHOLE_PLANS and len(steps) > 1
     for position, step in enumerate(steps):
         recommendation = None
-        if kind and not is_one_task:
-            recommendation = _make_recommendation(kind, timeline, step)
-        elif kind and position == 0:
-            recommendation = _make_recommendation(kind, timeline, None)
+        if task_kind and not is_one_task:
+            recommendation = _make_recommendation(task_kind, timeline, step)
+        elif task_kind and position == 0:
+            recommendation = _make_recommendation(task_kind, timeline, None)
         yield f"attribute {step.attribute}", recommendation
 
 
@@ -468,8 +471,8 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
             caller = row["principals"][0] if len(row["principals"]) == 1 else ""
             rows_by_task[FIX_CALLER_KIND, row["symptom"], caller].append(row)
     recommendations: list[RecommendedTask] = []
-    for (kind, symptom, caller), rows in rows_by_task.items():
-        recommendation = _make_caller_recommendation(kind, symptom, caller, rows)
+    for (task_kind, symptom, caller), rows in rows_by_task.items():
+        recommendation = _make_caller_recommendation(task_kind, symptom, caller, rows)
         has_many_incidents = recommendation.incidents >= MINIMUM_INCIDENTS
         if has_many_incidents or recommendation.failed_calls >= MINIMUM_FAILED_CALLS:
             recommendations.append(recommendation)
@@ -477,15 +480,17 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
 
 
 def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[RecommendedTask]:
-    """Return recommendations for findings of a scan that open no case.
+    """Return recommendations for findings of a scan for which Mendq opens no case.
 
-    Each finding is a queue ARN, a symptom and a sentence.
+    Each finding is a queue ARN, a symptom and a sentence. Other findings are ignored.
     """
     recommendations: list[RecommendedTask] = []
     for queue_arn, symptom, sentence in findings:
-        kind = _KIND_BY_FINDING.get(symptom)
-        if kind:
-            recommendation = RecommendedTask(kind, "found", queue_arn, symptom, reason=sentence)
+        task_kind = _KIND_BY_FINDING.get(symptom)
+        if task_kind:
+            recommendation = RecommendedTask(
+                task_kind, "found", queue_arn, symptom, reason=sentence
+            )
             recommendations.append(recommendation)
     return recommendations
 

@@ -1,4 +1,4 @@
-"""Read and write the places of a run: folders of this machine and buckets in S3.
+"""Read and write files in folders of this machine and in S3 buckets.
 
 A `Storage` is one root with files below it. There is one class for each way to reach the files:
 
@@ -67,11 +67,11 @@ class Storage(ABC):
 
     root: Any
     # A temporary folder with copies of the files, in which Spark reads them.
-    _copies: Path | None = None
+    _copy_folder: Path | None = None
 
     @abstractmethod
-    def entries(self, folder: str) -> list[StorageEntry]:
-        """Return everything that is directly in `folder`, in any order."""
+    def list_entries(self, folder: str) -> list[StorageEntry]:
+        """Return the files, folders and other entries directly in `folder`, in any order."""
 
     @abstractmethod
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
@@ -82,17 +82,17 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file. Readers see either the old or the new content, never a part of it."""
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file. Readers see either the old or the new content, never half of it."""
 
-    def folders(self, folder: str) -> list[str]:
+    def list_folders(self, folder: str) -> list[str]:
         """Return the names of the folders directly in `folder`, sorted."""
-        return sorted(entry.name for entry in self.entries(folder) if entry.is_folder)
+        return sorted(entry.name for entry in self.list_entries(folder) if entry.is_folder)
 
-    def files(self, folder: str) -> dict[str, int]:
-        """Return the size in bytes of each file directly in `folder`, by its path, sorted."""
+    def list_file_sizes(self, folder: str) -> dict[str, int]:
+        """Return the size in bytes of each file directly in `folder`, by path, sorted by name."""
         size_by_path: dict[str, int] = {}
-        for entry in sorted(self.entries(folder)):
+        for entry in sorted(self.list_entries(folder)):
             if entry.size_bytes is not None:
                 size_by_path[f"{folder}/{entry.name}"] = entry.size_bytes
         return size_by_path
@@ -104,15 +104,15 @@ class Storage(ABC):
         storage. Pipes and other things that are not files are left out, because Spark would wait
         for them forever.
         """
-        if self._copies is None:
-            self._copies = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
-            weakref.finalize(self, shutil.rmtree, self._copies, ignore_errors=True)
+        if self._copy_folder is None:
+            self._copy_folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
+            weakref.finalize(self, shutil.rmtree, self._copy_folder, ignore_errors=True)
         for folder in folders:
-            shutil.rmtree(self._copies / folder, ignore_errors=True)
-            (self._copies / folder).mkdir(parents=True)
-            for path in self.files(folder):
-                self.copy_file(path, self._copies / path)
-        return f"file:{self._copies}/"
+            shutil.rmtree(self._copy_folder / folder, ignore_errors=True)
+            (self._copy_folder / folder).mkdir(parents=True)
+            for path in self.list_file_sizes(folder):
+                self.copy_file(path, self._copy_folder / path)
+        return f"file:{self._copy_folder}/"
 
     def copy_file(self, path: str, target: Path) -> None:
         """Make the content of a file available at `target`, a path on this machine."""
@@ -127,31 +127,32 @@ class Storage(ABC):
         DataFrame raises an exception if a row does not fit the schema.
         """
         lines = [json.dumps(dict(row), default=str) for row in rows]
-        self.put(path, "\n".join(lines).encode())
+        self.write(path, "\n".join(lines).encode())
         uri = f"{self.make_spark_root([])}{path}"
         return spark.read.schema(schema).json(uri, mode="FAILFAST").coalesce(1)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
-        """Provide an empty storage to which Spark can write. It is deleted at the end."""
+        """Provide an empty storage to which Spark can write, and delete it after the block."""
         with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
             yield FolderStorage(folder)
 
     def _make_unusable_error(self, verb: str, error: BaseException) -> RootUnusable:
         """Return the exception that says that the root cannot be read or written, and why."""
-        return RootUnusable(f"{self.root} cannot be {verb}: {_first_line(error)}")
+        return RootUnusable(f"{self.root} cannot be {verb}: {_get_first_line(error)}")
 
 
-def _first_line(error: BaseException) -> str:
-    """Return the first line of an exception's text, of the Java exception if there is one."""
-    return str(getattr(error, "java_exception", error)).partition("\n")[0]
+def _get_first_line(error: BaseException) -> str:
+    """Return the first line of an exception's text. If Java raised it, use Java's own text."""
+    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return text.partition("\n")[0]
 
 
 def _is_missing(error: BaseException) -> bool:
     """Return True if an exception means that a file or folder does not exist."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return True
-    return _first_line(error).startswith("java.io.FileNotFoundException")
+    return _get_first_line(error).startswith("java.io.FileNotFoundException")
 
 
 class FolderStorage(Storage):
@@ -161,7 +162,7 @@ class FolderStorage(Storage):
         # Hadoop resolves links and `..`. Without this, Spark's paths would differ from these.
         self.root = Path(os.path.realpath(root))
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         try:
             return [_make_entry(path) for path in (self.root / folder).iterdir()]
         except _STORAGE_ERRORS as error:
@@ -179,8 +180,8 @@ class FolderStorage(Storage):
                 return None
             raise self._make_unusable_error("read", error) from error
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write a temporary file and rename it.
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file: first write a temporary file, then rename it.
 
         The temporary file is in the root, so that a table's folder never holds another file.
         """
@@ -206,7 +207,7 @@ class FolderStorage(Storage):
         opens everything with a log file's name, and would wait for a pipe forever.
         """
         for folder in folders:
-            if any(entry.size_bytes is None for entry in self.entries(folder)):
+            if any(entry.size_bytes is None for entry in self.list_entries(folder)):
                 return super().make_spark_root(folders)
         return f"file:{self.root}/"
 
@@ -243,7 +244,7 @@ class HadoopStorage(Storage):
         self.root = self._path_class(root.rstrip("/") + "/")
         self._filesystem = self.root.getFileSystem(_get_hadoop_configuration(spark))
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         entries: list[StorageEntry] = []
         try:
             for file_status in self._filesystem.listStatus(self._full_path(folder)):
@@ -257,7 +258,10 @@ class HadoopStorage(Storage):
         return entries
 
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
-        """Return the content by way of a file on this machine: Java can pass Python only text."""
+        """Return the content of a file, or None if there is no such file.
+
+        The content goes through a file on this machine, because Java can pass only text to Python.
+        """
         try:
             stream = self._bounded_stream_class(
                 self._filesystem.open(self._full_path(path)), maximum_bytes
@@ -277,8 +281,8 @@ class HadoopStorage(Storage):
             # There is no temporary folder. The caller must not think that the object is missing.
             raise RootUnusable(f"{self.root} cannot be read: {error}") from error
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write an object. S3 shows it only when its stream is closed."""
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file. S3 shows it to readers only after the stream is closed."""
         try:
             with closing(self._filesystem.create(self._full_path(path), True)) as stream:
                 stream.write(bytearray(content))
@@ -293,9 +297,9 @@ class HadoopStorage(Storage):
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
-        """Provide a storage in a new folder below the root, and delete the folder at the end.
+        """Provide a storage in a new folder below the root, and delete it after the block.
 
-        It is not a local folder, because Spark's executors share no disk.
+        A local folder would not do, because Spark's executors share no disk.
         """
         folder = f"{STAGING_PREFIX}{uuid.uuid4().hex}"
         try:
@@ -342,7 +346,7 @@ class ArrowStorage(Storage):
         self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_find_s3_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         selector = self._pafs.FileSelector(self._full_path(folder), allow_not_found=True)
         entries: list[StorageEntry] = []
         try:
@@ -356,7 +360,10 @@ class ArrowStorage(Storage):
         return entries
 
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
-        """Return the content as stored: `compression=None` stops Arrow from unzipping it."""
+        """Return the content of a file as it is stored, or None if there is no such file.
+
+        `compression=None` stops Arrow from unzipping it.
+        """
         full_path = self._full_path(path)
         try:
             with self._filesystem.open_input_stream(full_path, compression=None) as stream:
@@ -367,8 +374,8 @@ class ArrowStorage(Storage):
                 return None
             raise self._make_unusable_error("read", error) from error
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write an object. S3 shows it only when its upload ends."""
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file. S3 shows it to readers only after the upload has ended."""
         full_path = self._full_path(path)
         try:
             with self._filesystem.open_output_stream(full_path, compression=None) as stream:
@@ -387,9 +394,9 @@ MAXIMUM_FILE_BYTES = 20_000_000
 class AccountsStorage(Storage):
     """The case buckets of several accounts as one, for reading. A file's path is `ACCOUNT:PATH`.
 
-    An account's bucket that cannot be read is left out, and `say` prints why. So that no account
-    can write cases about another one's queues, a file that names another account's queue reads as
-    empty. A file larger than MAXIMUM_FILE_BYTES is not listed.
+    An account's bucket that cannot be read is left out, and `say` prints why. A file that names
+    another account's queue reads as empty, so that no account can write cases about another
+    account's queues. A file larger than MAXIMUM_FILE_BYTES is not listed.
     """
 
     def __init__(
@@ -398,25 +405,26 @@ class AccountsStorage(Storage):
         self._storage_by_account = dict(storage_by_account)
         self._say = say
 
-    def entries(self, folder: str) -> list[StorageEntry]:
-        """Return the folders that any of the buckets has in `folder`, and no files."""
+    def list_entries(self, folder: str) -> list[StorageEntry]:
+        """Return the folders directly in `folder`, of all buckets together. Files are left out."""
         names: set[str] = set()
         for _, account_storage in self._list_usable_storages(folder):
-            names.update(account_storage.folders(folder))
+            names.update(account_storage.list_folders(folder))
         return [StorageEntry(name, None, True) for name in sorted(names)]
 
-    def files(self, folder: str) -> dict[str, int]:
+    def list_file_sizes(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`."""
         size_by_path: dict[str, int] = {}
         for account, account_storage in self._list_usable_storages(folder):
-            for path, size in account_storage.files(folder).items():
+            for path, size in account_storage.list_file_sizes(folder).items():
                 if size <= MAXIMUM_FILE_BYTES:
                     size_by_path[f"{account}:{path}"] = size
         return size_by_path
 
     def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
-        """Return the content of `ACCOUNT:PATH`; empty if missing or about another account.
+        """Return the content of `ACCOUNT:PATH`.
 
+        Return no bytes if there is no such file, or if it is not a case or scan of this account.
         Raises KeyError if the account's bucket was left out since the file was listed.
         """
         account, _, path_in_bucket = path.partition(":")
@@ -425,18 +433,18 @@ class AccountsStorage(Storage):
             return content
         return b""
 
-    def put(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes) -> None:
         """Raise RootUnusable: other accounts' buckets are never written."""
         raise RootUnusable(f"{path}, {len(content)} bytes: others' buckets are read only")
 
     def _list_usable_storages(self, folder: str) -> Iterator[tuple[str, Storage]]:
-        """Yield each account and its bucket if `folder` in the bucket can be listed.
+        """Yield each account with its bucket, if `folder` can be listed in the bucket.
 
-        An account whose bucket cannot be listed is left out from now on.
+        An account whose bucket cannot be listed is left out from now on, and `say` prints why.
         """
         for account, account_storage in list(self._storage_by_account.items()):
             try:
-                account_storage.entries(folder)
+                account_storage.list_entries(folder)
             except RootUnusable as unusable:
                 self._say(f"the cases of {account} are left out: {unusable}")
                 del self._storage_by_account[account]

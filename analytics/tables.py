@@ -63,7 +63,7 @@ class Tables:
     def write(
         self, calls: DataFrame, rows_by_table: Mapping[str, RowsByDay], days: Collection[date]
     ) -> None:
-        """Replace all tables of these days.
+        """Write all tables of these days, in place of existing ones.
 
         Columns and rows have a fixed order, so that equal rows give equal bytes.
 
@@ -96,10 +96,10 @@ class Tables:
                 )
             for day in sorted(days):
                 for table in frame_by_table:
-                    content = _read_parquet_part(staging, f"{table}/day={day}")
-                    if not content:
-                        content = self._make_empty_table(staging, table)
-                    self.out.put(make_table_path(table, day), content)
+                    parquet_bytes = _read_parquet_part(staging, f"{table}/day={day}")
+                    if not parquet_bytes:
+                        parquet_bytes = self._make_empty_table(staging, table)
+                    self.out.write(make_table_path(table, day), parquet_bytes)
 
     def _make_frame(self, staging: Storage, table: str, rows_by_day: RowsByDay) -> DataFrame:
         """Return the rows of a table, with their `day`, as a DataFrame.
@@ -125,7 +125,7 @@ class Tables:
     def _make_empty_table(self, staging: Storage, table: str) -> bytes:
         """Return a Parquet file without rows. Spark writes no file for a day without rows."""
         folder = f"empty/{table}"
-        if not staging.files(folder):
+        if not staging.list_file_sizes(folder):
             empty_frame = self.spark.createDataFrame(
                 [], format_schema(COLUMN_TYPES_BY_TABLE[table])
             ).coalesce(1)
@@ -135,7 +135,8 @@ class Tables:
     def read_rows(self, table: str, days: Iterable[date]) -> dict[date, Rows]:
         """Return the rows of `incidents` or `quality`, for each of `days` that has the table.
 
-        A day whose table cannot be read, or lacks a value, is left out, and `say` names it.
+        A day whose table cannot be read, or lacks a required value, is left out, and `say` names
+        it.
         """
         rows_by_day = self._read_columns(table, days, COLUMN_TYPES_BY_TABLE[table])
         required_columns = COLUMN_TYPES_BY_TABLE[table].keys() - _NULLABLE_COLUMNS
@@ -143,7 +144,7 @@ class Tables:
         for day, rows in rows_by_day.items():
             if table == "incidents":
                 _add_defaults(rows)
-            if any(_lacks_value(row, required_columns) for row in rows):
+            if any(_lacks_required_value(row, required_columns) for row in rows):
                 self.say(
                     f"{make_table_path(table, day)} has rows without a value: {day} is left out"
                 )
@@ -177,7 +178,7 @@ class Tables:
         """
         size_by_day: dict[date, int | None] = {}
         for day in days:
-            size_by_day[day] = self.out.files(_make_table_folder(table, day)).get(
+            size_by_day[day] = self.out.list_file_sizes(_make_table_folder(table, day)).get(
                 make_table_path(table, day)
             )
         # Spark would read an empty object as a table without rows.
@@ -241,7 +242,7 @@ def _add_defaults(rows: Rows) -> None:
                 row[name] = default
 
 
-def _lacks_value(row: Row, required_columns: Iterable[str]) -> bool:
+def _lacks_required_value(row: Row, required_columns: Iterable[str]) -> bool:
     """Return True if any of these columns is null in a row."""
     return any(row[name] is None for name in required_columns)
 
@@ -257,7 +258,7 @@ def _make_table_folder(table: str, day: date) -> str:
 
 def _read_parquet_part(staging: Storage, folder: str) -> bytes:
     """Return the Parquet file that Spark wrote in a folder, or no bytes if it wrote none."""
-    for path in staging.files(folder):
+    for path in staging.list_file_sizes(folder):
         if path.endswith(".parquet"):
             return staging.read(path) or b""
     return b""
@@ -274,9 +275,9 @@ _PLACE_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
 class MemberRows(NamedTuple):
-    """The incidents of an organization, summed up by member: by account and region."""
+    """Sums over the incidents of an organization. A member is one account and region."""
 
-    members: list[Row]  # a row for each account and region: `of_account`, `of_region` and SUMS
+    members: list[Row]  # a row for each member: `of_account`, `of_region` and SUM_COLUMNS
     queues: list[Row]  # the queues with the most pressing incidents that wait for a person
 
 
@@ -289,35 +290,41 @@ def read_members(
         The sums over the tables that Spark can read, and the paths of the others.
     """
     try:
-        return _read_tables(spark, central_storage, paths), set()
+        return _sum_tables(spark, central_storage, paths), set()
     except (Py4JJavaError, PySparkException):
-        unreadable_paths = _find_unreadable(spark, central_storage, paths)
+        unreadable_paths = _find_unreadable_paths(spark, central_storage, paths)
         readable_paths = [path for path in paths if path not in unreadable_paths]
-        return _read_tables(spark, central_storage, readable_paths), unreadable_paths
+        return _sum_tables(spark, central_storage, readable_paths), unreadable_paths
 
 
-def _find_unreadable(
+def _find_unreadable_paths(
     spark: SparkSession, central_storage: Storage, paths: Sequence[str]
 ) -> set[str]:
-    """Return the paths that Spark cannot read. They are found by reading halves of the list."""
+    """Return the paths that Spark cannot read.
+
+    If Spark cannot read all of them together, each half of the list is tried separately.
+    """
     try:
-        _read_tables(spark, central_storage, paths)
+        _sum_tables(spark, central_storage, paths)
     except (Py4JJavaError, PySparkException):
         if len(paths) == 1:
             return {*paths}
         middle = len(paths) // 2
-        unreadable_in_first_half = _find_unreadable(spark, central_storage, paths[:middle])
-        return unreadable_in_first_half | _find_unreadable(spark, central_storage, paths[middle:])
+        unreadable_in_first_half = _find_unreadable_paths(spark, central_storage, paths[:middle])
+        return unreadable_in_first_half | _find_unreadable_paths(
+            spark, central_storage, paths[middle:]
+        )
     return set()
 
 
-def _read_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[str]) -> MemberRows:
+def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[str]) -> MemberRows:
     """Sum up the incidents in these tables, by member (account and region) and by queue.
 
     Tables that members have copied to the central bucket are at `account=A/region=R/...`. A row
-    there counts only if it names the account and region of its path. In the hub's own tables, each
-    row counts for the account and region that it names. Rows that no nightly job writes are counted
-    as `rows_left_out`. Drills, the probe's queue and operators' own calls are not counted.
+    there counts only if it names the account and region of its path. If one trail has the files of
+    all accounts, `paths` are the tables of one stack, and each row counts for the account and
+    region that it names. Rows that the nightly job cannot have written are counted as
+    `rows_left_out`. Drills, the probe's queue and operators' own calls are not counted.
     """
     if not paths:
         return MemberRows([], [])
@@ -349,7 +356,8 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
 
     Args:
         rows: Rows of `incidents`.
-        is_shared: True if the path of a row's file names the member, False if the row does.
+        is_shared: True if the path of a row's file names the member. False if the row itself
+            names it.
     """
     account = sf.col("account")
     region = sf.col("region")
@@ -396,7 +404,7 @@ def _make_practice_column() -> Column:
 
 
 def _sum_placed_rows(placed_rows: DataFrame) -> DataFrame:
-    """Return sums for each member and queue. Rows that do not fit are summed up as queue null."""
+    """Return the sums for each member and queue. Invalid rows are summed up with the queue null."""
     outcome = sf.col("outcome")
     is_counted = sf.col("fits") & ~sf.col("is_own")
     is_waiting = is_counted & outcome.isin(*WAITING_STATES)

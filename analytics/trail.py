@@ -42,10 +42,11 @@ Rules:
    said, so that a growing file cannot fill the memory.
 
 6. Few files are read in this process, many by Spark. The limits hold for one `read`, not for the
-   trail or the run: a run that reads more days decides anew. Up to 384 MB of compressed files the
-   driver is done before Spark has started its Python workers; the standard library, which takes
-   eight times as long, gets an eighth. If the files turn out to hold more than 25,000 failed calls
-   or take more than 120 seconds, the driver gives up and Spark reads all of them from the start.
+   trail or the run: a run that reads more days decides anew. With up to 384 MB of compressed files,
+   the driver is done before Spark has started its Python workers. With the standard library, which
+   takes eight times as long, the limit is an eighth of that. If the files turn out to hold more
+   than 25,000 failed calls, or take more than 120 seconds, the driver gives up and Spark reads all
+   of them from the start.
 
 7. Both readers give the same rows, on the driver and in Spark. They call the same Python functions
    to read and label a record. `Reader.why` records why the slower one was used; the run's
@@ -132,7 +133,7 @@ _MAXIMUM_CALLS_PER_BATCH = 20_000
 
 @dataclass
 class TrailReader:
-    """Reads a trail's files into DataFrames. Rows of each publish folder are kept until `close`.
+    """Reads a trail's files into DataFrames, and keeps the rows that it has read until `close`.
 
     Attributes:
         spark: The session that the DataFrames belong to.
@@ -149,20 +150,20 @@ class TrailReader:
     stage: Storage
     place: AccountAndRegion | None = None
     listed_files: list[ListedFile] = field(default_factory=list)
-    _read_folders: set[PublishFolder] = field(default_factory=set)
-    _rows: list[dict[str, Any]] = field(default_factory=list)
-    _frames: list[DataFrame] = field(default_factory=list)
+    _known_folders: set[PublishFolder] = field(default_factory=set)
+    _driver_rows: list[dict[str, Any]] = field(default_factory=list)
+    _spark_frames: list[DataFrame] = field(default_factory=list)
 
     def load_failed_calls(self, days: Days) -> DataFrame:
-        """Return the failed calls made on `days`, also if they were published later (rule 1)."""
+        """Return the failed calls made on `days`, even if they were published later (rule 1)."""
         self.read(days.widen(0, MAXIMUM_LATE_DAYS))
         calls = select_failed_calls(self.load_readings(), self.place)
-        call_moment = sf.unix_micros("event_time")
-        is_in_days = (call_moment >= days.start_microseconds) & (
-            call_moment < days.end_microseconds
+        call_microseconds = sf.unix_micros("event_time")
+        is_in_days = (call_microseconds >= days.start_microseconds) & (
+            call_microseconds < days.end_microseconds
         )
         calls = calls.where(is_in_days)
-        if self._frames:
+        if self._spark_frames:
             return calls.persist()
         return calls
 
@@ -177,23 +178,25 @@ class TrailReader:
                 files.extend(size_by_path.items())
         rows = self._read_on_driver(files)
         if rows is not None:
-            self._rows.extend(rows)
+            self._driver_rows.extend(rows)
             return
         root = self.trail.make_spark_root(folders_with_files)
         frame = self.reader.read_in_spark(
             load_binary_files(self.spark, root, folders_with_files), root
         )
-        self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        self._spark_frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def load_readings(self) -> DataFrame:
         """Return a row for each file that was read so far, with the columns of READING_COLUMNS.
 
         The rows that this process has read are one partition, so that Spark need not shuffle them.
         """
-        frames = [*self._frames]
-        if self._rows or not frames:
-            path = f"readings-{len(self._rows)}.json"
-            frames.append(self.stage.write_frame(path, self._rows, READING_SCHEMA, self.spark))
+        frames = [*self._spark_frames]
+        if self._driver_rows or not frames:
+            path = f"readings-{len(self._driver_rows)}.json"
+            frames.append(
+                self.stage.write_frame(path, self._driver_rows, READING_SCHEMA, self.spark)
+            )
         readings = frames[0]
         for frame in frames[1:]:
             readings = readings.unionByName(frame)
@@ -206,10 +209,10 @@ class TrailReader:
         folder or pipe with a log file's name.
         """
         row_by_file: dict[str, dict[str, Any]] = {}
-        for row in self._rows:
+        for row in self._driver_rows:
             row_by_file[row["file"]] = {**row, "failed_calls": len(row["calls"])}
         columns = ("file", "reason", "records", "unreadable_records")
-        for frame in self._frames:
+        for frame in self._spark_frames:
             frame_without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
             for spark_row in frame_without_calls.collect():
                 row_by_file[spark_row["file"]] = spark_row.asDict(recursive=True)
@@ -222,7 +225,7 @@ class TrailReader:
 
     def close(self) -> None:
         """Release the rows that Spark keeps in memory and on disk."""
-        for frame in self._frames:
+        for frame in self._spark_frames:
             frame.unpersist()
 
     @cached_property
@@ -234,14 +237,14 @@ class TrailReader:
         new_folders: list[PublishFolder] = []
         for branch in self._branches:
             folders = list_publish_folders(self.trail, branch, days)
-            new_folders.extend(folder for folder in folders if folder not in self._read_folders)
-        self._read_folders.update(new_folders)
+            new_folders.extend(folder for folder in folders if folder not in self._known_folders)
+        self._known_folders.update(new_folders)
         return new_folders
 
     def _list_files(self, folder: PublishFolder) -> dict[str, int]:
-        """Add a folder's files to `listed`. Return the size of each file to read, by path."""
+        """Add a folder's files to `listed_files`. Return the size of each file to read, by path."""
         size_by_path: dict[str, int] = {}
-        for name, size, _ in sorted(self.trail.entries(folder.folder)):
+        for name, size, _ in sorted(self.trail.list_entries(folder.folder)):
             is_file = size is not None
             if not is_file and not name.endswith(LOG_FILE_SUFFIX):
                 continue
@@ -254,7 +257,7 @@ class TrailReader:
                 is_file=is_file,
             )
             self.listed_files.append(file)
-            if file.unread_reason == NOT_READ_REASON and not _is_hidden(name):
+            if file.unread_reason == NOT_READ_REASON and not _is_hidden_from_spark(name):
                 size_by_path[file.file] = file.bytes
         return size_by_path
 
@@ -271,11 +274,11 @@ class Reader:
     """A way to read trail files: the native reader, or the standard library.
 
     Attributes:
-        name: NATIVE, or FALLBACK for the standard library.
+        name: NATIVE_READER, or FALLBACK_READER for the standard library.
         why: The reason why the native reader cannot run here. Empty if it can.
-        driver_bytes: This process reads files only if they have at most this number of compressed
-            bytes in all; for the slower reader, this number divided by SLOW_READER_FACTOR.
-            Otherwise Spark reads them.
+        driver_bytes: This process reads files if they have at most this number of compressed bytes
+            in all. For the slower reader, the limit is this number divided by SLOW_READER_FACTOR.
+            Above the limit, Spark reads them.
     """
 
     name: str
@@ -283,7 +286,7 @@ class Reader:
     driver_bytes: int = MAXIMUM_DRIVER_BYTES
 
     @classmethod
-    def for_this_process(cls) -> Reader:
+    def choose_for_this_process(cls) -> Reader:
         """Return the native reader, or the slower one if this process cannot import its packages.
 
         The slower reader needs only the standard library. Executors have the same packages as this
@@ -314,7 +317,7 @@ class Reader:
         """
         read_content = make_file_reader(native=self.name == NATIVE_READER)
         deadline = monotonic() + MAXIMUM_DRIVER_SECONDS
-        number_of_calls = 0
+        call_count = 0
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_PARALLEL_READS) as threads:
             for batch_begin in range(0, len(files), _FILES_PER_BATCH):
@@ -322,10 +325,10 @@ class Reader:
                 contents = threads.map(lambda file: trail.read(*file), batch)
                 for (path, _), content in zip(batch, contents, strict=True):
                     if content is not None:
-                        row = _make_row(path, read_content(content))
+                        row = _make_reading_row(path, read_content(content))
                         rows.append(row)
-                        number_of_calls += len(row["calls"])
-                    if number_of_calls > MAXIMUM_DRIVER_CALLS or monotonic() > deadline:
+                        call_count += len(row["calls"])
+                    if call_count > MAXIMUM_DRIVER_CALLS or monotonic() > deadline:
                         return None
         return rows
 
@@ -383,7 +386,7 @@ class ListedFile(NamedTuple):
 
     @property
     def unread_reason(self) -> str:
-        """The `reason` in its row of `quality` if it was not read (rule 4)."""
+        """The reason that the table `quality` gives if this entry was not read (rule 4)."""
         if not self.is_file:
             return "no_file"
         if not self.bytes:
@@ -403,7 +406,7 @@ def list_branches(
     The folder of `place` may not exist. In an organization's trail the accounts are below a folder
     with the organization's id. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
     """
-    organizations = [name for name in trail.folders(LOGS_FOLDER) if name.startswith("o-")]
+    organizations = [name for name in trail.list_folders(LOGS_FOLDER) if name.startswith("o-")]
     parent_folders = [
         LOGS_FOLDER,
         *(f"{LOGS_FOLDER}/{organization}" for organization in organizations),
@@ -413,26 +416,26 @@ def list_branches(
         accounts = [place.account] if place else _list_accounts(trail, parent)
         for account in accounts:
             folder = f"{parent}/{account}/{log_folder}"
-            regions = [place.region] if place else trail.folders(folder)
+            regions = [place.region] if place else trail.list_folders(folder)
             branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
     return branches
 
 
 def _list_accounts(trail: Storage, parent: str) -> list[str]:
-    """Return the accounts in a folder of accounts. It may also contain organizations' folders."""
-    return [name for name in trail.folders(parent) if not name.startswith("o-")]
+    """Return the accounts in a folder. Folders of organizations are left out."""
+    return [name for name in trail.list_folders(parent) if not name.startswith("o-")]
 
 
 def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
     """Yield the publish folders of `days` that exist for an account and region."""
     listed_month = ""
-    names: list[str] = []
+    day_folder_names: list[str] = []
     for day in days:
         month = f"{branch.folder}/{day:%Y/%m}"
         if month != listed_month:
-            names = trail.folders(month)
+            day_folder_names = trail.list_folders(month)
             listed_month = month
-        if f"{day:%d}" in names:
+        if f"{day:%d}" in day_folder_names:
             yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
 
 
@@ -452,10 +455,10 @@ def find_first_publish_day(trail: Storage, place: AccountAndRegion | None = None
 
 def _find_first_day(trail: Storage, folder: str) -> date | None:
     """Return the first day below a folder of years, or None if there is no day."""
-    for year in trail.folders(folder):
-        for month in trail.folders(f"{folder}/{year}"):
-            for day in trail.folders(f"{folder}/{year}/{month}"):
-                publish_day = parse_day(f"{year}-{month}-{day}")
+    for year_folder in trail.list_folders(folder):
+        for month_folder in trail.list_folders(f"{folder}/{year_folder}"):
+            for day_folder in trail.list_folders(f"{folder}/{year_folder}/{month_folder}"):
+                publish_day = parse_day(f"{year_folder}-{month_folder}-{day_folder}")
                 if publish_day:
                     return publish_day
     return None
@@ -464,7 +467,7 @@ def _find_first_day(trail: Storage, folder: str) -> date | None:
 def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
     """Return the log files directly in `folders` below `root`, as Spark's `binaryFile` reads them.
 
-    Spark must also look into deeper folders, because otherwise it takes a folder `x=1` for a
+    Spark also looks into deeper folders, because otherwise it would take a folder `x=1` for a
     column. Files from deeper folders are then removed (rules 3 and 8).
     """
     paths = [f"{root}{folder}" for folder in folders]
@@ -482,7 +485,7 @@ def escape_pattern(path: str) -> str:
     return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
 
 
-def _is_hidden(name: str) -> bool:
+def _is_hidden_from_spark(name: str) -> bool:
     """Return True if Spark ignores files with this name."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
@@ -491,33 +494,36 @@ def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]
     """Read files with the standard library, on an executor. Yield a row for each."""
     read_content = make_file_reader(native=False)
     for path, content in files:
-        yield _make_row(path.removeprefix(root), read_content(content))
+        yield _make_reading_row(path.removeprefix(root), read_content(content))
 
 
 def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Read files with the native reader, on an executor. Yield batches with a row for each file."""
+    """Read files with the native reader, on an executor. Yield a row for each, in Arrow batches."""
     read_content = make_file_reader()
     rows: list[dict[str, Any]] = []
-    number_of_calls = 0
+    call_count = 0
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            row = _make_row(path.as_py().removeprefix(root), read_content(content.as_buffer()))
+            row = _make_reading_row(
+                path.as_py().removeprefix(root), read_content(content.as_buffer())
+            )
             rows.append(row)
-            number_of_calls += len(row["calls"])
-            if number_of_calls >= _MAXIMUM_CALLS_PER_BATCH:
+            call_count += len(row["calls"])
+            if call_count >= _MAXIMUM_CALLS_PER_BATCH:
                 yield pa.RecordBatch.from_pylist(rows, schema)
                 rows = []
-                number_of_calls = 0
+                call_count = 0
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _make_row(file: str, reading: Reading) -> dict[str, Any]:
+def _make_reading_row(file: str, reading: Reading) -> dict[str, Any]:
     """Return the content of a file as a row with the columns of READING_COLUMNS."""
     unreadable_records = [
-        {"reason": reason, "records": number} for reason, number in reading.unreadable.items()
+        {"reason": reason, "records": record_count}
+        for reason, record_count in reading.unreadable.items()
     ]
     return {
         "file": file,

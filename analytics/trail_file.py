@@ -25,9 +25,8 @@ Rules:
    `read_file` reads a file again if it is unusual in any way. So the rows do not depend on the
    installed packages.
 
-4. The functions that heal uses, `name_symptom_of` and `why_ignored`, label a call. With other rules
-the
-   report would count calls that Mendq handles differently.
+4. The same functions that heal uses, `name_symptom_of` and `why_ignored`, label a call. With other
+   rules, the report would count calls that Mendq handles differently.
 
 5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
    that refused the call is kept.
@@ -78,7 +77,7 @@ _MAXIMUM_DEPTH = 3_000
 # one, so they become floats.
 _MAXIMUM_DIGITS = 4_300
 # Deflate compresses at most 1,032 to 1. A file that claims a larger unpacked size is broken.
-_MAXIMUM_RATIO = 1_032
+_MAXIMUM_COMPRESSION_RATIO = 1_032
 GZIP_MAGIC = b"\x1f\x8b"
 SQS_EVENT_SOURCE = "sqs.amazonaws.com"
 # Reasons of `read` for good records that are not failed SQS calls.
@@ -161,7 +160,7 @@ def gunzip(content: bytes) -> bytes:
         raise UnreadableFileError("corrupt_gzip") from error
 
 
-def _unpack_members(packed_rest: bytes) -> Iterator[bytes]:
+def _unpack_members(packed_bytes: bytes) -> Iterator[bytes]:
     """Yield the unpacked text of each gzip member of a file.
 
     Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
@@ -169,15 +168,15 @@ def _unpack_members(packed_rest: bytes) -> Iterator[bytes]:
     bytes_left = MAXIMUM_LOG_FILE_BYTES
     for _ in range(MAXIMUM_MEMBERS):
         member = zlib.decompressobj(wbits=31)
-        text = member.decompress(packed_rest, bytes_left + 1)
+        text = member.decompress(packed_bytes, bytes_left + 1)
         bytes_left -= len(text)
         if bytes_left < 0:
             raise UnreadableFileError("too_large")
         if not member.eof:
             raise UnreadableFileError("truncated")
         yield text
-        packed_rest = member.unused_data
-        if not packed_rest.startswith(GZIP_MAGIC):
+        packed_bytes = member.unused_data
+        if not packed_bytes.startswith(GZIP_MAGIC):
             return
     raise UnreadableFileError("too_many_gzip_members")
 
@@ -197,8 +196,8 @@ def _parse_document(text: bytes) -> Any:
     """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
     if len(text) > MAXIMUM_CONTAINERS:
-        containers = text.count(b"{") + text.count(b"[")
-        if containers > MAXIMUM_CONTAINERS:
+        container_count = text.count(b"{") + text.count(b"[")
+        if container_count > MAXIMUM_CONTAINERS:
             raise UnreadableFileError("too_many_json_values")
     try:
         return parse_json(text)
@@ -213,7 +212,7 @@ def _parse_first_value(text: bytes) -> Any:
 
 
 def _parse_integer(digits: str) -> int | float:
-    """Convert an integer in JSON. If Python refuses its length, return it as a float."""
+    """Return an integer in JSON. If it has too many digits for Python, return it as a float."""
     return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
 
 
@@ -223,12 +222,12 @@ _JSON_DECODER = json.JSONDecoder(parse_int=_parse_integer)
 @contextmanager
 def _allow_deep_recursion() -> Iterator[None]:
     """Let Python's JSON parser follow lists and objects to a depth of _MAXIMUM_DEPTH."""
-    limit_before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit_before, _MAXIMUM_DEPTH))
+    previous_limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(previous_limit, _MAXIMUM_DEPTH))
     try:
         yield
     finally:
-        sys.setrecursionlimit(limit_before)
+        sys.setrecursionlimit(previous_limit)
 
 
 def _get_records(document: Any) -> list[Any]:
@@ -304,10 +303,10 @@ def is_operator_agent(user_agent: str) -> bool:
 
 
 def make_file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
-    """Return a function that reads the bytes of a trail file, or a view of them. It never raises.
+    """Return a function that reads the bytes of a trail file, or a view of them, and never raises.
 
-    It is the native reader if its packages can be imported and `native` is True, otherwise the
-    standard library (rule 3).
+    The function is that of the native reader if `native` is True and its packages can be imported.
+    Otherwise it uses the standard library (rule 3).
     """
     if native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
@@ -346,7 +345,10 @@ _BLOCK_BYTES = 64 * 1024
 
 
 class _NativeReader:
-    """Reads trail files with isal and msgspec (rule 3). Keeps its buffer for the next file."""
+    """The native reader: reads trail files with isal and msgspec (rule 3).
+
+    It keeps the buffer into which it unpacks a file for the next file.
+    """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -370,7 +372,7 @@ class _NativeReader:
         if len(content) < _MINIMUM_MEMBER_BYTES or content[3] not in _PLAIN_GZIP_FLAGS:
             return None
         claimed_bytes = int.from_bytes(content[-4:], "little")
-        if claimed_bytes > min(MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_RATIO * len(content)):
+        if claimed_bytes > min(MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_COMPRESSION_RATIO * len(content)):
             return None
         # One byte more than the file claims, to notice if it unpacks to more.
         if len(self._buffer) <= claimed_bytes:
@@ -388,7 +390,7 @@ class _NativeReader:
         return buffer[:filled_bytes]
 
     def _read_text(self, text: memoryview) -> Reading | None:
-        """Read an unpacked file. Return None if it is unusual in any way."""
+        """Read an unpacked file. Return None if `read_file` must read it, because it is unusual."""
         if len(text) > MAXIMUM_CONTAINERS and _count_brackets(text) > MAXIMUM_CONTAINERS:
             return None
         try:
@@ -417,7 +419,7 @@ class _NativeReader:
         return parsed_records
 
     def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
-        """Return the records at these positions. Each record may have any first key."""
+        """Return the records at these positions, even if their first key is not the usual one."""
         raw_records = self._raw_decoder.decode(text).Records
         return [parse_json(bytes(raw_records[position])) for position in positions]
 

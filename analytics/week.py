@@ -36,8 +36,8 @@ from analytics.week_parts import (
     Row,
     RowsByDay,
     count_named_queues,
+    count_texts,
     count_totals,
-    count_words,
     format_time,
     is_own_queue,
     limit_symptoms,
@@ -125,14 +125,14 @@ def make_summary(
     all_incidents = select_days(days, week_input.incidents)
     incidents_by_day = remove_own_incidents(all_incidents)
     incidents = list_rows(incidents_by_day)
-    limited_by_day, symptoms_left_out = limit_symptoms(incidents_by_day)
-    limited_incidents = list_rows(limited_by_day)
-    last_nightly_may_come = scheduled_at is None and not week_input.is_whole(days.last)
+    limited_incidents_by_day, left_out_symptom_count = limit_symptoms(incidents_by_day)
+    limited_incidents = list_rows(limited_incidents_by_day)
+    may_last_run_come = scheduled_at is None and not week_input.is_whole(days.last_day)
     is_over = is_week_over(
-        days.last, scheduled_at or made_at, may_last_run_come=last_nightly_may_come
+        days.last_day, scheduled_at or made_at, may_last_run_come=may_last_run_come
     )
     day_rows: list[dict[str, Any]] = []
-    for day, rows in limited_by_day.items():
+    for day, rows in limited_incidents_by_day.items():
         day_rows.extend(make_day_rows(day, rows))
     timeline_by_case_id = _index_timelines(week_input.cases)
 
@@ -142,8 +142,8 @@ def make_summary(
     return {
         "schema": SUMMARY_SCHEMA,
         "week": week,
-        "from": str(days.first),
-        "to": str(days.last),
+        "from": str(days.first_day),
+        "to": str(days.last_day),
         "made_at": format_time(made_at),
         "time_zone": str(zone),
         **_make_places([*incidents, *list_rows(select_days(days, week_input.quality))]),
@@ -152,7 +152,7 @@ def make_summary(
             "queues": count_named_queues(incidents),
         },
         **_make_counts(incidents, limited_incidents),
-        "symptoms_left_out": symptoms_left_out,
+        "symptoms_left_out": left_out_symptom_count,
         "per_day": day_rows,
         "queue_days": make_queue_days(incidents_by_day),
         "times_to_heal": list_times_to_heal(limited_incidents),
@@ -176,12 +176,12 @@ def _make_counts(incidents: Sequence[Row], limited_incidents: Sequence[Row]) -> 
     `limited_incidents` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
     """
     finders = [row["found_by"] for row in incidents]
-    count_by_symptom = count_words(row["symptom"] for row in limited_incidents)
+    count_by_symptom = count_texts(row["symptom"] for row in limited_incidents)
     return {
         "by_found_by": {
             finder: finders.count(finder) for finder in (FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN)
         },
-        "by_outcome": count_words(row["outcome"] for row in incidents),
+        "by_outcome": count_texts(row["outcome"] for row in incidents),
         "by_symptom": count_by_symptom,
         "habits": {
             symptom: _HABIT_BY_SYMPTOM[symptom]
@@ -192,7 +192,7 @@ def _make_counts(incidents: Sequence[Row], limited_incidents: Sequence[Row]) -> 
 
 
 def _make_places(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the accounts and regions of these rows, and how many are left out."""
+    """Return the accounts and regions of these rows, and how many of them are left out."""
     accounts, accounts_left_out = list_places(rows, "account")
     regions, regions_left_out = list_places(rows, "region")
     return {
@@ -230,9 +230,9 @@ def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list
             continue
         incidents_by_day = select_days(days_with_tables, week_input.incidents)
         incidents = list_rows(remove_own_incidents(incidents_by_day))
-        number_of_whole_days = sum(week_input.is_whole(day) for day in days_with_tables)
+        whole_day_count = sum(week_input.is_whole(day) for day in days_with_tables)
         sums = _make_sums(days, incidents, week_input.cases, zone)
-        previous_weeks.append({"week": earlier_week, "nightly_runs": number_of_whole_days, **sums})
+        previous_weeks.append({"week": earlier_week, "nightly_runs": whole_day_count, **sums})
     return previous_weeks
 
 
@@ -243,7 +243,7 @@ def _index_timelines(cases: CaseFiles | None) -> dict[str | None, CaseTimeline]:
 
 
 def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
-    """Return reason, code and pictures of an incident's case. They are empty without a case."""
+    """Return reason, code and pictures of an incident's case, all empty if `timeline` is None."""
     reason = ""
     code = ""
     if timeline:
@@ -255,7 +255,7 @@ def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
 def _make_case_fields(
     days: Days, incidents: Sequence[Row], cases: CaseFiles | None
 ) -> dict[str, Any]:
-    """Return the fields of the summary about cases. There are none if cases were not read."""
+    """Return the summary's fields about cases. Return an empty dict if cases were not read."""
     if cases is None:
         return {}
     timelines = _remove_own_cases(cases.timelines)
@@ -277,9 +277,10 @@ def _make_case_fields(
 
 
 def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
-    """Return how much of the week was read, and a verdict on each of its nightly runs.
+    """Return the summary's fields about how much of the week was read.
 
-    A verdict compares the number of records with the nightly runs of the two weeks before it.
+    They include a verdict on each nightly run of the week. A verdict compares the number of records
+    with those of the 14 days before.
     """
     quality_rows = list_rows(select_days(days, week_input.quality))
     read_files = [row for row in quality_rows if not row["reason"]]
@@ -325,22 +326,23 @@ def _list_largest_files(unreadable_rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
-    """Return the verdict on a day's nightly run.
+    """Return the verdict on a day's nightly run, with the day's number of records.
 
-    Older versions of Mendq wrote no counts. Then the verdict is `read` if the tables have records.
+    Older versions of Mendq wrote no counts. For their days the verdict is `read` if the tables have
+    records.
     """
     quality_rows = week_input.quality.get(day, ())
     incidents = week_input.incidents.get(day, ())
     size_bytes = sum(row["bytes"] for row in quality_rows)
     number_of_records = sum(row["records"] for row in quality_rows)
     nightly_read = week_input.nights.get(day)
-    is_inconsistent = nightly_read is not None and (
+    is_torn = nightly_read is not None and (
         nightly_read.files != len(quality_rows)
         or nightly_read.bytes != size_bytes
         or nightly_read.records != number_of_records
         or nightly_read.incidents != len(incidents)
     )
-    judgement = judge(nightly_read, week_input.nights.values(), is_torn=is_inconsistent)
+    judgement = judge(nightly_read, week_input.nights.values(), is_torn=is_torn)
     verdict = str(judgement.verdict)
     if nightly_read is None and number_of_records:
         verdict = "read"

@@ -91,8 +91,8 @@ def make_open_case_fields(
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
 
-    `open_now` has at most MAXIMUM_CASES of these cases, the most pressing first, then the older.
-    `open_now_left_out` is the number of the others.
+    `open_now` has at most MAXIMUM_CASES of these cases: the most pressing state first, within a
+    state the oldest case first. `open_now_left_out` is the number of the others.
 
     Args:
         timelines: All cases.
@@ -131,10 +131,10 @@ def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[
 
 
 def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
-    """Return the data for a case's two pictures in the report. Without a case both are empty.
+    """Return the data for a case's two pictures in the report, both empty if `timeline` is None.
 
-    `timeline` has the events of the case with their times. `visibility` has the seconds that
-    consumers need, and the visibility timeouts before and after the change.
+    The field `timeline` has the events of the case with their times. The field `visibility` has the
+    seconds that consumers need, and the visibility timeouts before and after the change.
     """
     if timeline is None:
         return {"timeline": [], "visibility": []}
@@ -162,18 +162,21 @@ def _make_case_names(case: Transition) -> dict[str, str]:
 def sum_harm(
     case_ids: Collection[str | None], timelines: Iterable[CaseTimeline]
 ) -> dict[str, int | None]:
-    """Return the number of messages `delayed`, `handled_twice`, `dead` (in a DLQ) and `lost`.
+    """Return the numbers of messages `delayed`, `handled_twice`, `dead` (in a DLQ) and `lost`.
 
-    The evidence of the cases with these ids is summed up. A number is None if no case has it.
+    Each number is the sum over the evidence of the cases with these ids. It is None if none of
+    these cases has the number.
     """
     counts_by_harm: dict[str, list[int]] = {harm: [] for harm in _HARM_KINDS}
     for timeline in timelines:
-        messages = timeline.newest_transition.evidence.get("messages")
-        if timeline.newest_transition.case_id not in case_ids or not isinstance(messages, Mapping):
+        message_count_by_harm = timeline.newest_transition.evidence.get("messages")
+        if timeline.newest_transition.case_id not in case_ids or not isinstance(
+            message_count_by_harm, Mapping
+        ):
             continue
         for harm in _HARM_KINDS:
-            if is_count(messages.get(harm)):
-                counts_by_harm[harm].append(messages[harm])
+            if is_count(message_count_by_harm.get(harm)):
+                counts_by_harm[harm].append(message_count_by_harm[harm])
     return {
         harm: sum(message_counts) if message_counts else None
         for harm, message_counts in counts_by_harm.items()
@@ -181,18 +184,22 @@ def sum_harm(
 
 
 def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> list[dict[str, Any]]:
-    """Return queue and symptom pairs whose proposals were all approved, and no fix failed.
+    """Return pairs of queue and symptom for which the weekly report suggests the mode `heal`.
 
-    Proposals that were answered in the 13 weeks up to `days.last` count, at least
-    MINIMUM_APPROVALS of them. `_is_success` says which fixes count as failed. The weekly report
-    suggests the mode `heal` for these pairs.
+    These are the pairs whose proposals were all approved and whose fixes did not fail (see
+    `_is_success`). Only proposals that were answered in the 13 weeks up to `days.last_day` count.
+    A pair needs at least MINIMUM_APPROVALS of them. At most MAXIMUM_HEAL_CANDIDATES pairs are
+    returned.
     """
-    quarter = Days(days.last - (QUARTER_DAYS - 1) * ONE_DAY, days.last)
+    quarter = Days(days.last_day - (QUARTER_DAYS - 1) * ONE_DAY, days.last_day)
     successes_by_pair = defaultdict[tuple[str, str], list[bool]](list)
     for timeline in timelines:
         if _has_answer(timeline, quarter):
-            pair = (timeline.newest_transition.queue_arn, timeline.newest_transition.symptom)
-            successes_by_pair[pair].append(_is_success(timeline))
+            queue_and_symptom = (
+                timeline.newest_transition.queue_arn,
+                timeline.newest_transition.symptom,
+            )
+            successes_by_pair[queue_and_symptom].append(_is_success(timeline))
     candidates: list[tuple[int, str, str]] = []
     for (queue_arn, symptom), pair_successes in successes_by_pair.items():
         if all(pair_successes) and len(pair_successes) >= MINIMUM_APPROVALS:
@@ -202,11 +209,11 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
         {
             "queue_arn": shorten(queue_arn, MAXIMUM_NAME_CHARACTERS),
             "symptom": shorten(symptom, MAXIMUM_NAME_CHARACTERS),
-            "approved": approvals,
-            "asked": approvals,
+            "approved": approval_count,
+            "asked": approval_count,
             "kind": "consider_heal",
         }
-        for approvals, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
+        for approval_count, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
     ]
 
 
@@ -245,16 +252,20 @@ def compare_fixed_and_untouched(
         incidents: The incidents of the week.
         all_incidents: The incidents of all days that were read.
     """
-    failure_times = defaultdict[tuple[str, str], list[datetime]](list)
+    failure_times_by_queue_and_symptom = defaultdict[tuple[str, str], list[datetime]](list)
     for row in list_rows(all_incidents):
-        failure_times[row["queue_arn"], row["symptom"]].append(row["first_failure"])
+        failure_times_by_queue_and_symptom[row["queue_arn"], row["symptom"]].append(
+            row["first_failure"]
+        )
     rows_by_symptom = defaultdict[str, list[Row]](list)
     for row in incidents:
         if row["found_by"] == FOUND_BY_FAILED_CALLS and row["symptom"] != OTHER_CODES:
             rows_by_symptom[row["symptom"]].append(row)
     comparisons: list[dict[str, Any]] = []
     for symptom, rows in sorted(rows_by_symptom.items()):
-        comparison = _compare_symptom(symptom, rows, failure_times, all_incidents)
+        comparison = _compare_symptom(
+            symptom, rows, failure_times_by_queue_and_symptom, all_incidents
+        )
         if comparison["fixed"] or comparison["untouched"]:
             comparisons.append(comparison)
     return comparisons
@@ -263,43 +274,45 @@ def compare_fixed_and_untouched(
 def _compare_symptom(
     symptom: str,
     rows: Iterable[Row],
-    failure_times: Mapping[tuple[str, str], Sequence[datetime]],
+    failure_times_by_queue_and_symptom: Mapping[tuple[str, str], Sequence[datetime]],
     days_read: Collection[date],
 ) -> dict[str, Any]:
     """Return the row of one symptom for `compare_fixed_and_untouched`.
 
     Args:
         symptom: The symptom.
-        rows: Its incidents.
+        rows: The incidents of the symptom.
         failure_times: The first failures of all incidents, by queue ARN and symptom.
         days_read: The days that were read.
     """
-    number_fixed = 0
-    number_untouched = 0
+    fixed_count = 0
+    untouched_count = 0
     seconds_to_heal: list[float] = []
     seconds_to_recover: list[float] = []
     for row in rows:
         if row["outcome"] in FIXED_OUTCOMES:
-            number_fixed += 1
+            fixed_count += 1
             if row["seconds_to_heal"] is not None:
                 seconds_to_heal.append(row["seconds_to_heal"])
         elif row["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(row, days_read):
-            number_untouched += 1
-            if not _has_failed_again(row, failure_times[row["queue_arn"], row["symptom"]]):
+            untouched_count += 1
+            if not _has_failed_again(
+                row, failure_times_by_queue_and_symptom[row["queue_arn"], row["symptom"]]
+            ):
                 duration = row["last_failure"] - row["first_failure"]
                 seconds_to_recover.append(duration.total_seconds())
     return {
         "symptom": symptom,
-        "fixed": number_fixed,
+        "fixed": fixed_count,
         "fixed_median_seconds": _find_median(seconds_to_heal),
-        "untouched": number_untouched,
+        "untouched": untouched_count,
         "recovered": len(seconds_to_recover),
         "recovered_median_seconds": _find_median(seconds_to_recover),
     }
 
 
 def _is_next_day_read(row: Row, days_read: Collection[date]) -> bool:
-    """Return True if the day of an incident's last failure and the day after it were read."""
+    """Return True if the day of an incident's last failure and the day after that were read."""
     last_failure = row["last_failure"]
     return last_failure.date() in days_read and (last_failure + ONE_DAY).date() in days_read
 

@@ -82,9 +82,9 @@ def is_own_incident(row: Row) -> bool:
     return is_own_queue(row["queue_arn"]) or row["why"] == OWN_LOOK_REASON
 
 
-def format_time(moment: datetime) -> str:
+def format_time(aware_time: datetime) -> str:
     """Return a time as text in UTC, to the second, such as `2026-11-16T06:00:00Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return aware_time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @dataclass
@@ -113,7 +113,10 @@ def weigh_incidents_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Wei
 
 
 def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
-    """Return the sums over all incidents. The median is None if no healing was timed."""
+    """Return the sums over all incidents, and the median time to heal in seconds.
+
+    The median is None if no incident has a time to heal.
+    """
     healing_seconds = sorted(row["seconds_to_heal"] for row in incidents if _has_healing_time(row))
     return {
         "incidents": len(incidents),
@@ -129,13 +132,13 @@ def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
 
 
 def count_named_queues(incidents: Iterable[Row]) -> int:
-    """Count the different queues, without incidents whose queue the logs do not name."""
+    """Return the number of queues. Incidents whose queue the logs do not name are left out."""
     return len({row["queue_arn"] for row in incidents} - {UNRESOLVED_QUEUE})
 
 
-def count_words(words: Iterable[str]) -> dict[str, int]:
-    """Count the different words, sorted by word."""
-    return dict(sorted(Counter(words).items()))
+def count_texts(texts: Iterable[str]) -> dict[str, int]:
+    """Return how often each text occurs, by text, sorted by text."""
+    return dict(sorted(Counter(texts).items()))
 
 
 def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
@@ -150,12 +153,13 @@ def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
-    """Return the queues with the most incidents, and how much is left out.
+    """Return the queues with the most incidents, and how many queues and incidents are left out.
 
-    Incidents whose queue the logs do not name count as one queue, `unresolved`.
+    Each queue has a list with its number of incidents on each day. Incidents whose queue the logs
+    do not name count as one queue, `unresolved`.
     """
     incidents = list_rows(incidents_by_day)
-    queue_counts_of_days = [_count_by_queue(rows) for rows in incidents_by_day.values()]
+    count_by_queue_of_each_day = [_count_by_queue(rows) for rows in incidents_by_day.values()]
     not_healed_by_queue = _count_by_queue(
         row for row in incidents if row["outcome"] not in FIXED_OUTCOMES
     )
@@ -165,7 +169,9 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
         queues.append(
             {
                 "queue_arn": queue_arn,
-                "incidents": [queue_counts[queue_arn] for queue_counts in queue_counts_of_days],
+                "incidents": [
+                    count_by_queue[queue_arn] for count_by_queue in count_by_queue_of_each_day
+                ],
                 "failed_calls": weight.failed_calls,
                 "not_healed": not_healed_by_queue[queue_arn],
             }
@@ -183,7 +189,10 @@ def _count_by_queue(incidents: Iterable[Row]) -> Counter[str]:
 
 
 def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
-    """Return a sorting key for a name and its weight: most incidents first, then most calls."""
+    """Return a sorting key for a name and its weight: most incidents first, then most calls.
+
+    If both numbers are equal, the names decide.
+    """
     name, weight = named_weight
     return -weight.incidents, -weight.failed_calls, name
 
@@ -202,7 +211,7 @@ def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def find_nearest_rank(sorted_times: Sequence[float], percent: int) -> float:
-    """Return a percentile by the nearest-rank method, so that the result is a measured time.
+    """Return a percentile by the nearest-rank method: the result is always one of the times.
 
     Args:
         sorted_times: The times, sorted. There must be at least one.
@@ -240,13 +249,15 @@ def list_worst_incidents(
 ) -> list[dict[str, Any]]:
     """Return at most MAXIMUM_CASES incidents: first those that wait for a person, then the others.
 
-    Incidents that wait are sorted by state as in WAITING_STATES. In one state the urgent come
-    first, then the older, so that a flood of new incidents cannot hide old ones. Of the others the
-    unfixed come before the fixed, then those with the most failed calls.
+    Incidents that wait are sorted by state as in WAITING_STATES. Within a state, the urgent ones
+    come first and then the oldest, so that a flood of new incidents cannot hide old ones. Of the
+    other incidents, the unfixed come before the fixed, and those with the most failed calls come
+    first.
 
     Args:
         incidents: All incidents.
-        describe_case: Returns further fields for the incident, from the case with this id.
+        describe_case: A function that returns further fields for an incident, from the id of its
+            case.
     """
     ranked_rows = sorted(incidents, key=_rank_incident)[:MAXIMUM_CASES]
     return [make_incident(row) | describe_case(row["case_id"]) for row in ranked_rows]
@@ -263,7 +274,7 @@ def _rank_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
 
 
 def make_incident(row: Row) -> dict[str, Any]:
-    """Return an incident for the summary: times as texts, codes and case id within their limits."""
+    """Return an incident as the summary stores it: times as texts, long texts and lists cut."""
     incident = {name: row[name] for name in _INCIDENT_FIELDS}
     incident["first_failure"] = format_time(row["first_failure"])
     incident["last_failure"] = format_time(row["last_failure"])
@@ -274,7 +285,7 @@ def make_incident(row: Row) -> dict[str, Any]:
 
 
 def split_largest(counts: Mapping[str, int], maximum: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the `maximum` largest counts, sorted by name, and all the others."""
+    """Return the `maximum` largest counts, sorted by name, and all other counts."""
     ranked_counts = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
     return dict(sorted(ranked_counts[:maximum])), dict(ranked_counts[maximum:])
 
@@ -284,9 +295,11 @@ def list_places(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
 
     `column` is `account` or `region`.
     """
-    rows_by_place, left_out = split_largest(Counter(row[column] for row in rows), MAXIMUM_PLACES)
-    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in rows_by_place}), len(
-        left_out
+    count_by_place, left_out_counts = split_largest(
+        Counter(row[column] for row in rows), MAXIMUM_PLACES
+    )
+    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in count_by_place}), len(
+        left_out_counts
     )
 
 
@@ -310,10 +323,10 @@ def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:
         ),
     )
     replaced_symptoms = {symptom for symptom, _ in ranked_symptoms[MAXIMUM_SYMPTOMS - 1 :]}
-    limited_by_day: dict[date, list[Row]] = {}
+    limited_incidents_by_day: dict[date, list[Row]] = {}
     for day, rows in incidents_by_day.items():
-        limited_by_day[day] = [
+        limited_incidents_by_day[day] = [
             {**row, "symptom": OTHER_CODES} if row["symptom"] in replaced_symptoms else row
             for row in rows
         ]
-    return limited_by_day, len(replaced_symptoms)
+    return limited_incidents_by_day, len(replaced_symptoms)

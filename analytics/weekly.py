@@ -73,10 +73,10 @@ class OrganizationTables:
     """The accounts that an organization's summary covers.
 
     Attributes:
-        root: The storage with their tables.
+        root: The storage with the accounts' tables.
         expected: Accounts that are reported as silent if they have no tables.
-        has_one_trail: True if one trail has the files of all accounts. Then `root` holds the hub's
-            own tables, with the rows of all accounts.
+        has_one_trail: True if one trail has the files of all accounts. Then `root` has this
+            stack's own tables, with rows of all accounts.
     """
 
     root: Storage
@@ -120,15 +120,15 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
             days, organization.root, tables.spark, members, organization.expected
         )
     path = f"summary/week={week}/summary.json"
-    tables.out.put(path, to_json_bytes(document))
-    number_of_nights = sum(day in week_input.quality for day in days)
+    tables.out.write(path, to_json_bytes(document))
+    nightly_run_count = sum(day in week_input.quality for day in days)
     if cases:
         tables.say(f"{format_count(len(cases.timelines), 'case')} since {cases.since}")
     incidents = format_count(document["totals"]["incidents"], "incident")
-    tables.say(f"{path}: {incidents} from {format_count(number_of_nights, 'nightly run')}")
+    tables.say(f"{path}: {incidents} from {format_count(nightly_run_count, 'nightly run')}")
     if not document["not_seen"]["week_is_over"]:
         tables.say(f"{week} is not over: its report will be made, but not sent")
-    return number_of_nights
+    return nightly_run_count
 
 
 def write_backtest_incidents(
@@ -157,7 +157,7 @@ def write_backtest_incidents(
         incidents.append({**make_incident(row), "evidence": evidence})
     days = [str(day) for day in sorted(incidents_by_day)]
     json_bytes = to_json_bytes({"weeks": weeks, "days": days, "incidents": incidents})
-    tables.out.put("incidents.json", json_bytes)
+    tables.out.write("incidents.json", json_bytes)
 
 
 def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> WeekInput:
@@ -166,12 +166,12 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
     A day counts only if both its tables, `incidents` and `quality`, can be read.
     """
     all_days = days.widen(_DAYS_BEFORE_WEEK, 0)
-    incidents = tables.read_rows("incidents", all_days)
-    quality = tables.read_rows("quality", all_days)
-    days_with_both_tables = sorted(incidents.keys() & quality.keys())
+    incidents_by_day = tables.read_rows("incidents", all_days)
+    quality_by_day = tables.read_rows("quality", all_days)
+    days_with_both_tables = sorted(incidents_by_day.keys() & quality_by_day.keys())
     return WeekInput(
-        incidents={day: incidents[day] for day in days_with_both_tables},
-        quality={day: quality[day] for day in days_with_both_tables},
+        incidents={day: incidents_by_day[day] for day in days_with_both_tables},
+        quality={day: quality_by_day[day] for day in days_with_both_tables},
         cases=cases,
         nights=_read_nightly_counts(tables.out, all_days),
         first_day=_find_first_day(tables.out),
@@ -181,7 +181,10 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
 def _find_first_day(table_storage: Storage) -> date | None:
     """Return the first day for which a nightly run wrote tables or counts, or None."""
     days: list[date] = []
-    for folder in [*table_storage.folders("quality"), *table_storage.folders(NIGHTLY_FOLDER)]:
+    for folder in [
+        *table_storage.list_folders("quality"),
+        *table_storage.list_folders(NIGHTLY_FOLDER),
+    ]:
         day = parse_day(folder.removeprefix("dt="))
         if day:
             days.append(day)
@@ -206,7 +209,7 @@ REPORTED_STATE = "reported"
 WEEKS_TO_EXPECT_MEMBER = 4
 # Limits on content that other accounts write.
 MAXIMUM_TABLE_BYTES = 20_000_000
-MAXIMUM_ABOUT_BYTES = 1_000
+MAXIMUM_ACCOUNT_FILE_BYTES = 1_000
 MAXIMUM_MEMBERS = 200
 MAXIMUM_UNREAD_FILES = 20
 MAXIMUM_REGIONS = 40
@@ -246,10 +249,10 @@ class MemberTables:
         return present_days
 
     def state(self, days: Days) -> str:
-        """Return SILENT (no table at all), LATE (a table is missing) or REPORTED (all are there).
+        """Return `silent` (no table), `late` (a table is missing) or `reported` (none is missing).
 
-        A member with tables of the weeks before must have one for every day of the week. A new
-        member must have one for each day since its first.
+        A member that is expected must have a table for every day of the week. A new member must
+        have one for every day since its first table.
         """
         present_days = self.list_present_days()
         if not present_days:
@@ -259,16 +262,15 @@ class MemberTables:
 
 
 def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
-    """Return the members that have tables of the week or of the four weeks before it.
+    """Return the members that have tables of the week or of recent weeks.
 
-    The number of weeks before it is WEEKS_TO_EXPECT_MEMBER.
-
-    Each member costs three listings, however much is stored. Folders with other names are ignored.
+    The WEEKS_TO_EXPECT_MEMBER weeks before `week` are recent. Each member costs three listings,
+    however much is stored. Folders with other names are ignored.
     """
     with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as thread_pool:
         members: list[MemberTables] = []
         for account_members in thread_pool.map(
-            partial(_list_regions, central_storage, week), central_storage.folders("")
+            partial(_list_regions, central_storage, week), central_storage.list_folders("")
         ):
             members.extend(account_members)
     return members
@@ -280,7 +282,7 @@ def _list_regions(central_storage: Storage, week: str, folder: str) -> list[Memb
     if not account_match:
         return []
     members: list[MemberTables] = []
-    for region_folder in central_storage.folders(folder)[:MAXIMUM_REGIONS]:
+    for region_folder in central_storage.list_folders(folder)[:MAXIMUM_REGIONS]:
         region_match = _REGION_FOLDER_PATTERN.fullmatch(region_folder)
         if not region_match:
             continue
@@ -295,7 +297,7 @@ def _find_tables(central_storage: Storage, week: str, account: str, region: str)
     folder = shared_table_prefix(account, region, "incidents", week)
     path_by_day: dict[date, str] = {}
     unread_reasons: dict[str, str] = {}
-    for path, size in central_storage.files(folder).items():
+    for path, size in central_storage.list_file_sizes(folder).items():
         day = _parse_day_of_path(path)
         if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
             continue
@@ -308,7 +310,7 @@ def _find_tables(central_storage: Storage, week: str, account: str, region: str)
     folders_before = {
         f"week={earlier_week}" for earlier_week in list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)
     }
-    week_folders = central_storage.folders(folder.rpartition("/")[0])
+    week_folders = central_storage.list_folders(folder.rpartition("/")[0])
     is_expected = bool(folders_before.intersection(week_folders))
     return MemberTables(account, region, path_by_day, unread_reasons, is_expected)
 
@@ -329,7 +331,9 @@ def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[Memb
         quality_by_day: The rows of the table `quality`, by day.
     """
     days = parse_week_days(week)
-    first_expected_day = parse_week_days(list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)[0]).first
+    first_expected_day = parse_week_days(
+        list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)[0]
+    ).first_day
     days_by_member = defaultdict[tuple[str, str], set[date]](set)
     for day, rows in quality_by_day.items():
         for row in rows:
@@ -341,7 +345,7 @@ def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[Memb
         path_by_day = {
             day: make_table_path("incidents", day) for day in days if day in present_days
         }
-        is_expected = min(present_days) < days.first
+        is_expected = min(present_days) < days.first_day
         members.append(MemberTables(account, region, path_by_day, is_expected=is_expected))
     return members
 
@@ -353,7 +357,7 @@ def summarize_organization(
     members: Sequence[MemberTables],
     expected_accounts: Iterable[str],
 ) -> dict[str, Any]:
-    """Return the field `organization` of the summary: sums of each member and of all members.
+    """Return the field `organization` of the summary: the sums of each member and of all members.
 
     Args:
         days: The week.
@@ -368,12 +372,12 @@ def summarize_organization(
     ] = {}  # without duplicates: members of one trail have the same tables
     for member in all_members:
         table_paths.update(dict.fromkeys(member.paths.values()))
-    sums, unreadable = read_members(spark, root, list(table_paths))
+    sums, unreadable_paths = read_members(spark, root, list(table_paths))
     sums_by_member = {(row["of_account"], row["of_region"]): row for row in sums.members}
     rows: list[dict[str, Any]] = []
     for member in all_members:
         member_sums = sums_by_member.get((member.account, member.region), {})
-        rows.append(_make_member_row(member, member_sums, days, unreadable))
+        rows.append(_make_member_row(member, member_sums, days, unreadable_paths))
     rows.sort(key=_rank_member)
     for row in rows[:MAXIMUM_MEMBERS]:
         row["alias"] = _read_alias(root, row["account"], row["region"])
@@ -382,7 +386,7 @@ def summarize_organization(
         "members": rows[:MAXIMUM_MEMBERS],
         "members_left_out": len(rows[MAXIMUM_MEMBERS:]),
         "queues": [_make_queue_row(row) for row in sums.queues],
-        "unreadable_files": _list_unread_files(all_members, unreadable),
+        "unreadable_files": _list_unread_files(all_members, unreadable_paths),
     }
 
 
@@ -447,7 +451,11 @@ def _make_member_row(
 
 
 def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
-    """Return a sorting key: members with waiting incidents first, then those with odd tables."""
+    """Return a sorting key for members.
+
+    Members with the most incidents that wait for a person come first, then members whose tables
+    are missing or faulty, then members with the most incidents.
+    """
     is_odd = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
     urgent_count = row["urgent"] if row["waiting"] else 0
     return (
@@ -477,11 +485,14 @@ def _make_queue_row(row: Row) -> dict[str, Any]:
 
 
 def _read_alias(root: Storage, account: str, region: str) -> str:
-    """Return the account's alias from its own file, or an empty text if that is not a valid one."""
+    """Return the account's alias from the file that the account shares.
+
+    Return an empty text if the file is missing, or has no valid alias.
+    """
     folder = member_prefix(account, region)
     path = f"{folder}/{ACCOUNT_OBJECT_NAME}"
-    size = root.files(folder).get(path, 0)
-    if not 0 < size <= MAXIMUM_ABOUT_BYTES:
+    size = root.list_file_sizes(folder).get(path, 0)
+    if not 0 < size <= MAXIMUM_ACCOUNT_FILE_BYTES:
         return ""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         alias = json.loads(root.read(path) or b"")["alias"]
@@ -493,8 +504,8 @@ def _read_alias(root: Storage, account: str, region: str) -> str:
 def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     """Return a document as JSON in UTF-8.
 
-    Characters are not escaped, because names made up by others would then be three times as long.
-    Only a lone surrogate, which UTF-8 cannot encode, is escaped. Numbers that are not finite become
+    Characters are not escaped, because names that other accounts choose could then be three times
+    as long. Only a lone surrogate, which UTF-8 cannot encode, is escaped. NaN and infinity become
     null.
     """
     finite_document = without_nan(document)

@@ -54,24 +54,26 @@ def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) 
     settings = invocation.settings
     clients = invocation.clients
     summary_key = event["detail"]["object"]["key"]
-    bucket = ReportBucket(clients.s3, settings.report_bucket)
+    report_bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_stored_summary(
-        summary_key, bucket.read_summary(summary_key, MOST_SUMMARY_BYTES + 1)
+        summary_key, report_bucket.read_summary(summary_key, MOST_SUMMARY_BYTES + 1)
     )
     account_name = read_account_alias(clients)
     reported_account = ReportedAccount(
         clients.region, settings.account, account_name, settings.docs_url or ""
     )
-    html = make_page(summary, reported_account)
-    page_uri = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
+    page_html = make_page(summary, reported_account)
+    page_uri = f"s3://{report_bucket.name}/{report_bucket.put_page(summary.week, page_html)}"
     invocation.log.info("wrote the report's page", week=summary.week, page=page_uri)
     if not summary.not_seen.week_is_over:
         invocation.log.warning("sent nothing: the week is not over", page=page_uri)
         return {"week": summary.week, "page": page_uri, "sent_to": []}
     clock = partial(datetime.now, UTC)
     invocation_id = invocation.context.aws_request_id
-    delivery_claims = DeliveryClaims(clients.s3, bucket.name, summary.week, invocation_id, clock)
+    delivery_claims = DeliveryClaims(
+        clients.s3, report_bucket.name, summary.week, invocation_id, clock
+    )
     redelivery = Redelivery(invocation.context.function_name, clients.region, summary_key)
-    report = OutgoingReport(summary, page_uri, reported_account, settings.sender or "", html)
+    report = OutgoingReport(summary, page_uri, reported_account, settings.sender or "", page_html)
     sent_to = send_report(clients, settings, delivery_claims, report, redelivery)
     return {"week": summary.week, "page": page_uri, "sent_to": sent_to}

@@ -46,8 +46,7 @@ ALWAYS_SENT_COUNTER = OwnMetric.AUTO_FIXES
 class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     """One invocation of a Lambda function.
 
-    `context` is the object that Lambda passes to each handler. `now` is the time at which the
-    invocation began.
+    `context` is Lambda's own context object. `now` is the time at which the invocation began.
     """
 
     settings: Settings
@@ -64,11 +63,11 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     def make_store_context(
         self, context_class: Callable[..., ContextType], **further_fields: Any
     ) -> ContextType:
-        """Return a context for reading or moving cases.
+        """Return a context for reading and changing cases: clients, settings, request id and time.
 
         Args:
             context_class: The class of the context.
-            further_fields: Its further fields.
+            further_fields: Fields that only this class has.
         """
         owner = self.context.aws_request_id
         return context_class(
@@ -82,11 +81,11 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     def make_writing_context(
         self, context_class: Callable[..., ContextType], **further_fields: Any
     ) -> ContextType:
-        """Return a context for writing to queues. It knows the remaining time of the invocation.
+        """Return a context for writing to queues, with the invocation's remaining time.
 
         Args:
             context_class: The class of the context.
-            further_fields: Its further fields.
+            further_fields: Fields that only this class has.
         """
         clock = partial(datetime.now, UTC)
         return self.make_store_context(
@@ -96,7 +95,7 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     def count(self, counts: Mapping[OwnMetric, int], *, should_send_zeros: bool = False) -> None:
         """Send the counts that are not zero, and ALWAYS_SENT_COUNTER if `counts` has it.
 
-        With `should_send_zeros` send all of them.
+        With `should_send_zeros`, send all counts.
         """
         for name, value in counts.items():
             if value or should_send_zeros or name == ALWAYS_SENT_COUNTER:
@@ -132,9 +131,9 @@ def count_by_symptom(metric_name: OwnMetric, counts: Mapping[str, int]) -> None:
 
 @dataclass
 class Entry(Generic[Settings]):
-    """A handler that Lambda calls. Settings and clients are made once for all its invocations.
+    """A handler that Lambda calls. Settings and clients are made once for all invocations.
 
-    `handle_event` is the function that the handler wraps. It gets the event and the
+    `handle_event` is the function that the handler calls with the event and the
     `LambdaInvocation`.
     """
 

@@ -51,8 +51,8 @@ def send_metrics(
 ) -> None:
     """Send the metrics of this run.
 
-    The number of fixes is sent as zero, because heal counts them and its alarm needs a value at all
-    times.
+    Zero is sent as the number of fixes: heal counts the fixes, but the alarm on their number needs
+    a value at all times.
     """
     value_by_gauge = result.gauge_values(now, invocation.settings.limits)
     invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL_ALARMS)

@@ -13,13 +13,13 @@ from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
-HealCall = LambdaInvocation[OwnerSettings]
+HealInvocation = LambdaInvocation[OwnerSettings]
 # A log line names at most this many error codes, or callers.
 MAXIMUM_LOGGED_NAMES = 20
 
 
 @entry(OwnerSettings)
-def handler(event: Event, invocation: HealCall) -> Event:
+def handler(event: Event, invocation: HealInvocation) -> Event:
     """Call the handler for this kind of event, and return its answer.
 
     Raises:
@@ -34,7 +34,7 @@ def handler(event: Event, invocation: HealCall) -> Event:
     raise CaseUnreadable(f"neither failed calls, nor findings, nor a case: {event!s:.400}")
 
 
-def handle_failed_calls(event: Event, invocation: HealCall) -> Event:
+def handle_failed_calls(event: Event, invocation: HealInvocation) -> Event:
     """Heal the queues of a batch of failed calls.
 
     Args:
@@ -51,7 +51,7 @@ def handle_failed_calls(event: Event, invocation: HealCall) -> Event:
     )
 
 
-def handle_findings(event: Event, invocation: HealCall) -> Event:
+def handle_findings(event: Event, invocation: HealInvocation) -> Event:
     """Heal the queues in which a scan found a symptom.
 
     Args:
@@ -59,12 +59,12 @@ def handle_findings(event: Event, invocation: HealCall) -> Event:
         invocation: This invocation of the Lambda.
 
     Returns:
-        An answer for Lambda's poller. The scan does not use it.
+        An answer in the form of `handle_failed_calls`. The scan does not use it.
     """
     return _answer_batch(heal_findings(event, _make_context(invocation)), invocation)
 
 
-def handle_case(event: Event, invocation: HealCall) -> Event:
+def handle_case(event: Event, invocation: HealInvocation) -> Event:
     """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
 
     Returns:
@@ -76,11 +76,11 @@ def handle_case(event: Event, invocation: HealCall) -> Event:
     return invocation.answer_case(event, continue_case(event, _make_context(invocation)))
 
 
-def _make_context(invocation: HealCall) -> FixContext:
+def _make_context(invocation: HealInvocation) -> FixContext:
     return invocation.make_writing_context(FixContext, write=write, writer=Owner.HEAL)
 
 
-def _answer_batch(batch: BatchResult, invocation: HealCall) -> Event:
+def _answer_batch(batch: BatchResult, invocation: HealInvocation) -> Event:
     """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
     invocation.count(batch.counts())
     for metric, count_by_symptom_name in batch.counts_by_symptom().items():
@@ -89,14 +89,15 @@ def _answer_batch(batch: BatchResult, invocation: HealCall) -> Event:
     return batch.partial_failures()
 
 
-def _log_batch(invocation: HealCall, batch: BatchResult) -> None:
+def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
     """Log one line for each error, outcome and probe, and one for all unreadable messages."""
     for error in batch.faults:
         invocation.log.error(
             "a queue could not be fixed; its events are delivered again", exc_info=error
         )
     for group, outcome in batch.outcomes.items():
-        case, refusal = outcome.case, outcome.refusal
+        case = outcome.case
+        refusal = outcome.refusal
         invocation.log.info(
             "looked at a queue",
             queue_arn=group.queue_arn,

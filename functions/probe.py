@@ -15,15 +15,15 @@ def handler(event: Event, invocation: LambdaInvocation[ProbeSettings]) -> dict[s
     """Send a probe: a call that fails, which shows if failed calls still reach heal.
 
     Args:
-        event: `{"time"}`, the scheduled time. A time in the future counts as now, because it would
-            be later than all probes until then.
+        event: `{"time"}`, the scheduled time. A time in the future counts as now: otherwise the
+            probes until then would look older than this one.
         invocation: This invocation of the Lambda.
 
     Returns:
         `{"sent_at", "lost_in_a_row"}`: the time of the call, and the number of probes before it
         that heal did not see.
 
-    Raises what `send_probe` raises. Then Lambda tries again.
+    Raises the errors of `send_probe`. Lambda then tries again.
     """
     scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), invocation.now)
     probe = send_probe(invocation.clients, invocation.settings, scheduled_at, invocation.now)

@@ -16,8 +16,6 @@ from mendq.scan.reader import Paces
 # same cause. All findings are in the case bucket.
 MAXIMUM_LOGGED_ERRORS = 20
 MAXIMUM_LOGGED_FINDINGS = 100
-# The counts of `ScanResult` that the answer and the log contain.
-RESULT_COUNTS = ("gone", "unseen", "suspects", "measured", "metrics")
 
 
 @entry(ScanSettings)
@@ -42,7 +40,11 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
         invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     totals = {
         "queues": scan_result.queues_scanned,
-        **{count_name: getattr(scan_result, count_name) for count_name in RESULT_COUNTS},
+        "gone": scan_result.gone,
+        "unseen": scan_result.unseen,
+        "suspects": scan_result.suspects,
+        "measured": scan_result.measured,
+        "metrics": scan_result.metrics,
         "skipped_for_budget": len(scan_result.skipped),
         "findings": len(scan_result.findings),
         "errors": len(scan_result.failed),
@@ -54,7 +56,7 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
 def count_faults(scan_result: ScanResult) -> int:
     """Return the number of queues, names and prefixes that could not be scanned.
 
-    A queue whose policy refuses Mendq does not count, because its owner decided so. Otherwise the
+    A queue whose policy refuses Mendq does not count, because the queue's owner decided so, and the
     alarm on scan errors would never end. If nothing could be scanned, such queues count too.
     """
     if scan_result.is_blind:

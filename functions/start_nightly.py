@@ -9,7 +9,7 @@ from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
 from mendq.nightly.jobs import Roots, make_nightly_job, make_week_job, start_job
 
-MAKE_JOB_BY_NAME = {"nightly": make_nightly_job, "week": make_week_job}
+JOB_MAKER_BY_NAME = {"nightly": make_nightly_job, "week": make_week_job}
 
 
 @entry(StartNightlySettings)
@@ -24,19 +24,22 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
     Returns:
         `{"run": id}`, or `{"refused": reason}` if a run of this job is active.
 
-    Raises what AWS raises. Then Lambda tries again.
+    Raises botocore's errors. Lambda then tries again.
     """
     settings = invocation.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    where = (
-        settings.account,
-        invocation.clients.region,
-        event.get("time_zone", "UTC"),
-        settings.scope,
+    roots = Roots(
+        trail=settings.trail_root,
+        cases=settings.case_root,
+        out=settings.out_root,
+        account=settings.account,
+        region=invocation.clients.region,
+        time_zone=event.get("time_zone", "UTC"),
+        scope=settings.scope,
+        organization=settings.organization_root or "",
+        expected=settings.organization_accounts,
     )
-    about = settings.organization_root or "", settings.organization_accounts
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where, *about)
-    job = MAKE_JOB_BY_NAME[event["job"]](scheduled_at, roots)
+    job = JOB_MAKER_BY_NAME[event["job"]](scheduled_at, roots)
     run_id = start_job(invocation.clients.emr, settings, job, scheduled_at)
     if isinstance(run_id, Refusal):
         invocation.log.warning("not started", job=job.name, reason=run_id.reason)

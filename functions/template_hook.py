@@ -22,10 +22,10 @@ def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) ->
     """Check the proposed resource. Never raise.
 
     Returns:
-        The hook's status and a message. The status is FAILED with `NonCompliant` if the resource
-        shows a symptom. The hook's failure mode decides if that stops the deployment. A resource
-        that Mendq cannot check is a SUCCESS, or FAILED with `InternalFailure` if the hook stops
-        deployments.
+        The hook's status and a message. If the resource shows a symptom, the status is FAILED with
+        `NonCompliant`; the hook's failure mode decides if that stops the deployment. If the check
+        itself fails, the status is FAILED with `InternalFailure` if the hook stops deployments,
+        otherwise SUCCESS. The status of types that Mendq does not check is SUCCESS.
     """
     request = get_mapping(event, "requestData") or {}
     hook_event = get_mapping(event) or {}

@@ -14,8 +14,8 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
     """Check a run that has ended.
 
     Metrics carry the time at which the run ended, so that a repeated event sends the same values
-    again. A run with a problem is logged as a warning. The tables that the run wrote are shared
-    with the organization at the end: if that fails, the run's metrics were sent already.
+    again. A run with a problem is logged as a warning. At the end, the tables that the run wrote
+    are copied to the organization's bucket, if the settings name one.
 
     Args:
         event: EMR Serverless's event about the run's new state.
@@ -25,7 +25,7 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
         `{"day", "verdict"}` for a nightly run, `{"week", "verdict"}` for a weekly run, and
         `{"ignored": reason}` for other runs.
 
-    Raises what AWS raises. Then Lambda tries the event again, and in the end sends it to a DLQ.
+    Raises botocore's errors. Lambda then tries the event again, and in the end sends it to a DLQ.
     """
     watched_run = watch_run(invocation.clients, invocation.settings, event)
     if isinstance(watched_run, Refusal):
@@ -60,10 +60,10 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
         nightly=watched_run.nightly.document() if watched_run.nightly else None,
     )
     if invocation.settings.organization_bucket is not None:
-        shared_objects = share_tables(
+        shared_object_count = share_tables(
             invocation.clients, invocation.settings, watched_run.written_days
         )
         invocation.log.info(
-            "shared with the organization", day=str(watched_run.day), objects=shared_objects
+            "shared with the organization", day=str(watched_run.day), objects=shared_object_count
         )
     return {"day": str(watched_run.day), "verdict": watched_run.verdict}

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 READER_QUEUE_NAME = "demo-reader"
 NOTIFICATIONS_FILE_NAME = "notifications.txt"
-MESSAGE_SEPARATOR = f"\n{'-' * 72}\n\n"
+SEPARATOR = f"\n{'-' * 72}\n\n"
 # The stack's outputs that name its topics.
 SEVERITY_BY_OUTPUT = {"UrgentTopic": Severity.URGENT, "InfoTopic": Severity.INFO}
-_CASE_LINE_PATTERN = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
+_CASE_LINE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Message:
     @property
     def case_id(self) -> str | None:
         """The id of the case that it is about; None if it is not about a single queue."""
-        case_line_match = _CASE_LINE_PATTERN.search(self.text)
-        return case_line_match.group(1) if case_line_match else None
+        match = _CASE_LINE.search(self.text)
+        return match.group(1) if match else None
 
 
 @dataclass
@@ -59,8 +59,8 @@ class Mailbox:
             outputs[name]: severity for name, severity in SEVERITY_BY_OUTPUT.items()
         }
         queue_url = sqs.create_queue(QueueName=READER_QUEUE_NAME)["QueueUrl"]
-        response = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
-        queue_arn = response["Attributes"]["QueueArn"]
+        answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
+        queue_arn = answer["Attributes"]["QueueArn"]
         statement = {
             "Effect": "Allow",
             "Principal": {"Service": "sns.amazonaws.com"},
@@ -77,31 +77,29 @@ class Mailbox:
         """Receive and return the new notifications."""
         new_messages: list[Message] = []
         while True:
-            response = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
-            sqs_messages = response.get("Messages")
-            if not sqs_messages:
+            answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
+            received = answer.get("Messages")
+            if not received:
                 break
-            for sqs_message in sqs_messages:
+            for sqs_message in received:
                 receipt_handle = sqs_message["ReceiptHandle"]
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
                 envelope = json.loads(sqs_message["Body"])
-                notification_text = envelope["Message"]
-                is_alarm = notification_text.startswith('{"AlarmName"')
+                text = envelope["Message"]
+                is_alarm = text.startswith('{"AlarmName"')
                 if not is_alarm:
                     severity = self.severity_by_topic_arn[envelope["TopicArn"]]
-                    new_messages.append(
-                        Message(severity, envelope.get("Subject") or "", notification_text)
-                    )
+                    new_messages.append(Message(severity, envelope.get("Subject") or "", text))
         self.messages += new_messages
         return new_messages
 
 
 def append_to_file(messages: Sequence[Message], path: Path) -> None:
     """Append all messages in full to a file, in the order in which they came."""
-    message_texts = [
+    texts = [
         f"To: {message.severity}\nSubject: {message.subject}\n\n{message.text}\n"
         for message in messages
     ]
     if path.exists() and path.stat().st_size:
-        message_texts.insert(0, path.read_text())
-    path.write_text(MESSAGE_SEPARATOR.join(message_texts))
+        texts.insert(0, path.read_text())
+    path.write_text(SEPARATOR.join(texts))

@@ -1,6 +1,6 @@
 """Receiving, deleting and changing the visibility of messages, answered as AWS answers.
 
-Messages and behavior marked "(recorded)" were seen from the real SQS.
+"(recorded)" marks what was seen from the real SQS.
 
 Standard queues:
 
@@ -26,7 +26,7 @@ from typing import Any
 from ministack.core.concurrency import esm_wake
 from ministack.services import sqs
 
-from local_account.hooks import replace_functions
+from local_account.hooks import around
 from local_account.sqs.queues import make_invalid_parameter_error
 from mendq.model.queue import parse_redrive_policy
 
@@ -36,10 +36,10 @@ Message = dict[str, Any]
 MessageHandler = Callable[[Queue, Parameters], None]
 MAXIMUM_VISIBILITY_SECONDS = 43_200
 MAXIMUM_WAIT_SECONDS = 20
-# A queue stores at most this many receipt handles. Older ones are forgotten and count as invalid.
+# If a queue has given more receipt handles, the oldest are forgotten and count as invalid.
 MAXIMUM_STORED_HANDLES = 200_000
 MAXIMUM_BATCH_ENTRIES = 10
-# Key of a queue under which its receipt handles are stored, with their messages.
+# Key of a queue that has all its receipt handles, with their messages.
 _HANDLES_KEY = "local_account_receipts"
 
 
@@ -51,24 +51,22 @@ def install() -> None:
     _replace_handlers("ChangeMessageVisibility", _change_visibility)
     _install_limit_checks()
 
-    @replace_functions(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
-    @replace_functions(sqs, "_expire_retained", "_dlq_sweep")
-    def call_with_lock(original_function: Any, *arguments: Any) -> Any:
-        """Call MiniStack's function with the lock of the queues.
+    @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
+    @around(sqs, "_expire_retained", "_dlq_sweep")
+    def call_locked(inner: Any, *arguments: Any) -> Any:
+        """Change no queue while an event source mapping polls it.
 
-        An event source mapping that polls replaces the queue's list of messages. Without the lock,
-        a message that is added meanwhile would be lost.
+        The poller replaces the queue's list of messages, and a message added meanwhile would be
+        lost.
         """
         with sqs._queues_lock:
-            return original_function(*arguments)
+            return inner(*arguments)
 
-    @replace_functions(sqs, "_collect_msgs")
-    def collect_messages(
-        original_function: Any, queue: Queue, *other_arguments: Any
-    ) -> list[Message]:
-        """Receive messages, and store their receipt handles. MiniStack stores only the latest."""
+    @around(sqs, "_collect_msgs")
+    def collect_messages(inner: Any, queue: Queue, *other_arguments: Any) -> list[Message]:
+        """Store every receipt handle. MiniStack itself knows only a message's latest one."""
         with sqs._queues_lock:
-            messages = _put_back_dlq_messages(queue, original_function(queue, *other_arguments))
+            messages = _put_back_dlq_messages(queue, inner(queue, *other_arguments))
             message_by_handle: OrderedDict[str, Message] = queue.setdefault(
                 _HANDLES_KEY, OrderedDict()
             )
@@ -80,11 +78,11 @@ def install() -> None:
 
 
 def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Message]:
-    """Put received messages back that must move to the DLQ, and return the other ones.
+    """Return the received messages without those that must move to the DLQ, which are put back.
 
-    Such messages became visible after MiniStack last moved messages to the DLQ, and MiniStack moves
-    them the next time. In a FIFO queue, later messages of the same group are put back too, so that
-    their order is kept.
+    Such messages became visible after MiniStack last moved messages to the DLQ. MiniStack moves
+    them the next time. In a FIFO queue the messages behind them in their group are put back too, so
+    that the order stays.
     """
     redrive_policy = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive_policy is None or sqs._queue_by_arn(redrive_policy.dlq_arn) is None:
@@ -104,33 +102,33 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
 
 
 def _install_limit_checks() -> None:
-    """Make MiniStack refuse wait times, visibility timeouts and batch sizes above SQS's limits."""
+    """Refuse wait times, visibility timeouts and batch sizes above SQS's limits."""
 
-    @replace_functions(sqs._HANDLERS, "ReceiveMessage")
-    def check_receive(original_function: Any, data: Parameters, url: str) -> Any:
+    @around(sqs._HANDLERS, "ReceiveMessage")
+    def check_receive(inner: Any, data: Parameters, url: str) -> Any:
         wait_seconds = data.get("WaitTimeSeconds")
         if wait_seconds is not None and not 0 <= int(wait_seconds) <= MAXIMUM_WAIT_SECONDS:
             reason = f"Must be >= 0 and <= {MAXIMUM_WAIT_SECONDS}, if provided."  # (recorded)
             raise make_invalid_parameter_error(wait_seconds, "WaitTimeSeconds", reason)
         _check_visibility_timeout(int(data.get("VisibilityTimeout") or 0))
-        return original_function(data, url)
+        return inner(data, url)
 
-    @replace_functions(sqs, "_validate_batch_entries")
-    def check_batch_size(original_function: Any, entries: list[Any], entry_name: str) -> None:
+    @around(sqs, "_validate_batch_entries")
+    def check_batch_size(inner: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MAXIMUM_BATCH_ENTRIES:
             # (recorded)
             size_rule = f"Maximum number of entries per request are {MAXIMUM_BATCH_ENTRIES}."
-            message = f"{size_rule} You have sent {len(entries)}."
-            raise sqs._Err("TooManyEntriesInBatchRequest", message)
-        original_function(entries, entry_name)
+            text = f"{size_rule} You have sent {len(entries)}."
+            raise sqs._Err("TooManyEntriesInBatchRequest", text)
+        inner(entries, entry_name)
 
 
 def _replace_handlers(action: str, handle_message: MessageHandler) -> None:
     """Replace MiniStack's handlers of an SQS action and of its batch action.
 
-    `handle_message` handles a single call or one entry of a batch. Its arguments are the queue and
-    the parameters. If `handle_message` raises SQS's error for a single call, the call fails. If it
-    raises the error for an entry, only this entry fails, and the batch is answered with 200.
+    `handle_message` handles one call, or one entry of a batch. Its arguments are the queue and the
+    parameters. If it raises an error for a call, the call fails. If it raises an error for an
+    entry, only this entry fails, and the batch answers 200.
     """
 
     def handle_call(data: Parameters, url: str) -> dict[str, Any]:
@@ -142,17 +140,17 @@ def _replace_handlers(action: str, handle_message: MessageHandler) -> None:
         queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
         entries = data.get("Entries") or []
         sqs._validate_batch_entries(entries, f"{action}BatchRequestEntry")
-        response: dict[str, Any] = {"Successful": [], "Failed": []}
+        answer: dict[str, Any] = {"Successful": [], "Failed": []}
         for entry in entries:
             entry_id = {"Id": entry["Id"]}
             try:
                 handle_message(queue, entry)
-                response["Successful"].append(entry_id)
+                answer["Successful"].append(entry_id)
             except sqs._Err as error:
                 error_code = sqs._QUERY_COMPAT_CODES.get(error.code, error.code)
                 error_fields = {"Code": error_code, "Message": error.message, "SenderFault": True}
-                response["Failed"].append(entry_id | error_fields)
-        return response
+                answer["Failed"].append(entry_id | error_fields)
+        return answer
 
     sqs._HANDLERS[action] = handle_call
     sqs._HANDLERS[f"{action}Batch"] = handle_batch
@@ -165,11 +163,11 @@ def _check_visibility_timeout(timeout_seconds: int) -> None:
 
 
 def _delete_message(queue: Queue, parameters: Parameters) -> None:
-    """Delete the message if the call has the receipt handle of the message's newest receive.
+    """Delete the message if this is the receipt handle of its newest receive.
 
-    In a standard queue, do nothing if the receipt handle is older or the message is already
-    deleted. In a FIFO queue, raise SQS's error if the receipt handle is older or the visibility
-    timeout has passed.
+    With an older receipt handle, or if the message is deleted already, do nothing in a standard
+    queue. A FIFO queue raises SQS's error for an older receipt handle, and after the visibility
+    timeout.
     """
     receipt_handle = parameters.get("ReceiptHandle", "")
     with sqs._queues_lock:
@@ -183,11 +181,7 @@ def _delete_message(queue: Queue, parameters: Parameters) -> None:
 
 
 def _change_visibility(queue: Queue, parameters: Parameters) -> None:
-    """Make the message of a receipt handle visible again after the call's VisibilityTimeout.
-
-    Raises SQS's error if the timeout is not allowed, or if the message is deleted or not in flight.
-    In a standard queue, do nothing if only the visibility timeout has passed.
-    """
+    """Make the message of a receipt handle visible again after the call's VisibilityTimeout."""
     receipt_handle = parameters.get("ReceiptHandle", "")
     timeout_seconds = int(parameters.get("VisibilityTimeout") or 0)
     _check_visibility_timeout(timeout_seconds)
@@ -204,8 +198,8 @@ def _change_visibility(queue: Queue, parameters: Parameters) -> None:
             raise sqs._Err("MessageNotInflight", "The message is not in flight.")
         hidden_seconds = now - (message.get("first_receive_at") or now)
         if hidden_seconds + timeout_seconds > MAXIMUM_VISIBILITY_SECONDS:
-            limit_text = f"beyond the limit [{MAXIMUM_VISIBILITY_SECONDS} seconds]."
-            reason = f"Total VisibilityTimeout for the message is {limit_text}"
+            limit = f"beyond the limit [{MAXIMUM_VISIBILITY_SECONDS} seconds]."
+            reason = f"Total VisibilityTimeout for the message is {limit}"
             raise make_invalid_parameter_error(timeout_seconds, "VisibilityTimeout", reason)
         message["visible_at"] = now + timeout_seconds
     if timeout_seconds == 0:
@@ -215,7 +209,7 @@ def _change_visibility(queue: Queue, parameters: Parameters) -> None:
 def _find_message(queue: Queue, receipt_handle: str) -> Message:
     """Return the message that was received with this receipt handle.
 
-    Raises SQS's ReceiptHandleIsInvalid if the queue has not stored this receipt handle.
+    Raises ReceiptHandleIsInvalid if the queue never gave it.
     """
     message: Message | None = queue.get(_HANDLES_KEY, {}).get(receipt_handle)
     if message is None:

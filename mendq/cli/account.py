@@ -58,7 +58,7 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
 class Account(Struct, frozen=True, dict=True):
     """The account, region and stack of a command.
 
-    Every property asks AWS when it is first read, so that offline commands make no call.
+    The properties ask AWS only when they are read, so that offline commands make no call.
     """
 
     session: Session
@@ -141,7 +141,7 @@ class Account(Struct, frozen=True, dict=True):
         return self._stack_description["CreationTime"]
 
     def output(self, output_name: str) -> str:
-        """Return one output of the stack.
+        """Return the value of one output of the stack.
 
         Raises CommandError if there is no stack, or if it is too old to have this output.
         """
@@ -155,14 +155,14 @@ class Account(Struct, frozen=True, dict=True):
         return "NightlyApplication" not in self.outputs
 
     def open_store(self, store_class: type[CaseStoreTable]) -> CaseStoreTable:
-        """Return a part of the case store: an object of the class `store_class`, which accesses it.
+        """Return an object of `store_class`, which reads and writes a part of the case store.
 
         Raises CommandError if there is no stack.
         """
         return store_class(self.clients.dynamodb, self.output("CaseTable"))
 
     def open_store_if_deployed(self, store_class: type[CaseStoreTable]) -> CaseStoreTable | None:
-        """Return a part of the case store. None if there is no stack, so Mendq does not run."""
+        """Return an object as `open_store` does. Return None if Mendq is not deployed."""
         try:
             return self.open_store(store_class)
         except CommandError as error:
@@ -192,7 +192,7 @@ class Account(Struct, frozen=True, dict=True):
         return self.identity.split(":")[4]
 
     def invoke(self, output_name: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Invoke the Lambda that the stack output `output` names, and return its answer.
+        """Invoke the Lambda that the stack output `output_name` names, and return its answer.
 
         Raises CommandError if the Lambda fails or answers with anything but a JSON object.
         """

@@ -120,7 +120,7 @@ _GROUP_PATTERN = re.compile(
 
 
 class CommandSource(NamedTuple):
-    """Where the source of one command, or of one group of commands, is."""
+    """The place in the source code where a command, or a group of commands, is declared."""
 
     panel: str
     # Position in the panel: the first argument of `@command`.
@@ -196,7 +196,7 @@ def format_help(command_function: Callable[..., object]) -> str:
 
 
 def list_examples(text: str | None) -> list[str]:
-    """Return the example commands of a help text, or of the docstring that it is made from."""
+    """Return the example commands of a command's help text or docstring, one per line."""
     _, _, examples = cleandoc(text or "").partition(_EXAMPLES_HEADING)
     return [line.strip() for line in examples.splitlines()]
 
@@ -211,12 +211,12 @@ def _has_json_option(arguments: Sequence[str]) -> bool:
 
 @contextmanager
 def _print_usage_errors(*, as_json: bool) -> Iterator[None]:
-    """Print a usage error as JSON if `as_json`. Typer prints it for people and exits."""
+    """Print a usage error of the block as JSON if `as_json`. Typer prints it for people, too."""
     try:
         yield
     except typer.TyperException as error:
         if "unexpected extra" in error.message and "=" in error.message:
             error.message += _EQUALS_SIGN_HINT
-        get_message = getattr(error, "format_message", error.__str__)
-        Output(as_json).print_json(CommandError(get_message(), Exit.USAGE).document())
+        message = error.format_message()
+        Output(as_json).print_json(CommandError(message, Exit.USAGE).document())
         raise

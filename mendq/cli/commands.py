@@ -1,4 +1,4 @@
-"""Declaration of the commands: where each appears in the help and which IAM actions it needs.
+"""Declaration of the commands: their place in the help and the IAM actions that they need.
 
 The folder of a command's file is its panel in `mendq --help`. The declared actions are those that
 the person who runs the command must be allowed. `sts:GetCallerIdentity` is left out, because AWS
@@ -128,7 +128,7 @@ def command(
 
 @cache
 def list_commands() -> tuple[DeclaredCommand, ...]:
-    """Import every command and return all in the order of `mendq --help`."""
+    """Import every command, and return all commands in the order of `mendq --help`."""
     sources = find_commands()
     for source in sources.values():
         import_module(source.module)

@@ -1,4 +1,4 @@
-"""Options that all commands share, and the end of a command: its exit code and its error line."""
+"""The options that all commands share, and a command's exit code and error line."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _SHARED_OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def parse_folder(text: str | Path) -> Path:
+def parse_folder(folder_text: str | Path) -> Path:
     """Return the folder that an option names.
 
     Raises typer.BadParameter if the text is empty: an unset shell variable must not mean the
     current folder.
     """
-    if not f"{text}".strip():
+    if not f"{folder_text}".strip():
         raise typer.BadParameter("it is empty: name a folder, such as . for this one")
-    return Path(text)
+    return Path(folder_text)
 
 
 class Invocation(Struct, frozen=True, dict=True):
@@ -130,7 +130,7 @@ def _run_and_report(invocation: Invocation, run_command: Callable[[], Exit | Non
         _load_parser_error_class(),
         *_ERRORS_CAUSED_BY_AWS,
     ) as error:
-        error_code = _error_code_of(find_aws_cause(error))
+        error_code = _find_error_code(find_aws_cause(error))
         command_error = CommandError(describe_error(error), error_code=error_code)
     except KeyError as error:
         # botocore raises KeyError('...Result') if an answer is XML but not AWS's.
@@ -160,7 +160,7 @@ def find_aws_cause(error: Exception) -> Exception:
     return cause if isinstance(cause, ClientError | BotoCoreError) else error
 
 
-def _error_code_of(cause: Exception) -> str:
+def _find_error_code(cause: Exception) -> str:
     """Return AWS's error code or botocore's class name, and an empty text for other errors."""
     if isinstance(cause, ClientError):
         return code_of(cause)

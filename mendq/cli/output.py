@@ -38,7 +38,7 @@ _MAX_LINE_CHARACTERS = 2_000
 _UNLIMITED_WIDTH = 10_000
 # Text is wrapped to at least this width, however narrow the terminal is.
 _MIN_TEXT_WIDTH = 20
-_BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
+_TRAILING_BLANKS_PATTERN = re.compile(r"[ \t]+$", re.MULTILINE)
 # A label, its style, and the text behind it.
 LabelledLine = tuple[str, str, str]
 
@@ -52,7 +52,7 @@ class Output(Struct, frozen=True, dict=True):
     def _people_console(self) -> Console:
         """Console for text that people read: standard output, or standard error with `--json`.
 
-        If it is no terminal, lines are not wrapped unless COLUMNS is set.
+        If it is not a terminal, lines are not wrapped unless COLUMNS is set.
         """
         plain_text: Any = {"highlight": False, "markup": False, "emoji": False}
         console = Console(stderr=self.as_json, **plain_text)
@@ -77,7 +77,7 @@ class Output(Struct, frozen=True, dict=True):
             return
         with self._people_console.capture() as capture:
             self._people_console.print(renderable)
-        self._people_console.file.write(_BLANK_ENDS.sub("", capture.get()))
+        self._people_console.file.write(_TRAILING_BLANKS_PATTERN.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
         """Print a sentence for people. Line breaks and control characters in it have no effect."""
@@ -101,7 +101,7 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
     def say_verbatim(self, line: str) -> None:
-        """Print another party's text with its blanks. Control characters are shown as `\\x1b`."""
+        """Print a text that others wrote, with its blanks and with control characters escaped."""
         characters = list[str]()
         for character in line:
             is_safe = character.isprintable() or character == "\t"
@@ -239,7 +239,7 @@ def confirm(question: str, *, yes: bool) -> None:
 def require_yes_or_terminal(*, yes: bool, question: str = "") -> None:
     """Raise CommandError if --yes is not given and there is no terminal to ask at.
 
-    A command calls it before its work, so that the work is not done in vain.
+    A command calls this before its work, so that the work is not done in vain.
     """
     if not yes and not has_terminal():
         message = "not confirmed: there is no terminal to ask at; --yes confirms"

@@ -82,7 +82,7 @@ def make_record_policy() -> dict[str, Any]:
 
 
 def make_policy(actions: Iterable[str]) -> dict[str, Any]:
-    """Return the narrowest policy for `actions`, with one statement per set of resources."""
+    """Return the narrowest policy that allows `actions`. Each set of resources is a statement."""
     actions_by_resources = defaultdict[tuple[str, ...], list[str]](list)
     for action in sorted(actions):
         service, _, _ = action.partition(":")

@@ -1,11 +1,9 @@
-"""Resolve the values in a template that the template alone determines.
+"""Resolve the values of a template, as far as the template alone determines them.
 
-A resource that gets its name or ARN only at deployment has a made-up one here, which no real
-resource has.
-
-cfn-lint's own resolvers are not used, because they yield every possible value and their work has no
-limit. A check needs the one value that applies. Here, each character of a resolved value counts
-against the template's work budget.
+A resource that has no name or ARN before its deployment gets a made-up one, which no real resource
+has. cfn-lint's own resolvers yield every possible value and may run without a limit. A check needs
+the one value that applies, and here each character of the result counts against the template's work
+budget.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
 """
@@ -42,7 +40,7 @@ _UNKNOWN_REASON_BY_FUNCTION = {
 
 
 class UnknownValue(Exception):
-    """The template alone does not determine a value."""
+    """A value that the template alone does not determine."""
 
     def __init__(self, because: str, attribute: str = "") -> None:
         most_characters = _MOST_REASON_CHARACTERS
@@ -56,17 +54,16 @@ class UnknownValue(Exception):
 
 
 def _is_intrinsic_function(node: dict[str, Any]) -> bool:
-    """Return True if a mapping is an intrinsic function: `Ref` or one of `Fn::`."""
+    """Return True if a mapping is a call of `Ref` or of an `Fn::` function."""
     name = next(iter(node), "")
     return len(node) == 1 and (name == "Ref" or name.startswith("Fn::"))
 
 
 @dataclass
 class ValueResolver:
-    """Resolver of the intrinsic functions in a template.
+    """Resolver of the intrinsic functions of a template.
 
-    Each method that resolves a value raises NotATemplate if it takes more steps than the template's
-    work budget has left.
+    Every method raises NotATemplate if it takes more work than the template's budget has left.
     """
 
     template: Template
@@ -76,11 +73,11 @@ class ValueResolver:
     default_by_parameter: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, node: Any, placeholder: str | None = None) -> Any:
-        """Return the value of a node with all intrinsic functions replaced by their values.
+        """Return the text, list or mapping that a node of the template resolves to.
 
-        The value is a text, a list or a mapping; None means that nothing is set. Raises
-        UnknownValue if the template does not determine the value. If `placeholder` is given, it
-        replaces each intrinsic function of unknown value, and UnknownValue is not raised.
+        None means that nothing is set. Raises UnknownValue if the template does not determine the
+        value. If `placeholder` is given, UnknownValue is not raised: this text replaces each
+        intrinsic function whose value is not known.
         """
         self.template.budget.use_steps(1 + len(node or ""))
         if isinstance(node, list):
@@ -97,10 +94,9 @@ class ValueResolver:
     def _resolve_function_or_placeholder(
         self, node: dict[str, Any], placeholder: str | None
     ) -> Any:
-        """Return the value of a node that is an intrinsic function.
+        """Return the value of a mapping that is an intrinsic function.
 
-        If the value is not known, return `placeholder`. Raises UnknownValue if `placeholder` is
-        None.
+        If the value is not known, return `placeholder`, or raise UnknownValue if it is None.
         """
         ((function_name, argument),) = node.items()
         try:
@@ -111,7 +107,7 @@ class ValueResolver:
             return placeholder
 
     def resolve_text(self, node: Any) -> str | None:
-        """Resolve a node to a text. Return None if nothing is set.
+        """Return the text that a node resolves to, or None if nothing is set.
 
         Raises UnknownValue if the value is not known or is not a text.
         """
@@ -121,14 +117,14 @@ class ValueResolver:
         return value
 
     def resolve_text_or_empty(self, node: Any) -> str:
-        """Resolve a node to a text. Return an empty text if it is not set, not known or no text."""
+        """Return the text that a node resolves to. Empty if nothing is set or it is not known."""
         try:
             return self.resolve_text(node) or ""
         except UnknownValue:
             return ""
 
     def _resolve_function(self, function_name: str, argument: Any) -> Any:
-        """Return the value of an intrinsic function. Raises UnknownValue if it is not known."""
+        """Return the value of `Ref` or of an intrinsic function. Raises UnknownValue."""
         match function_name, argument:
             case "Ref", str():
                 return self._resolve_reference(argument)
@@ -146,11 +142,7 @@ class ValueResolver:
         raise UnknownValue(f"{function_name}: {reason}")
 
     def _resolve_reference(self, name: str) -> Any:
-        """Return the value to which a name refers in `Ref`, `Fn::GetAtt` or `Fn::Sub`.
-
-        The name is that of a resource, a resource's attribute (`Orders.Arn`), a parameter or a
-        pseudo parameter. Raises UnknownValue if the value is not known.
-        """
+        """Return the value of a resource, an attribute, a pseudo parameter or a parameter."""
         value: Any = self.value_by_reference.get(name)
         if name == "AWS::NoValue":
             return None
@@ -162,10 +154,10 @@ class ValueResolver:
         return value
 
     def _use_parameter_default(self, name: str) -> Any:
-        """Return the default of a parameter, and record in `default_by_parameter` that it was used.
+        """Return a parameter's default, a text or a list of texts, and note that it was used.
 
-        The default is a text or a list of texts. Raises UnknownValue if there is no default, or if
-        the parameter is a secret or is read from the SSM Parameter Store.
+        Raises UnknownValue if the parameter has no default, or if its value is a secret or the name
+        of an SSM parameter.
         """
         parameter = get_mapping(self.template.get_section("Parameters"), name) or {}
         type_name = str(parameter.get("Type") or "String")
@@ -179,9 +171,9 @@ class ValueResolver:
         return [item.strip() for item in default.split(",")] if is_list else default
 
     def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
-        """Return the text of `Fn::Sub` with all variables replaced. Raises UnknownValue.
+        """Return the value of `Fn::Sub`.
 
-        A variable is resolved once, but each of its uses counts against the work budget.
+        Each name is resolved once, but every use of it counts as work.
         """
         value_by_name = dict[str, Any]()
 
@@ -210,9 +202,9 @@ class ValueResolver:
         return delimiter.join(parts)
 
     def _resolve_find_in_map(self, arguments: list[Any]) -> Any:
-        """Return the value of `Fn::FindInMap`: a text or a list of texts in section `Mappings`.
+        """Return the value of `Fn::FindInMap`: a text or a list of texts from section `Mappings`.
 
-        Raises UnknownValue if the section has no such value.
+        Raises UnknownValue if there is no such value.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
@@ -228,14 +220,14 @@ class ValueResolver:
 
 @dataclass(frozen=True)
 class DeployTarget:
-    """Account and region of a template's deployment. Placeholders stand for unknown ones."""
+    """Account and region in which a template would be deployed. Placeholders if not known."""
 
     account: str = _UNKNOWN_ACCOUNT
     region: str = _UNKNOWN_REGION
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
-        """Values of the pseudo parameters, by name such as `AWS::Region`."""
+        """Values of pseudo parameters such as `AWS::Region`."""
         url_suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         return {
             "AWS::AccountId": self.account,
@@ -250,7 +242,7 @@ class DeployTarget:
 
 
 class ResourceResolver(ValueResolver):
-    """Value resolver that also resolves references to the template's own resources."""
+    """Resolver that also knows the names and ARNs of the template's own resources."""
 
     def __init__(self, template: Template, target: DeployTarget) -> None:
         super().__init__(template, target.pseudo_parameters)
@@ -270,9 +262,9 @@ class ResourceResolver(ValueResolver):
             self._give_function_arn(resource)
 
     def _give_function_arn(self, resource: TemplateResource) -> None:
-        """Record the ARN of a Lambda version or alias as an ARN of its function.
+        """Give a Lambda version or alias an ARN of its function.
 
-        Then the checks treat the version or alias as the function itself.
+        The checks then take it for the function itself.
         """
         function_id = self.find_function_id(
             self.resolve_text_or_empty(resource.properties.get("FunctionName"))
@@ -286,11 +278,7 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.FunctionArn"] = arn
 
     def _record_queue_names(self, resource: TemplateResource) -> None:
-        """Record the name, URL and ARN of a queue.
-
-        The name is made up if the template does not determine a valid one, or if another queue has
-        it. If it is not known whether the queue is a FIFO queue, only the reason is recorded.
-        """
+        """Record name, URL and ARN of a queue. Its name is made up if the template has none."""
         logical_id = resource.logical_id
         name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
         try:
@@ -310,12 +298,10 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.QueueName"] = name
 
     def _record_other_names(self, resource: TemplateResource, name: str) -> None:
-        """Record a name and ARN of a resource that is not a queue.
+        """Record a unique name and ARN of another resource.
 
-        Args:
-            resource: The resource.
-            name: A unique, made-up name. It is enough, because checks only ask to which resource a
-                name belongs. A function has the name in the template, if that is valid and unique.
+        The checks of a queue do not ask for the real name, only which resource has it. A function
+        gets the name that the template gives it.
         """
         logical_id = resource.logical_id
         arn = self.target.make_arn("other", name)
@@ -332,15 +318,12 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.Arn"] = arn
 
     def find_function_id(self, name_or_arn: str) -> str | None:
-        """Return the logical ID of the Lambda function with a name or ARN.
-
-        None if the template does not declare the function.
-        """
+        """Return the logical ID of the function with this name or ARN. None if none is declared."""
         _, _, name = name_or_arn.rpartition(":function:")
         return self._function_id_by_name.get(name.partition(":")[0])
 
     def replace_arns_by_logical_ids(self, sentence: str) -> str:
-        """Replace ARNs of the template's resources in a sentence by the resources' logical IDs."""
+        """Return the sentence with logical IDs in place of ARNs that the template declares."""
 
         def replace_arn(match: re.Match[str]) -> str:
             return self._logical_id_by_value.get(match.group(), match.group())
@@ -352,7 +335,7 @@ class ResourceResolver(ValueResolver):
 
     @cached_property
     def _logical_id_by_value(self) -> Mapping[str, str]:
-        """The logical ID of each resource, by the resource's name, URL and ARN."""
+        """Logical ID by the name, URL or ARN that the resource has."""
         logical_id_by_value = dict[str, str]()
         for reference, value in self.value_by_reference.items():
             is_pseudo_parameter = "::" in reference

@@ -15,7 +15,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import is_passing
 from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
-from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
+from mendq.nightly.deliveries import ClaimHeldByAnotherRun, DeliveryClaims
 from mendq.notifications.notification import Redelivery, describe_refused_mail
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
@@ -62,7 +62,8 @@ class ReportNotDelivered(Exception):
 class Channel(Struct, frozen=True):
     """One way to send the report.
 
-    `name` is the name of its claim, `reaches` its address or topic, and `send` sends the report.
+    `name` is the channel's name in `DeliveryClaims`. `destination` is the mail address, or the ARN
+    of the topic. `send` sends the report.
     """
 
     name: str
@@ -74,14 +75,14 @@ def make_topic_channel(
     clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
 ) -> Channel:
     """Return the channel that publishes to the report's SNS topic."""
-    message = make_publish_arguments(
+    publish_arguments = make_publish_arguments(
         {"subject": subject, "text": text}, is_for_chat=Severity.INFO in settings.chat
     )
-    publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **message)
+    publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **publish_arguments)
     return Channel(name, settings.topic_arn, publish)
 
 
-def make_mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
+def make_mail_channel(clients: Clients, sender: str, recipient: str, raw_message: bytes) -> Channel:
     """Return the channel that mails one recipient.
 
     Each recipient has a channel of its own. So if SES refuses an address, the others get their
@@ -91,7 +92,7 @@ def make_mail_channel(clients: Clients, sender: str, recipient: str, message: by
         clients.mail.send_email,
         FromEmailAddress=sender,
         Destination={"ToAddresses": [recipient]},
-        Content={"Raw": {"Data": message}},
+        Content={"Raw": {"Data": raw_message}},
     )
     # The name becomes a key in the bucket, which must not show the address.
     return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
@@ -110,16 +111,16 @@ def send_report(
     report: OutgoingReport,
     redelivery: Redelivery,
 ) -> list[str]:
-    """Send the report by each channel that has not sent it yet.
+    """Send the report through each channel that has not sent it yet.
 
-    The topic comes first, because it needs no drawn page. If SES refuses mail for good, the topic
-    gets one notification about that.
+    The topic comes first, because it needs no drawn page. If SES refuses a mail
+    permanently, the topic gets one notification about that for the week.
 
     Returns:
-        The topics and addresses that got the report now.
+        The topics and mail addresses that got the report now.
 
     Raises:
-        ReportNotDelivered: A channel failed.
+        ReportNotDelivered: A channel failed. The other channels were tried all the same.
     """
     reached_addresses, error_by_address = _send_through_channels(
         claims, _make_channels(clients, settings, report)
@@ -132,26 +133,26 @@ def send_report(
     if reason_by_address:
         notification = describe_refused_mail(claims.week, reason_by_address, redelivery)
         text = link_runbooks(notification.body, settings.docs_url)
-        channel = make_topic_channel(
+        topic_channel = make_topic_channel(
             clients, settings, REFUSED_MAIL_CHANNEL_NAME, notification.subject, text
         )
-        addresses_of_notice, errors_of_notice = _send_through_channels(claims, [channel])
-        reached_addresses += addresses_of_notice
-        error_by_address |= errors_of_notice
+        reached_topics, topic_errors = _send_through_channels(claims, [topic_channel])
+        reached_addresses += reached_topics
+        error_by_address |= topic_errors
     if error_by_address:
-        reasons = [
+        error_texts = [
             f"{address}: {_to_one_line(error)}" for address, error in error_by_address.items()
         ]
-        raise ReportNotDelivered("; ".join(reasons))
+        raise ReportNotDelivered("; ".join(error_texts))
     return reached_addresses
 
 
 def _send_through_channels(
     claims: DeliveryClaims, channels: Iterable[Channel]
 ) -> tuple[list[str], _ErrorByAddress]:
-    """Send by the channels that have not sent yet.
+    """Send the report through the channels that have not sent it yet.
 
-    Return the addresses that were reached, and the error of each address that was not.
+    Return the addresses and topics that were reached, and the error of each one that was not.
     """
     reached_addresses: list[str] = []
     error_by_address: _ErrorByAddress = {}
@@ -167,7 +168,7 @@ def _send_through_channels(
                 raise
             claims.record_outcome(channel.name, etag)
             reached_addresses.append(channel.destination)
-        except (ClientError, BotoCoreError, HeldByAnother) as error:
+        except (ClientError, BotoCoreError, ClaimHeldByAnotherRun) as error:
             error_by_address[channel.destination] = error
     return reached_addresses, error_by_address
 
@@ -182,8 +183,8 @@ def _make_channels(
 ) -> Iterator[Channel]:
     """Yield the channel of the topic and those of the recipients.
 
-    Yield none for a member of an organization that has no recipients of its own. Mail needs a
-    sender in the settings.
+    Yield no channel for a member of an organization that has no recipients of its own. Mail needs
+    a sender in the settings.
     """
     if not settings.is_member or settings.recipients:
         yield make_topic_channel(
@@ -191,5 +192,5 @@ def _make_channels(
         )
     if settings.sender:
         for recipient in settings.recipients:
-            message = report.message_to(recipient)
-            yield make_mail_channel(clients, settings.sender, recipient, message)
+            raw_message = report.message_to(recipient)
+            yield make_mail_channel(clients, settings.sender, recipient, raw_message)

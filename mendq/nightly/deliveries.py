@@ -1,10 +1,12 @@
 """Claims on the channels that deliver a week's report: one S3 object for each channel.
 
-A run takes a claim for CLAIM_SECONDS right before its channel sends, and marks it as sent right
-after that. The object is written only under a condition, so two runs cannot hold the same claim. If
-a run dies between the two writes, its claim expires and a later run sends the report again: neither
-SES nor SNS can be asked whether it was sent, and a report that comes twice does less harm than one
-that never comes.
+A channel is one way to send the report: the SNS topic, or mail to one recipient. A run claims the
+channel for CLAIM_SECONDS right before it sends, and marks the claim as sent right after that. S3
+writes the object only if nobody has changed it meanwhile, so two runs cannot hold the same claim.
+
+If a run dies between the two writes, its claim expires and a later run sends the report again.
+Neither SES nor SNS can tell if the report was sent. A report that comes twice does less harm than
+one that never comes.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
@@ -40,8 +42,8 @@ TAKEN_STATE = "taken"
 FAILED_STATE = "failed"
 
 
-class HeldByAnother(ComeAgain):
-    """Another run is sending by this channel, or died while sending. Try the event again."""
+class ClaimHeldByAnotherRun(ComeAgain):
+    """Another run is sending through this channel, or died while sending. Try the event again."""
 
 
 class DeliveryClaims(Struct, frozen=True):
@@ -62,7 +64,7 @@ class DeliveryClaims(Struct, frozen=True):
         A run may take its own claim again, for example if it is a retry.
 
         Raises:
-            HeldByAnother: Another run holds the claim.
+            ClaimHeldByAnotherRun: Another run holds the claim.
         """
         etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
         if etag is not None:
@@ -76,17 +78,18 @@ class DeliveryClaims(Struct, frozen=True):
             and claim["owner"] != self.owner
             and self._is_unexpired(claim)
         ):
-            raise HeldByAnother(f"{channel}: another run has it until {claim['until']}")
+            raise ClaimHeldByAnotherRun(f"{channel}: another run has it until {claim['until']}")
         etag = self._write_claim(channel, TAKEN_STATE, IfMatch=response["ETag"])
         if etag is None:
-            raise HeldByAnother(f"{channel}: another run has taken it just now")
+            raise ClaimHeldByAnotherRun(f"{channel}: another run has taken it just now")
         return etag
 
     def record_outcome(self, channel: str, etag: str, failure: str = "") -> None:
         """Mark a claimed channel as sent, so that it never sends this week's report again.
 
-        With a `failure`, mark it as failed instead: then the next run may take it at once. Nothing
-        happens if another run has taken the claim. `etag` is the one that `take` returned.
+        With a `failure`, mark it as failed instead, so that the next run may claim it at once. Do
+        nothing if another run has claimed it meanwhile. `etag` is the one that `claim_channel`
+        returned.
         """
         self._write_claim(channel, FAILED_STATE if failure else SENT_STATE, failure, IfMatch=etag)
 
@@ -127,9 +130,10 @@ class DeliveryClaims(Struct, frozen=True):
 
 
 def _read_claim(body: bytes) -> dict[str, Any]:
-    """Read a claim. An object that Mendq did not write counts as sent.
+    """Return the claim in an S3 object, with at least `state`, `owner` and `until`.
 
-    So a person can stop a delivery by writing any object.
+    An object that Mendq did not write counts as sent, so a person can stop a delivery by writing
+    any object.
     """
     sent_claim = {"state": SENT_STATE, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):

@@ -31,10 +31,10 @@ class Roots(Struct, frozen=True):
         trail: The trail's log files.
         cases: The case bucket.
         out: The root of the tables that the job writes.
-        account: The account whose files are read, if `scope` is ACCOUNT.
-        region: The region whose files are read, if `scope` is ACCOUNT.
+        account: The account whose files are read, if `scope` is ACCOUNT_SCOPE.
+        region: The region whose files are read, if `scope` is ACCOUNT_SCOPE.
         time_zone: The report's time zone.
-        scope: ACCOUNT for the files of one account and region. Otherwise all files are read.
+        scope: ACCOUNT_SCOPE for the files of one account and region. Otherwise all are read.
         organization: The root of the tables that the organization's stacks share. Empty if the
             report is about this stack only.
         expected: The stacks of the organization that are expected to share tables.
@@ -54,7 +54,8 @@ class Roots(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A run of `analytics.job`.
 
-    `kind` is `nightly` or `week`, `of` the day or the week, `arguments` its command line.
+    `kind` is `nightly` or `week`. `day_or_week` names the day or the week that the job is about.
+    `arguments` is its command line.
     """
 
     kind: str
@@ -72,8 +73,8 @@ class Job(Struct, frozen=True):
         Another scheduled time gives another token, so that a person can start a failed run again.
         EMR allows the characters A-Z, a-z, 0-9 and `._-`.
         """
-        text = " ".join((*self.arguments, scheduled_at.isoformat()))
-        return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"
+        token_input = " ".join((*self.arguments, scheduled_at.isoformat()))
+        return f"{self.name}-{sha256(token_input.encode()).hexdigest()[:12]}"
 
 
 def make_nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
@@ -89,7 +90,7 @@ def make_nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
 def make_week_job(scheduled_at: datetime, roots: Roots) -> Job:
     """Return the job that sums up the last complete ISO week (UTC).
 
-    It gets the time of the schedule as an argument, because it may start later.
+    The job gets the scheduled time as an argument, because it may start later.
     """
     week = name_of_week((scheduled_at - timedelta(days=7)).date())
     arguments = ["weekly", "--week", week, "--scheduled-at", format_time(scheduled_at)]
@@ -124,9 +125,9 @@ def start_job(
     A nightly run and a weekly run may be active at the same time: the weekly run reads whole
     objects, and a nightly run replaces whole objects.
     """
-    states: Any = list(ACTIVE_STATES)
+    active_states: Any = list(ACTIVE_STATES)
     paginator = emr.get_paginator("list_job_runs")
-    for page in paginator.paginate(applicationId=settings.application_id, states=states):
+    for page in paginator.paginate(applicationId=settings.application_id, states=active_states):
         for run in page["jobRuns"]:
             if run.get("name", "").startswith(f"{job.kind}-"):
                 return Ignore("run_active", f"{run['name']} still goes on")
@@ -135,7 +136,7 @@ def start_job(
         "entryPointArguments": list(job.arguments),
         "sparkSubmitParameters": format_spark_parameters(settings),
     }
-    monitoring = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
+    monitoring_configuration = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
     request: Any = {
         "applicationId": settings.application_id,
         "clientToken": job.client_token(scheduled_at),
@@ -143,7 +144,7 @@ def start_job(
         "executionTimeoutMinutes": TIMEOUT_MINUTES,
         "name": job.name,
         "jobDriver": {"sparkSubmit": spark_submit},
-        "configurationOverrides": {"monitoringConfiguration": monitoring},
+        "configurationOverrides": {"monitoringConfiguration": monitoring_configuration},
     }
     run_id: str = emr.start_job_run(**request)["jobRunId"]
     return run_id
@@ -154,20 +155,23 @@ def format_spark_parameters(settings: StartNightlySettings) -> str:
 
     No value contains a space.
     """
-    emr = "spark.emr-serverless"
-    properties = {
+    emr_prefix = "spark.emr-serverless"
+    spark_properties = {
         "spark.submit.pyFiles": settings.package,
         "spark.archives": f"{settings.compiled_packages}#{PACKAGES_FOLDER}",
-        f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON_PATH,
-        f"{emr}.memoryOverheadFactor": f"{DEFAULT_WORKER.overhead_factor}",
+        f"{emr_prefix}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON_PATH,
+        f"{emr_prefix}.memoryOverheadFactor": f"{DEFAULT_WORKER.overhead_factor}",
         # Spark begins with one executor and adds more if there are enough files.
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
-    for role, environment in (("driver", f"{emr}.driverEnv"), ("executor", "spark.executorEnv")):
-        properties[f"spark.{role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
-        properties[f"spark.{role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
-        properties[f"{emr}.{role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
-        properties[f"{environment}.PYSPARK_PYTHON"] = PYTHON_PATH
-        properties[f"{environment}.PYTHONPATH"] = f"./{PACKAGES_FOLDER}"
-    return " ".join(f"--conf {name}={value}" for name, value in properties.items())
+    for role, environment_prefix in (
+        ("driver", f"{emr_prefix}.driverEnv"),
+        ("executor", "spark.executorEnv"),
+    ):
+        spark_properties[f"spark.{role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
+        spark_properties[f"spark.{role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
+        spark_properties[f"{emr_prefix}.{role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
+        spark_properties[f"{environment_prefix}.PYSPARK_PYTHON"] = PYTHON_PATH
+        spark_properties[f"{environment_prefix}.PYTHONPATH"] = f"./{PACKAGES_FOLDER}"
+    return " ".join(f"--conf {name}={value}" for name, value in spark_properties.items())

@@ -36,7 +36,7 @@ LONGEST_TIME_BETWEEN_REPORTS = timedelta(days=8)
 class NightlyMetric(StrEnum):
     """The metrics of a nightly run. Each run sends one value of each, at the time of its end.
 
-    They have no dimension. EventBridge may deliver the same end twice, so alarms must use the
+    They have no dimension. EventBridge may report the end of a run twice, so alarms must use the
     maximum and never the sum.
     """
 
@@ -87,9 +87,10 @@ class NightlyRunOutcome(Struct, frozen=True):
         day: The day that the run had to read.
         nightly: The counts that the run wrote about that day. None if it wrote none.
         bytes_unreadable: The bytes that the run could not read, of all days that it wrote.
-        judged: The verdict about the day.
-        report_missing: True if no week was summed up for longer than REPORT_WITHIN.
-        written: The days whose tables the run wrote.
+        judgement: The verdict about the day.
+        is_report_missing: True if no week was summed up for longer than
+            LONGEST_TIME_BETWEEN_REPORTS.
+        written_days: The days whose tables the run wrote.
     """
 
     run: NightlyJobRun
@@ -111,7 +112,10 @@ class NightlyRunOutcome(Struct, frozen=True):
         return self.nightly.records if self.nightly else 0
 
     def metrics(self) -> dict[NightlyMetric, int]:
-        """Return the value of every metric. So a missing value means that a run was not watched."""
+        """Return the value of every metric, even if it is zero.
+
+        A missing value then means that a run was not watched.
+        """
         return {
             NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
             NightlyMetric.WRITTEN: int(self.nightly is not None),
@@ -178,8 +182,9 @@ def describe_run(
     Args:
         run: The run.
         day: The day that the run had to read.
-        nightly_runs: The stored counts of that day and of the days before it.
-        summed_up_at: When the newest week was summed up. None if no week was.
+        nightly_runs: The stored counts of that day and of the days before it, by day.
+        summed_up_at: The time of the newest weekly summary. None if there is no summary; then the
+            oldest stored counts tell for how long the report is missing.
     """
     own_counts_by_day: dict[date, NightlyRead] = {}
     days_with_tables: list[date] = []
@@ -208,7 +213,8 @@ def describe_run(
 class WeeklyRunOutcome(Struct, frozen=True):
     """The outcome of a weekly run that has ended.
 
-    `summed_up_at` is when the week's newest summary was written, None if there is none.
+    `summed_up_at` is the time at which the week's summary was last written. It is None if there is
+    no summary.
     """
 
     run: NightlyJobRun
@@ -233,10 +239,10 @@ class WeeklyRunOutcome(Struct, frozen=True):
     @property
     def explanation(self) -> str:
         """A sentence that explains the metric, for the people that an alarm wakes."""
-        result_text = f"{self.week} is summed up"
+        summary_text = f"{self.week} is summed up"
         if self.has_failed:
-            result_text = f"did not sum up {self.week}"
-        return f"the run ended {self.run.state} and {result_text}"
+            summary_text = f"did not sum up {self.week}"
+        return f"the run ended {self.run.state} and {summary_text}"
 
 
 def read_run_id(event: Any, application_id: str) -> str | None:

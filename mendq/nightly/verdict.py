@@ -9,17 +9,19 @@ Rules of `judge`; the first one that fits decides:
 
 1. Nothing was stored: `failed` if the run failed, otherwise `missing` (the trail began later, or an
    earlier run has read the day).
-2. The tables are not those that were counted: `torn`. A run died between tables and counts.
+2. The tables do not have as many rows as were counted: `torn`. A run died after it had written the
+   tables and before it wrote the counts.
 3. The day was not over when it was read: `partial`. Its counts prove nothing.
 4. No record and no failed call: `nothing_read`. A working trail has at least the probe's calls,
    every hour.
-5. Less than a fifth of the usual records: `far_fewer`. Usual is the median of the 14 days before,
-   or the busier of the same weekday's two if that is lower: a quiet Sunday is no fault. Days that
-   read nothing, or were not over, do not count. With fewer than 3 such days, or fewer than 1,000
-   usual records, chance decides more than the trail, and no day is called `far_fewer`.
+5. Less than a fifth of the usual records: `far_fewer`. The usual number is the median of the 14
+   days before. If the same weekday had fewer records in both weeks before, the larger of these two
+   numbers is used: a quiet Sunday is no fault. Days without records, and days that were not over
+   when they were read, do not count. With fewer than 3 days that count, or fewer than 1,000 usual
+   records, chance decides more than the trail, and no day is called `far_fewer`.
 6. Otherwise: `read`.
 
-The module knows no AWS and no clock. It is shared by Lambda, report and Spark job.
+The module makes no AWS call and reads no clock. Lambdas, the report and the Spark job use it.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ NATIVE_READER = "native"
 FALLBACK_READER = "standard_library"
 # The largest share of unreadable bytes with which the job still succeeds.
 MOST_UNREADABLE_SHARE = 0.01
-# A day is compared with this many days before it. At least LEAST_NIGHTLY_RUNS of them must be known
-# (rule 5).
+# A day is compared with this many days before it. At least LEAST_COMPARED_DAYS of them must be
+# known (rule 5).
 COMPARED_DAYS = 14
 LEAST_COMPARED_DAYS = 3
 # Below this, chance decides more than the trail (rule 5).
@@ -88,7 +90,7 @@ DOUBTFUL_VERDICTS = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 @dataclass(frozen=True)
 class NightlyRead:
-    """Counts of one UTC day that a nightly run has read, as `nightly.json` holds them.
+    """Counts of one UTC day, as a nightly run stores them in `nightly.json`.
 
     Files, bytes and records belong to the day on which CloudTrail published them, failed calls to
     the day on which they were made.
@@ -96,7 +98,7 @@ class NightlyRead:
     Args:
         day: The day that was read.
         made_at: When the run wrote these counts.
-        reader: NATIVE or FALLBACK.
+        reader: NATIVE_READER or FALLBACK_READER.
         why_fallback: Why the slower reader was used. Empty if it was not.
     """
 
@@ -121,7 +123,7 @@ class NightlyRead:
     def has_read_nothing(self) -> bool:
         """True if the day has no record and no failed call.
 
-        That is no quiet day: a working trail has at least the probe's calls.
+        Such a day is a fault and not a quiet day: a working trail has at least the probe's calls.
         """
         return not (self.records or self.failed_calls)
 
@@ -143,7 +145,7 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         made_at = datetime.fromisoformat(document["made_at"])
         texts = [document[name] for name in ("reader", "why_fallback")]
         counts = {name: document[name] for name in COUNT_FIELDS}
-        is_ours = (
+        has_our_schema = (
             document["schema"] == NIGHTLY_SCHEMA
             and document["schema"] is not True
             and made_at.tzinfo is not None
@@ -153,7 +155,7 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         return None
     are_texts = all(isinstance(text, str) for text in texts)
     are_counts = all(type(count) is int and 0 <= count < _COUNT_LIMIT for count in counts.values())
-    return nightly if is_ours and are_texts and are_counts else None
+    return nightly if has_our_schema and are_texts and are_counts else None
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,8 @@ def judge(
 
     Args:
         nightly: The counts of the day, or None if nothing was stored.
-        before: The counts of other days, in any order. Only earlier days matter.
-        run_failed: True if the run that should have stored them failed.
+        other_days: The counts of other days, in any order. Only earlier days matter.
+        has_run_failed: True if the run that should have stored the counts failed.
         is_torn: True if the day's tables do not have as many rows as were counted.
     """
     if nightly is None:
@@ -230,9 +232,9 @@ def is_week_over(last_day: date, made_at: datetime, *, may_last_run_come: bool) 
 
     Args:
         last_day: The week's last day.
-        at: When the summary is made.
-        last_nightly_may_come: True if the week's last nightly run is missing. The week then counts
-            as over only some hours later, so that the run can still come.
+        made_at: The time at which the summary is made.
+        may_last_run_come: True if the week's last nightly run is missing and may still come. The
+            week then counts as over only LAST_NIGHTLY_RUN_DELAY after its end.
     """
     week_end = datetime.combine(last_day + _ONE_DAY, time(), UTC)
     if may_last_run_come:
@@ -244,8 +246,8 @@ def is_too_much_unreadable(unreadable_bytes: int, all_bytes: int) -> bool:
     """Return True if so much could not be read that the job must end with exit code 3.
 
     Args:
-        unreadable: The bytes that could not be read.
-        of_bytes: All bytes.
+        unreadable_bytes: The bytes that could not be read.
+        all_bytes: All bytes, with the unreadable ones.
     """
     return unreadable_bytes > MOST_UNREADABLE_SHARE * all_bytes
 
@@ -279,9 +281,9 @@ def member_prefix(account: str, region: str) -> str:
 
 
 def shared_table_prefix(account: str, region: str, table: str, week: str) -> str:
-    """Return the S3 prefix of one week of a table that a stack shares.
+    """Return the S3 prefix of one week of a table that a stack shares with its organization.
 
-    One listing of it finds all days of the week.
+    One listing of this prefix finds all days of the week.
     """
     return f"{member_prefix(account, region)}/{table}/week={week}"
 

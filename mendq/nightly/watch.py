@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 # The S3 key of a week's summary.
 SUMMARY_KEY = "summary/week={week}/summary.json"
-# The week of a report is the one before the day on which the weekly job that makes it began. Jobs
-# that began at most this many days ago are looked for.
+# The weekly job sums up the week before the day on which it began. The summaries of jobs that began
+# at most this many days ago are looked for.
 _MOST_DAYS_SINCE_BEGIN = 8
 _DAYS_PER_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
@@ -60,8 +60,8 @@ class NightlyBucket(Struct, frozen=True):
     def read_counts_until(self, day: date) -> dict[date, NightlyRead]:
         """Return the stored counts of `day` and of the 14 days before it, the oldest day first.
 
-        A day without counts, or with an object that Mendq did not write, is left out. Each day has
-        a request of its own, so other objects below `nightly/` cannot fill a listing.
+        A day without counts, or with an object that Mendq did not write, is left out. Each day is
+        listed separately, so other objects below `nightly/` cannot fill a listing.
         """
         counts_by_day: dict[date, NightlyRead] = {}
         for days_back in range(COMPARED_DAYS, -1, -1):
@@ -96,7 +96,11 @@ class NightlyBucket(Struct, frozen=True):
 
 
 def list_possible_weeks(last_day: date) -> tuple[str, ...]:
-    """Return the weeks whose weekly job may have begun in the _BEGUN_WITHIN days before `on`."""
+    """Return the weeks that a recent weekly job may have summed up, the newest first.
+
+    A recent job began on `last_day`, or at most _MOST_DAYS_SINCE_BEGIN days before it. A job sums
+    up the week before the day on which it began.
+    """
     weeks: dict[str, None] = {}
     for days_back in range(_MOST_DAYS_SINCE_BEGIN + 1):
         begin_day = last_day - timedelta(days=days_back)
@@ -109,7 +113,7 @@ def watch_run(
 ) -> NightlyRunOutcome | WeeklyRunOutcome | Refusal:
     """Return the outcome of the run that an event is about, or a refusal if it is not watched.
 
-    Raises AWS's errors.
+    Raises botocore's errors.
     """
     run_id = read_run_id(event, settings.application_id)
     if run_id is None:

@@ -1,7 +1,7 @@
-"""The weekly report as a mail: subject, plain text, HTML and one picture, as bytes for SES.
+"""The weekly report as a mail: subject, text, HTML and one picture, and the bytes for SES.
 
-Mail programs need care: they show only tables and inline styles, Gmail cuts HTML after 102 KB, and
-many programs turn each text that looks like an address into a link.
+Mail programs only know tables and inline styles. Gmail cuts HTML off at 102 KB. Many programs make
+a link of everything that looks like an address.
 https://docs.aws.amazon.com/ses/latest/dg/send-email-raw.html
 """
 
@@ -43,10 +43,9 @@ _PICTURE_WIDTH_PIXELS = 492
 
 
 def _prepare_for_mail(value: Any) -> Any:
-    """Prepare a value for the HTML part of a mail.
+    """Return a text without marks and links, and with no-break spaces before units.
 
-    A text loses its marks (see `words`) and its links, and gets no-break spaces before units.
-    Mendq's own Markup and values that are not texts are returned unchanged.
+    Mendq's own Markup and values that are no text stay unchanged.
     """
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
@@ -60,7 +59,7 @@ _STYLE_INLINER = CSSInliner(keep_at_rules=True, load_remote_stylesheets=False)
 
 
 class OutgoingReport(Struct, frozen=True, dict=True):
-    """The report of one week in the forms that are sent: an SNS text, and a mail for SES."""
+    """The report of one week, ready to be sent."""
 
     summary: Summary
     # S3 address of the page, such as `s3://bucket/key`.
@@ -72,16 +71,15 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def command(self) -> str:
-        """The `mendq report` command with which the reader opens the page."""
+        """Command that opens the page."""
         region = self.reported_account.region
         return f"mendq report --week {self.summary.week} --open --region {region}"
 
     @property
     def subject(self) -> str:
-        """Subject of the mail, at most MOST_SUBJECT_CHARACTERS long.
+        """Subject of the mail. It has only numbers and Mendq's own words.
 
-        It contains only numbers and Mendq's own words, because other people's text could forge a
-        mail header.
+        So nobody can put text of their own into a mail header.
         """
         summary = self.summary
         report_name = f"Mendq {summary.week}"
@@ -112,13 +110,13 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def short_text(self) -> str:
-        """Text for an SNS topic: the verdict, the page's S3 address, and the command to open it."""
+        """Short text for an SNS topic: the verdict, and where the page is and how to open it."""
         verdict = make_verdict_text(self.summary)
         return f"{verdict}\n\nThe page: {self.page_location}\nTo read it: {self.command}\n"
 
     @property
     def mail_text(self) -> str:
-        """Plain-text part of the mail: `short_text` and the list of things to do."""
+        """Text part of the mail: the short text, and the list of things to do."""
         recommendations = list_to_do(self.summary, self.reported_account)
         if not recommendations:
             return self.short_text
@@ -131,21 +129,18 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def is_attached(self) -> bool:
-        """True if the page is attached to the mail.
-
-        A page of more than MOST_ATTACHED_CHARACTERS is not attached. It is only in its bucket.
-        """
+        """True if the page is attached. A page that is too large stays in its bucket."""
         return 0 < len(self.page_html) <= MOST_ATTACHED_CHARACTERS
 
     @cached_property
     def picture(self) -> bytes | None:
-        """The chart of the incidents per day, as the bytes of a PNG. None without incidents."""
+        """The chart of the days as a PNG, drawn at the first use. None without incidents."""
         week = make_incidents_per_day(self.summary)
         return make_png(make_days_chart(week, MAIL_SIZE, LIGHT)) if week.total else None
 
     @cached_property
     def html(self) -> str:
-        """HTML part of the mail. All styles are inline."""
+        """HTML part of the mail, with inline styles."""
         waiting_groups = group_waiting_cases(self.summary, self.reported_account)
         html = _MAIL_TEMPLATE.render(
             summary=self.summary,
@@ -167,9 +162,9 @@ class OutgoingReport(Struct, frozen=True, dict=True):
         return _STYLE_INLINER.inline(html)
 
     def message_to(self, recipient: str) -> bytes:
-        """Return the complete mail to one recipient, as bytes for SES.
+        """Return the mail to one recipient as bytes for SES.
 
-        Raises ValueError if the sender or the recipient is not an e-mail address.
+        Raises ValueError if sender or recipient is no e-mail address.
         """
         mail = make_message(self.subject, self.mail_text, self.html, self.picture)
         if self.is_attached:
@@ -180,10 +175,7 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
 
 def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGroup]) -> str:
-    """Return a sentence with the number of waiting cases that are on the page and not in the mail.
-
-    Empty if the mail lists all waiting cases.
-    """
+    """Return how many waiting cases only the page lists. Empty if the mail lists all."""
     listed_count = sum(
         len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
     )
@@ -192,10 +184,7 @@ def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGro
 
 
 def _format_to_do(number: int, recommendation: ToDo) -> str:
-    """Return one numbered item of the plain-text list of things to do.
-
-    The owner and the command, if there are any, are on lines of their own.
-    """
+    """Return a numbered item of the text part. Its owner and its command have their own lines."""
     sentences = [recommendation.action, recommendation.reason, recommendation.effect]
     text = " ".join(sentence for sentence in sentences if sentence)
     lines = [f"{number}. {break_links(remove_marks(text))}"]
@@ -216,16 +205,10 @@ _EMAIL_ADDRESS_REGEX = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re
 
 
 def make_message(subject: str, text: str, html: str, picture: bytes | None) -> EmailMessage:
-    """Return a mail without sender and recipient. Its lines have at most 78 ASCII characters.
+    """Return a mail without sender and recipient, in lines of at most 76 ASCII characters.
 
-    Args:
-        subject: The subject, on one line.
-        text: The plain-text part.
-        html: The HTML part.
-        picture: A PNG that the HTML part shows by PICTURE_ID. None for no picture.
-
-    Raises:
-        ValueError: The subject has a line break.
+    `picture` is a PNG, which the HTML shows by PICTURE_ID. Raises ValueError if the subject has two
+    lines.
     """
     mail = EmailMessage(policy=SMTP)
     mail["Subject"] = subject
@@ -244,7 +227,8 @@ def make_message(subject: str, text: str, html: str, picture: bytes | None) -> E
 
 
 def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
-    """Attach the page to a mail as `file_name`, for people who have no access to the bucket."""
+    """Attach the page for people who have no access to its bucket. `file_name` is the page's name
+    in the mail."""
     mail.add_attachment(
         _make_encodable(page_html), subtype="html", cte="base64", filename=file_name
     )
@@ -252,12 +236,12 @@ def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
 
 
 def _parse_email_address(text: str) -> Address:
-    """Parse an e-mail address. Raises ValueError if the text is not exactly one address."""
+    """Return the e-mail address. Raises ValueError for any other text, such as a second header."""
     if not _EMAIL_ADDRESS_REGEX.fullmatch(text):
         raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
     return Address(addr_spec=text)
 
 
 def _make_encodable(text: str) -> str:
-    """Replace lone surrogates (halves of a character) by escapes that UTF-8 can encode."""
+    """Return the text with lone surrogates (halves of a character) written as escapes."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Sentences about the report's sources: what was read, and what could not be read."""
+"""Sentences about the sources of the report and about what it could not see."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ TORN_VERDICT = "torn"
 
 
 def list_not_seen(summary: Summary) -> tuple[str, ...]:
-    """Return sentences about the files and days that were read, and about what is not known.
+    """Return the sentences about what was read and what could not be seen.
 
-    The last sentence says what no trail records; it is the same every week. Names in the sentences
-    are marked (see `words`).
+    The last sentence, about what no trail shows, is the same every week. Names in the sentences are
+    marked (see `words`).
     """
     coverage = summary.not_seen
     sentences = [*_describe_nightly_runs(summary), _describe_files(coverage)]
@@ -87,7 +87,7 @@ def _is_or_are(count: int) -> str:
 
 
 def _describe_files(coverage: NotSeen) -> str:
-    """Return a sentence: how many of the trail's files could be read, and their size."""
+    """Return how many of the trail's files were read, with their size."""
     file_count = coverage.files_read + coverage.files_unreadable
     size_bytes = coverage.bytes_read + coverage.bytes_unreadable
     if not file_count:
@@ -107,10 +107,7 @@ def _describe_files(coverage: NotSeen) -> str:
 
 
 def _describe_unknown_codes(coverage: NotSeen) -> str:
-    """Return a sentence about failed calls whose error codes the catalogue does not know.
-
-    Empty if it knows all codes.
-    """
+    """Return which error codes the catalogue does not know. Empty if it knows all."""
     if not coverage.unknown_code:
         return ""
     count_by_code = {}
@@ -129,10 +126,9 @@ def _describe_unknown_codes(coverage: NotSeen) -> str:
 
 
 def _describe_incidents_without_case(summary: Summary) -> str:
-    """Return a sentence: how many incidents have no case in Mendq, and why.
+    """Return how many incidents in the logs have no case, with the reasons of the listed ones.
 
-    The reasons are those of the incidents that the summary lists. Empty if every incident has a
-    case.
+    Empty if all have a case.
     """
     count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
     if not count:
@@ -152,10 +148,10 @@ def _describe_incidents_without_case(summary: Summary) -> str:
 
 
 def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
-    """Return the days of the week for which the nightly job has no tables, grouped by reason.
+    """Return the week's days without tables, by the reason.
 
-    The reasons are `not_begun` (before Mendq's first day), `to_come` (the nightly run is not due
-    yet), `silent` (the nightly run found no record) and `not_read` (any other day).
+    The reasons are `not_begun` (before Mendq's first day), `to_come`, `not_read`, and `silent` (the
+    nightly run found no records). `_describe_doubtful_runs` has the sentence for silent days.
     """
     coverage = summary.not_seen
     silent_days = {run.day for run in coverage.nightly_runs if run.verdict == NOTHING_READ_VERDICT}
@@ -174,7 +170,7 @@ def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
 
 
 def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
-    """Yield sentences about the week's nightly runs: read, missing, still to come, or doubtful."""
+    """Yield sentences: which nightly runs were read or missing, still to come, or doubtful."""
     days_by_reason = _group_missing_days(summary)
     coverage = summary.not_seen
     unread_days = days_by_reason["not_read"]
@@ -196,10 +192,7 @@ def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
 
 
 def _describe_days_to_come(days: Sequence[date]) -> str:
-    """Return the end of a sentence: the days whose nightly runs are not due yet.
-
-    Empty if `days` is empty.
-    """
+    """Return the end of a sentence that names the days still to come. Empty if there are none."""
     if not days:
         return ""
     runs_word = "nightly run" if len(days) == 1 else "nightly runs"
@@ -211,10 +204,9 @@ def _join_days(days: Sequence[date]) -> str:
 
 
 def _describe_whole_runs(summary: Summary) -> str:
-    """Return a sentence with the number of nightly runs that read their whole day.
+    """Return how many nightly runs were read whole.
 
-    A run that read its day before the day was over does not count. `_describe_doubtful_runs`
-    reports such a run.
+    A day that was read before it was over does not count; `_describe_doubtful_runs` names it.
     """
     coverage = summary.not_seen
     partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
@@ -227,11 +219,10 @@ def _describe_whole_runs(summary: Summary) -> str:
 
 
 def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
-    """Yield a sentence for each nightly run whose result is doubtful.
+    """Yield sentences about doubtful nightly runs.
 
-    A run is doubtful if it read no records or far fewer than usual, if it ran before its day was
-    over, or if its tables do not match its counts. All runs that read no records share one
-    sentence.
+    Such a run read far fewer records than usual, ran before its day was over, or has tables that do
+    not match its counts. All runs without any record share one sentence.
     """
     silent_runs = [run for run in nightly_runs if run.verdict == NOTHING_READ_VERDICT]
     if silent_runs:
@@ -250,10 +241,7 @@ def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator
 
 
 def _describe_usual_records(run: NightlyCoverage) -> str:
-    """Return the end of a sentence: how many records a nightly run usually reads.
-
-    Empty if that is not known.
-    """
+    """Return the usual number of records as the end of a sentence. Empty if it is not known."""
     usual_records = run.usual_records
     return (
         "" if usual_records is None else f", where {format_number(round(usual_records))} are usual"
@@ -261,9 +249,9 @@ def _describe_usual_records(run: NightlyCoverage) -> str:
 
 
 def describe_sources(summary: Summary) -> str:
-    """Return a part of a sentence: the files, records, accounts and regions of the report.
+    """Return the files, records, accounts and regions of the report, as a part of a sentence.
 
-    Names are marked (see `words`).
+    Names in it are marked.
     """
     coverage = summary.not_seen
     files_text = (
@@ -278,10 +266,8 @@ def describe_sources(summary: Summary) -> str:
 def _describe_places(names: tuple[str, ...], left_out_count: int, noun: str) -> str:
     """Return the names of accounts or regions, or only their number if there are many.
 
-    Args:
-        names: The names that are known.
-        left_out_count: The number of further accounts or regions that are not in `names`.
-        noun: `account` or `region`.
+    `left_out_count` is the number of further names that are not in `names`. `noun` is the word for
+    one of them.
     """
     if not names:
         return f"no {noun}"

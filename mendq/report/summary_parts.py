@@ -1,7 +1,7 @@
-"""The structure of a week's `summary.json`: one class for each kind of row.
+"""The parts of a week's `summary.json`, with the names that the document uses.
 
-The fields have the names of the document, which docs/summary.md explains. A field with a default
-may be missing in a document of an older release. Other fields of a document are ignored.
+Fields with a default may be missing in a document of an older release. Fields of the document that
+are not named here are ignored. docs/summary.md explains the document.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def find_monday(week: str) -> date:
 
 
 class SummaryPart(Struct, frozen=True):
-    """Base class of all parts of the summary. It converts all times to UTC."""
+    """Base of all parts of the document. It converts their times to UTC."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -82,7 +82,7 @@ class SummaryPart(Struct, frozen=True):
 
 
 class WeekSums(SummaryPart, frozen=True):
-    """The sums of one week, over all incidents. The list of incidents may leave some out."""
+    """The sums of a week. They also count incidents that the list of incidents leaves out."""
 
     incidents: WholeNumber
     failed_calls: WholeNumber
@@ -101,13 +101,13 @@ class WeekSums(SummaryPart, frozen=True):
 
 
 class Totals(WeekSums, frozen=True, kw_only=True):
-    """The sums of the summary's own week."""
+    """The sums of this week."""
 
     queues: WholeNumber
 
 
 class EarlierWeek(WeekSums, frozen=True, kw_only=True):
-    """The sums of one earlier week. `nightly_runs` is the number of its days that were read."""
+    """The sums of an earlier week. `nightly_runs` is how many of its seven runs were read."""
 
     week: str
     nightly_runs: WholeNumber = DAYS_PER_WEEK
@@ -118,15 +118,12 @@ class EarlierWeek(WeekSums, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if all seven days of the week were read."""
+        """True if all seven nightly runs of the week were read."""
         return self.nightly_runs >= DAYS_PER_WEEK
 
 
 class DayCount(SummaryPart, frozen=True):
-    """The number of incidents of one symptom on one day.
-
-    A day without incidents has one row, in which `symptom` is None.
-    """
+    """The incidents of one symptom on one day. A day without any has one row without a symptom."""
 
     symptom: str | None
     incidents: WholeNumber
@@ -135,7 +132,7 @@ class DayCount(SummaryPart, frozen=True):
 
 
 class SummaryTimelinePoint(SummaryPart, frozen=True):
-    """One point of a case's timeline: a new state of the case, or an event before it was opened."""
+    """A point of a case's timeline: a new state, or an event before the case was opened."""
 
     at: AwareDatetime
     state: str
@@ -144,7 +141,7 @@ class SummaryTimelinePoint(SummaryPart, frozen=True):
 
 
 class NamedTimeSpan(SummaryPart, frozen=True):
-    """A duration with its name: the time that consumers need, or a visibility timeout."""
+    """A length of time: how long consumers need, or a visibility timeout of the queue."""
 
     # The source of the time, such as "timeout before".
     what: str
@@ -152,17 +149,14 @@ class NamedTimeSpan(SummaryPart, frozen=True):
 
 
 class QueuePart(SummaryPart, frozen=True):
-    """Base class of the rows that are about one symptom on one queue."""
+    """Base of the rows about one symptom on one queue."""
 
     queue_arn: str
     symptom: str
 
 
 class ChangePart(QueuePart, frozen=True):
-    """Base class of the rows that are about a change of one queue attribute.
-
-    Any text may be empty.
-    """
+    """Base of the rows about a change of one queue attribute. Texts may be empty."""
 
     attribute: str
     before: str
@@ -172,10 +166,7 @@ class ChangePart(QueuePart, frozen=True):
 
 
 class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
-    """Base class of the rows about a case: the case's code, and the data of its pictures.
-
-    Fields that are not known are empty.
-    """
+    """Base of the rows about a case: its code and the data of its pictures. Empty if not known."""
 
     code: str = ""
     timeline: Annotated[
@@ -185,7 +176,7 @@ class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
 
 
 class Incident(CaseWithPictures, frozen=True):
-    """One incident: a burst of failed calls, or a finding of a scan, on one queue."""
+    """One incident of the list of the worst incidents."""
 
     error_codes: tuple[str, ...]
     first_failure: AwareDatetime
@@ -211,14 +202,14 @@ class Incident(CaseWithPictures, frozen=True):
 
 
 class UnreadableFile(SummaryPart, frozen=True):
-    """A file that the nightly job could not read, with the reason."""
+    """A trail file that could not be read, and why."""
 
     file: str
     reason: str
 
 
 class NightlyCoverage(SummaryPart, frozen=True):
-    """The number of records that one nightly run read, and the verdict on the run."""
+    """What one nightly run read."""
 
     day: date
     records: WholeNumber
@@ -228,7 +219,7 @@ class NightlyCoverage(SummaryPart, frozen=True):
 
 
 class NotSeen(SummaryPart, frozen=True):
-    """Counts of the files, records and days that the nightly job read or could not read."""
+    """What the nightly job read, and what it could not read."""
 
     nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS_PER_WEEK)]
     files_read: WholeNumber
@@ -250,7 +241,7 @@ class NotSeen(SummaryPart, frozen=True):
 
 
 class TimesToHeal(SummaryPart, frozen=True):
-    """The times it took to heal the incidents of one symptom, in seconds."""
+    """How long it took to heal the incidents of one symptom."""
 
     symptom: str
     incidents: WholeNumber
@@ -262,10 +253,7 @@ class TimesToHeal(SummaryPart, frozen=True):
 
 
 class QueueWeek(SummaryPart, frozen=True):
-    """The number of a queue's incidents on each day of the week, from Monday.
-
-    Incidents whose queue is not known are counted under the name `unresolved`.
-    """
+    """A queue's incidents by day, from Monday. `unresolved` is counted as a queue too."""
 
     queue_arn: str
     incidents: Annotated[
@@ -276,7 +264,7 @@ class QueueWeek(SummaryPart, frozen=True):
 
 
 class QueueDays(SummaryPart, frozen=True):
-    """The queues with most incidents, sorted by their number, and the sums of all other queues."""
+    """The queues with most incidents, the most first, and the sums of the other queues."""
 
     queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
     queues_left_out: WholeNumber
@@ -300,7 +288,7 @@ class NotifiedCase(QueuePart, frozen=True):
 
 
 class ReachedAPerson(SummaryPart, frozen=True):
-    """The cases about which people were notified this week, sorted by the first notification."""
+    """The cases about which people were notified this week, the earliest notification first."""
 
     cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED_CASES)]
     cases_left_out: WholeNumber
@@ -308,14 +296,14 @@ class ReachedAPerson(SummaryPart, frozen=True):
 
 
 class IncidentsByFinder(SummaryPart, frozen=True):
-    """Number of incidents that failed calls showed, and number that a scan found."""
+    """Number of incidents by what found them."""
 
     failed_calls: WholeNumber = 0
     scan: WholeNumber = 0
 
 
 class NextStep(SummaryPart, frozen=True):
-    """What a person should do next about a case. Any of the texts may be empty."""
+    """What a person should do next about a case. Texts may be empty."""
 
     sentence: str = ""
     command: str = ""
@@ -339,10 +327,7 @@ class OpenCaseSummary(CaseWithPictures, frozen=True):
 
 
 class MessageImpact(SummaryPart, frozen=True):
-    """Number of messages that this week's incidents affected, by kind of harm.
-
-    None if no case knows the number.
-    """
+    """Number of messages that this week's incidents affected. None if no case knows it."""
 
     delayed: WholeNumber | None = None
     handled_twice: WholeNumber | None = None
@@ -351,10 +336,7 @@ class MessageImpact(SummaryPart, frozen=True):
 
 
 class HealCandidate(QueuePart, frozen=True):
-    """A queue and symptom for which the report suggests mode heal.
-
-    People approved all of Mendq's proposals for it.
-    """
+    """A queue and symptom whose proposals were all approved, so the report suggests mode heal."""
 
     # Approved proposals, of `asked` proposals in all.
     approved: WholeNumber
@@ -363,7 +345,7 @@ class HealCandidate(QueuePart, frozen=True):
 
 
 class SymptomComparison(SummaryPart, frozen=True):
-    """Counts that compare, for one symptom, incidents that Mendq fixed and did not touch."""
+    """Incidents of a symptom: those that Mendq fixed beside those that it left untouched."""
 
     symptom: str
     fixed: WholeNumber
@@ -376,7 +358,7 @@ class SymptomComparison(SummaryPart, frozen=True):
 
 
 class Member(SummaryPart, frozen=True):
-    """The week of one Mendq stack of an organization, as the stack's account reported it."""
+    """The week of one stack of an organization, as its account reported it."""
 
     account: str
     region: str
@@ -395,7 +377,7 @@ class Member(SummaryPart, frozen=True):
 
 
 class NeedyQueue(QueuePart, frozen=True):
-    """A queue in an account of the organization that waits for a person."""
+    """A queue of an organization that waits for a person."""
 
     account: str
     region: str
@@ -406,10 +388,7 @@ class NeedyQueue(QueuePart, frozen=True):
 
 
 class Organization(SummaryPart, frozen=True):
-    """The week of all accounts of an organization.
-
-    `members` and `queues` begin with those that most need a person.
-    """
+    """The week of all accounts of an organization. Members that need most come first."""
 
     totals: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
@@ -427,7 +406,7 @@ class StandingValue(ChangePart, frozen=True):
 
 
 class Recommendation(ChangePart, frozen=True):
-    """One thing that people should do. Any of the texts may be empty."""
+    """Something for people to do. Texts may be empty."""
 
     kind: str
     # A state of the case, or the reason why there is no case.

@@ -127,10 +127,10 @@ def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
 class BrokenFolder(FolderStorage):
     """A folder of cases in which the day 2026-11-11 cannot be listed."""
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         if folder == "dt=2026-11-11":
             raise RootUnusable("503 Slow Down")
-        return super().entries(folder)
+        return super().list_entries(folder)
 
 
 def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(

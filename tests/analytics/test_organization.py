@@ -73,10 +73,10 @@ class ListingRecorder(FolderStorage):
         super().__init__(root)
         self.listed_files: list[str] = []
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         """Record the folder, then list it."""
         self.listed_files.append(folder)
-        return super().entries(folder)
+        return super().list_entries(folder)
 
 
 def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -30,9 +30,9 @@ class BucketInAFolder(ArrowStorage):
         super().__init__("s3://bucket", SubTreeFileSystem(str(folder), LocalFileSystem()))
         self._parent = folder
 
-    def put(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes) -> None:
         (self._parent / "bucket" / path).parent.mkdir(parents=True, exist_ok=True)
-        super().put(path, content)
+        super().write(path, content)
 
 
 @pytest.fixture(params=["folder", "hadoop", "bucket"])
@@ -49,21 +49,21 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 
 def test_what_is_put_is_read_and_listed(root: Storage) -> None:
     """Hadoop would take what stands before a colon for a scheme."""
-    assert (root.folders("x"), root.files("x"), root.read("x/y")) == ([], {}, None)
-    root.put("t:1/dt=1/t.parquet", b"old and longer")
-    root.put("t:1/dt=1/t.parquet", bytes(range(256)))
-    root.put("t:1/dt=2/t.parquet", b"")
+    assert (root.list_folders("x"), root.list_file_sizes("x"), root.read("x/y")) == ([], {}, None)
+    root.write("t:1/dt=1/t.parquet", b"old and longer")
+    root.write("t:1/dt=1/t.parquet", bytes(range(256)))
+    root.write("t:1/dt=2/t.parquet", b"")
     assert root.read("t:1/dt=1/t.parquet") == bytes(range(256))
     assert root.read("t:1/dt=1/t.parquet", 9) == bytes(range(9))
-    assert root.folders("t:1") == ["dt=1", "dt=2"]
-    assert root.folders("") == ["t:1"]
-    sizes = root.files("t:1/dt=1").items()
+    assert root.list_folders("t:1") == ["dt=1", "dt=2"]
+    assert root.list_folders("") == ["t:1"]
+    sizes = root.list_file_sizes("t:1/dt=1").items()
     assert [each for each in sizes if "crc" not in each[0]] == [("t:1/dt=1/t.parquet", 256)]
-    assert root.files("t:1") == {}
+    assert root.list_file_sizes("t:1") == {}
 
 
 def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
-    root.put("t/grown", GOOD * 2)
+    root.write("t/grown", GOOD * 2)
     [row] = Reader(FALLBACK_READER).read_on_driver(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
@@ -75,22 +75,22 @@ def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any)
     (tmp_path / "d" / "gone").symlink_to("nothing")
     monkeypatch.setattr(Path, "is_file", lambda _: True)
     looked = FolderStorage(str(tmp_path))
-    assert (looked.files("d"), looked.folders("d")) == ({"d/stays": 1}, [])
+    assert (looked.list_file_sizes("d"), looked.list_folders("d")) == ({"d/stays": 1}, [])
 
 
 def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
-    root.put("t/y", b"2")
+    root.write("t/y", b"2")
     with root.staging() as stage:
         spark.range(3).coalesce(1).write.parquet(f"{stage.make_spark_root([])}n")
-        [part] = [each for each in stage.files("n") if each.endswith(".parquet")]
+        [part] = [each for each in stage.list_file_sizes("n") if each.endswith(".parquet")]
         assert (stage.read(part) or b"").startswith(b"PAR1")
-    assert stage.files("n") == {}
-    assert [each for name in root.folders("") for each in root.folders(name)] == []
+    assert stage.list_file_sizes("n") == {}
+    assert [each for name in root.list_folders("") for each in root.list_folders(name)] == []
     assert root.read("t/y") == b"2"
 
 
 def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: SparkSession) -> None:
-    root.put("d/x.json.gz", b"<html>")
+    root.write("d/x.json.gz", b"<html>")
     assert root.read("d/x.json.gz") == b"<html>", "as it is, though its name says gzip"
     spark_root = root.make_spark_root(["d"])
     pattern = spark_root.replace("[", "\\[").replace("]", "\\]")
@@ -112,13 +112,13 @@ def test_a_root_is_spelled_as_spark_spells_it(
 def test_what_cannot_be_written_to_stays_as_it_is(tmp_path: Path) -> None:
     """And nothing is left beside it."""
     storage = FolderStorage(str(tmp_path))
-    storage.put("t/a", b"1")
+    storage.write("t/a", b"1")
     (tmp_path / "t" / "b").mkdir()
     for name, target in (("x", "y"), ("y", "x")):
         (tmp_path / name).symlink_to(target)
     for root, path in (("", "t/b"), ("t/a", "b"), ("t/a/below", "b"), ("x", "t")):
         with pytest.raises(RootUnusable, match="cannot be written to"):
-            FolderStorage(str(tmp_path / root)).put(path, b"2")
+            FolderStorage(str(tmp_path / root)).write(path, b"2")
     there = sorted(each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*"))
     assert there == ["t", "t/a", "t/b", "x", "y"]
     assert storage.read("t/a") == b"1"

@@ -120,9 +120,9 @@ def test_values_are_counted_alike(more: int) -> None:
 
 
 def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Reader.for_this_process() == Reader(NATIVE_READER)
+    assert Reader.choose_for_this_process() == Reader(NATIVE_READER)
     monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
-    assert Reader.for_this_process() == Reader(FALLBACK_READER, "cannot import pyarrow")
+    assert Reader.choose_for_this_process() == Reader(FALLBACK_READER, "cannot import pyarrow")
 
 
 @pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])

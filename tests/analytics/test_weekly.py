@@ -30,7 +30,7 @@ def put_nightly(account: Account, day: date, *incidents: dict[str, Any]) -> None
 
 def put_read(account: Account, read_of: NightlyRead, **document: object) -> None:
     content = json.dumps(read_of.document() | document).encode()
-    FolderStorage(str(account.out)).put(nightly_key(read_of.day), content)
+    FolderStorage(str(account.out)).write(nightly_key(read_of.day), content)
 
 
 def written(
@@ -95,7 +95,7 @@ def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
     assert written(account)[0]["not_seen"]["began"] == "2026-11-11"
     put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
     put_read(account, replace(READ, day=date(2026, 11, 14)), day="2026-11-15")
-    FolderStorage(str(account.out)).put(nightly_key(date(2026, 11, 15)), b"{")
+    FolderStorage(str(account.out)).write(nightly_key(date(2026, 11, 15)), b"{")
     seen = written(account)[0]["not_seen"]
     assert seen["began"] == "2026-11-10"
     verdicts = [each["verdict"] for each in seen["nightly_runs"]]
@@ -136,14 +136,14 @@ def test_how_the_queues_stand_that_wait_is_what_scans_of_the_last_day_measured(
         ("15/23", {arn("orders"): {"backlog": 1}}), ("17/01", {arn("orders"): orders}),
         ("17/02", {arn("q"): orders}), ("17/03", [arn("orders")]), ("17/04", {arn("orders"): 3}),
     ):  # fmt: skip
-        findings.put(f"dt=2026-11-{at}.json", json.dumps({"queues": queues}).encode())
+        findings.write(f"dt=2026-11-{at}.json", json.dumps({"queues": queues}).encode())
     for content in (b"{", b"[]", b"[" * 100_000):
-        findings.put("dt=2026-11-17/05.json", content)
-        findings.put("notes/06.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+        findings.write("dt=2026-11-17/05.json", content)
+        findings.write("notes/06.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
         (waiting,) = written(account)[0]["open_now"]
         assert waiting.items() >= orders.items()
     odd |= {"oldest_age_seconds": True, "more": 2}
-    findings.put("dt=2026-11-18/00.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+    findings.write("dt=2026-11-18/00.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
     (waiting,) = written(account)[0]["open_now"]
     assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
 
@@ -154,9 +154,9 @@ def test_the_last_round_of_the_week_says_what_scans_report(account: Account) -> 
     account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     for at, listed in (("15/22", []), ("15/23", [found]), ("16/00", [])):
         document = {"schema": 1, "findings": listed}
-        findings.put(f"dt=2026-11-{at}.json", json.dumps(document).encode())
+        findings.write(f"dt=2026-11-{at}.json", json.dumps(document).encode())
     asked = {each["kind"]: each for each in written(account)[0]["do_this_week"]}
     assert asked["add_alarms"]["reason"] == "none watches it"
     for content in (b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'):
-        findings.put("dt=2026-11-15/23.json", content)
+        findings.write("dt=2026-11-15/23.json", content)
         assert "add_alarms" not in {e["kind"] for e in written(account)[0]["do_this_week"]}

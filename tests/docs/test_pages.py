@@ -6,7 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 
-from functions.start_nightly import MAKE_JOB_BY_NAME
+from functions.start_nightly import JOB_MAKER_BY_NAME
 from mendq.nightly.jobs import Roots
 from mendq.redrive.message_filter import (
     LONGEST_EXPRESSION_CHARACTERS,
@@ -42,11 +42,11 @@ def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -
 
 def test_each_request_for_a_nightly_run_is_a_job() -> None:
     requests = [json.loads(each) for each in re.findall(r"--payload '([^']+)'", NIGHTLY)]
-    assert {each["job"] for each in requests} == set(MAKE_JOB_BY_NAME)
+    assert {each["job"] for each in requests} == set(JOB_MAKER_BY_NAME)
     for each in requests:
         assert each.keys() == {"job", "time"}
         at = datetime.fromisoformat(each["time"])
         assert at.tzinfo == UTC
-        assert MAKE_JOB_BY_NAME[each["job"]](at, Roots("t", "c", "o", "a", "r")).name.startswith(
+        assert JOB_MAKER_BY_NAME[each["job"]](at, Roots("t", "c", "o", "a", "r")).name.startswith(
             each["job"]
         )

@@ -43,9 +43,9 @@ class Recording(Storage):
         self._bucket = template_of("default").arn_of("AWS::S3::Bucket", bucket)
         self._storage, self._asked = storage, asked
 
-    def entries(self, folder: str) -> list[StorageEntry]:
+    def list_entries(self, folder: str) -> list[StorageEntry]:
         self._asked.add(("s3:ListBucket", self._bucket))
-        return self._storage.entries(folder)
+        return self._storage.list_entries(folder)
 
     def read(self, path: str, most: int = -1) -> bytes | None:
         """Without the right to list, S3 says 403 of what is not there."""
@@ -55,11 +55,11 @@ class Recording(Storage):
             self._asked.add(("s3:ListBucket", self._bucket))
         return content
 
-    def put(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes) -> None:
         """Hadoop looks at what it replaces."""
         self._note("s3:GetObject", path)
         self._note("s3:PutObject", path)
-        self._storage.put(path, content)
+        self._storage.write(path, content)
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
         for each in folders:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.lambdas.rows import DELIVER_TIMEOUT_SECONDS
-from mendq.nightly.deliveries import CLAIM_SECONDS, DeliveryClaims, HeldByAnother
+from mendq.nightly.deliveries import CLAIM_SECONDS, ClaimHeldByAnotherRun, DeliveryClaims
 from tests.heal.conftest import Account
 
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
@@ -33,7 +33,7 @@ def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) 
     assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
     for seconds in (0, CLAIM_SECONDS - 1):
         account.later(seconds=seconds)
-        with pytest.raises(HeldByAnother):
+        with pytest.raises(ClaimHeldByAnotherRun):
             marked(account, "run-2").claim_channel("verdict")
     assert mark(account) == before
     account.later(seconds=1)
@@ -63,7 +63,7 @@ def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> Non
             assert marked(account, "run-3").claim_channel("verdict")
 
     account.clients.s3.meta.events.register("after-call.s3.GetObject", race)
-    with pytest.raises(HeldByAnother):
+    with pytest.raises(ClaimHeldByAnotherRun):
         marked(account, "run-2").claim_channel("verdict")
     assert mark(account)["owner"] == "run-3"
 

@@ -136,9 +136,9 @@ def week(cases: Rows = (), **changes: object) -> Document:
     document = deepcopy(_SAMPLES["week"])
     document |= {
         "totals": week_parts.count_totals(cases) | {"queues": week_parts.count_named_queues(cases)},
-        "by_found_by": week_parts.count_words(each["found_by"] for each in cases),
-        "by_outcome": week_parts.count_words(each["outcome"] for each in cases),
-        "by_symptom": week_parts.count_words(each["symptom"] for each in cases),
+        "by_found_by": week_parts.count_texts(each["found_by"] for each in cases),
+        "by_outcome": week_parts.count_texts(each["outcome"] for each in cases),
+        "by_symptom": week_parts.count_texts(each["symptom"] for each in cases),
         "habits": HABITS,
         "per_day": [
             row

@@ -1,1 +1,1 @@
-"""The costs for `mendq cost`: of an idle stack, and of logging the calls to the queues."""
+"""Costs for `mendq cost`: of the stack while nothing fails, and of logging the queues' calls."""

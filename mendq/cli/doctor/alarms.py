@@ -104,7 +104,7 @@ class StackAlarms(Struct, frozen=True):
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
         """Return the check of a ringing alarm: for how long it has rung, and what to do.
 
-        The remedy names a command, a log and a docs page, as far as there are any.
+        The remedy names a command, a log and a docs page, if the alarm has them.
         """
         description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
         condition, command, page = description or ("", "", ALARMS_PAGE)
@@ -122,7 +122,10 @@ class StackAlarms(Struct, frozen=True):
         return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(remedy_steps))
 
     def _describe_log(self, alarm: Alarm) -> str:
-        """Return which log to read, in words. Empty if no log helps, or no such Lambda is found."""
+        """Return a text that names the log to read.
+
+        The text is empty if no log helps, or if the stack has no such Lambda.
+        """
         alarm_construct = (
             _make_construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
         )

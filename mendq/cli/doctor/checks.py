@@ -1,4 +1,4 @@
-"""All checks of `mendq doctor` in their order, and the facts that the checks and output share."""
+"""All checks of `mendq doctor` in their order, and the facts that checks and output share."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Doctor(Struct, dict=True):
 
     @property
     def symptom_visibilities(self) -> list[SymptomVisibility]:
-        """For each symptom, the managed queues on which it can be seen.
+        """For each symptom, the managed queues on which failed calls show it.
 
         If no queue is managed yet, ANY_QUEUE stands for any queue that the trails' selectors cover.
         """

@@ -157,8 +157,9 @@ def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Che
     """Yield the check of one change calendar: a warning if it is closed, a fault if unreadable.
 
     The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
-    operator, heal may still be allowed. So a denial is reported as a fault of heal only if the
+    operator, heal may still be allowed. Therefore a denial is reported as a fault only if the
     calendar is another account's. Other denials and temporary errors are raised as ClientError.
+
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
     own_account = account.settings.account
@@ -241,8 +242,8 @@ def read_last_scan(account: Account) -> HourlyScan | None:
 def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]:
     """Yield the last two scans that can be read, the newest first.
 
-    Each scan comes with the name of the last queue that it has checked so far, or with None if it
-    is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
+    Each scan comes with the name of the last queue that it has checked, or with None if the scan is
+    complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
     does not answer.
     """
     scan_item = account.open_store(Table).get(items.key(items.ACCOUNT_PARTITION, "scan"))
@@ -262,9 +263,9 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
-    """Return the check of the last hourly scan, which may be None.
+    """Return the check of the last hourly scan. `scan` is None if there was no scan yet.
 
-    The scan matters, because many symptoms cause no failed call, so only the scan finds them.
+    The scan matters because many symptoms cause no failed call: only the scan finds them.
     """
     log_remedy = f"see the log of {account.output('ScanFunction')}"
     if scan is None:

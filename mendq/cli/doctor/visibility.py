@@ -105,7 +105,7 @@ def check_trails(account: Account, trails: list[Trail]) -> Iterator[Check]:
 
 
 def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) -> Iterator[Check]:
-    """Yield a check: is the trail logging? Replace the last of `trails` by one with selectors."""
+    """Yield a check: is the trail logging? Also add the selectors to the last one of `trails`."""
     client = account.clients.cloudtrail
     trail_arn = trail_description["TrailARN"]
     selectors: list[Any] = []
@@ -195,7 +195,10 @@ def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Seque
 def _list_other_roots(
     trails: Sequence[Trail], read_trails: Sequence[Trail], missed_calls_by_queue: CallsByQueue
 ) -> list[str]:
-    """Return where trails write the missed calls. Without `read_trails`, where any trail writes."""
+    """Return the roots, such as `BUCKET/PREFIX`, to which trails write the missed calls.
+
+    If `read_trails` is empty, return the roots of all trails.
+    """
     other_roots = set()
     for trail in trails:
         logs_missed_call = any(
@@ -363,7 +366,7 @@ def find_unlogged_calls(
     """Return, by queue ARN, the calls that would show a symptom and that no trail logs.
 
     Queues without such calls are left out. The result is empty if a trail cannot be read, because
-    it may log them.
+    that trail may log the calls.
     """
     if list_unread_trails(trails):
         return {}
@@ -391,7 +394,7 @@ def _find_missing_calls(
 def list_unlogged_queues(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
     """Return the ARNs of the queues of which no trail logs any call.
 
-    The result is empty if a trail cannot be read, because it may log them.
+    The result is empty if a trail cannot be read, because that trail may log calls.
     """
     if list_unread_trails(trails):
         return []
