@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.cases.context import FixContext
-from mendq.heal.apply import attach
+from mendq.heal.apply import create_and_attach_dlq
 from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
@@ -20,5 +20,7 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
     Raises:
         CaseUnreadable: The event names no symptom, queue and case.
     """
-    run = invocation.make_writing_context(FixContext, write=attach, writer=Owner.ATTACH_DLQ)
+    run = invocation.make_writing_context(
+        FixContext, write_steps=create_and_attach_dlq, writer=Owner.ATTACH_DLQ
+    )
     return invocation.answer_case(event, continue_case(event, run))

@@ -7,7 +7,7 @@ from collections import Counter
 from functions.entry import Event, LambdaInvocation, count_by_symptom, entry
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.context import FixContext
-from mendq.heal.apply import write
+from mendq.heal.apply import write_attributes
 from mendq.heal.batch import BatchResult, heal_failed_calls, heal_findings
 from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
@@ -77,25 +77,27 @@ def handle_case(event: Event, invocation: HealInvocation) -> Event:
 
 
 def _make_context(invocation: HealInvocation) -> FixContext:
-    return invocation.make_writing_context(FixContext, write=write, writer=Owner.HEAL)
+    return invocation.make_writing_context(
+        FixContext, write_steps=write_attributes, writer=Owner.HEAL
+    )
 
 
 def _answer_batch(batch: BatchResult, invocation: HealInvocation) -> Event:
     """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
-    invocation.count(batch.counts())
-    for metric, count_by_symptom_name in batch.counts_by_symptom().items():
+    invocation.count(batch.count_by_metric())
+    for metric, count_by_symptom_name in batch.count_by_symptom_by_metric().items():
         count_by_symptom(metric, count_by_symptom_name)
     _log_batch(invocation, batch)
-    return batch.partial_failures()
+    return batch.make_lambda_answer()
 
 
 def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
     """Log one line for each error, outcome and probe, and one for all unreadable messages."""
-    for error in batch.faults:
+    for error in batch.unexpected_errors:
         invocation.log.error(
             "a queue could not be fixed; its events are delivered again", exc_info=error
         )
-    for group, outcome in batch.outcomes.items():
+    for group, outcome in batch.outcome_by_group.items():
         case = outcome.case
         refusal = outcome.refusal
         invocation.log.info(
@@ -106,9 +108,9 @@ def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
             refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
             case=case.document() if case else None,
         )
-    for probe in batch.probes.values():
+    for probe in batch.probe_by_message_id.values():
         invocation.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
-    if most_skipped_names := batch.skipped_names.most_common(MAXIMUM_LOGGED_NAMES):
+    if most_skipped_names := batch.skipped_name_count_by_caller.most_common(MAXIMUM_LOGGED_NAMES):
         invocation.log.warning(
             "queue names that nobody manages were left out", left_out=most_skipped_names
         )
@@ -118,8 +120,10 @@ def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
             codes=unknown_codes[:MAXIMUM_LOGGED_NAMES],
             all=len(unknown_codes),
         )
-    if batch.unreadable:
-        count_by_reason = Counter(unreadable.reason for unreadable in batch.unreadable.values())
+    if batch.unreadable_by_message_id:
+        count_by_reason = Counter(
+            unreadable.reason for unreadable in batch.unreadable_by_message_id.values()
+        )
         invocation.log.warning(
             "unreadable events, which end in the intake queue's DLQ", reasons=count_by_reason
         )

@@ -23,7 +23,7 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
     """
     write = RedriveStart(invocation.settings.consent).write
     outcome = redrive(
-        event, invocation.make_writing_context(RedriveRun, write=write, writer=Owner.REDRIVE)
+        event, invocation.make_writing_context(RedriveRun, write_steps=write, writer=Owner.REDRIVE)
     )
     if not isinstance(outcome, TickOutcome):
         return invocation.answer_case(event, outcome)

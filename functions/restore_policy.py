@@ -23,5 +23,7 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
     """
     pins = Pins(invocation.clients.dynamodb, invocation.settings.case_table)
     write = PolicyWriter(pins, invocation.now).write
-    run = invocation.make_writing_context(FixContext, write=write, writer=Owner.RESTORE_POLICY)
+    run = invocation.make_writing_context(
+        FixContext, write_steps=write, writer=Owner.RESTORE_POLICY
+    )
     return invocation.answer_case(event, check_restored_policy(continue_case(event, run), run))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.cases.context import WritingContext
-from mendq.heal.apply import write
+from mendq.heal.apply import write_attributes
 from mendq.heal.approve import answer_request
 from mendq.heal.rollback import rollback
 from mendq.model.settings import OperatorSettings
@@ -24,7 +24,7 @@ def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Eve
         The case's state and the outcome of each attribute, or `{"error", "reason"}` if nothing was
         done.
     """
-    context = invocation.make_writing_context(WritingContext, write=write)
+    context = invocation.make_writing_context(WritingContext, write_steps=write_attributes)
     function_by_owner = invocation.settings.owners
     is_dry_run = event.get("dry_run") is not False
     answer = answer_request(

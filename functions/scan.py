@@ -36,7 +36,7 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
     invocation.count({OwnMetric.SCAN_ERRORS: count_faults(scan_result)})
     for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
         invocation.log.info("found a symptom", finding=finding.document())
-    for queue_arn, error in islice(scan_result.failed.items(), MAXIMUM_LOGGED_ERRORS):
+    for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):
         invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     totals = {
         "queues": scan_result.queues_scanned,
@@ -45,9 +45,9 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
         "suspects": scan_result.suspects,
         "measured": scan_result.measured,
         "metrics": scan_result.metrics,
-        "skipped_for_budget": len(scan_result.skipped),
+        "skipped_for_budget": len(scan_result.skipped_arns),
         "findings": len(scan_result.findings),
-        "errors": len(scan_result.failed),
+        "errors": len(scan_result.error_by_target),
     }
     invocation.log.info("scanned", totals=totals)
     return totals
@@ -60,5 +60,7 @@ def count_faults(scan_result: ScanResult) -> int:
     alarm on scan errors would never end. If nothing could be scanned, such queues count too.
     """
     if scan_result.is_blind:
-        return len(scan_result.failed)
-    return sum(not isinstance(error, QueueRefusesUs) for error in scan_result.failed.values())
+        return len(scan_result.error_by_target)
+    return sum(
+        not isinstance(error, QueueRefusesUs) for error in scan_result.error_by_target.values()
+    )

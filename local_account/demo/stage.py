@@ -391,7 +391,7 @@ class Stage:
     def scan(self) -> None:
         """Start the hourly scan now, also if this hour's scan was before the story."""
         case_table = self.account.outputs["CaseTable"]
-        scan_record = items.key(items.ACCOUNT_PARTITION, "scan")
+        scan_record = items.item_key(items.ACCOUNT_PARTITION, "scan")
         self.account.client("dynamodb").delete_item(TableName=case_table, Key=scan_record)
         fire_schedule(self.account, SCAN_OUTPUT)
         self._say_of_the_clock("the hour's scan is begun now instead of within ten minutes")

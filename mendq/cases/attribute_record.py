@@ -27,18 +27,19 @@ class AttributeWrite(Struct, frozen=True, array_like=True):
 class AttributeRecord(Struct, frozen=True):
     """Mendq's writes to one attribute of one queue, and the claim on the attribute.
 
-    The record starts anew if a person changes the attribute, or if the queue is deleted and created
-    again under the same name.
+    If the queue is deleted and created again under the same name, the old record does not count
+    (`restrict_to_queue`).
 
     Args:
-        person_value: The value that a person had chosen before the first of `writes`.
+        person_value: The value that a person had chosen, as known at the newest of `writes`. None
+            if Mendq wrote nothing, or if someone has overridden Mendq's value since.
         writes: The writes by Mendq, oldest first.
         overridden_until: Until when Mendq leaves a person's value alone.
-        owes_a_notification: True if a person has rolled the attribute back, and people were not
-            notified since that the symptom shows again.
+        owes_a_notification: True if a person has rolled the attribute back, and people do not know
+            yet if the symptom is back.
         claim_owner: The token of the invocation that holds a claim on the attribute.
         claim_until: When the claim ends.
-        intent: The transition that the claim was taken for. None once it is recorded.
+        intent: The transition that the claim was taken for. None after it was recorded.
         intent_modified_at: When the queue had last been changed before the claim.
         queue_created_at: When the queue was created.
     """
@@ -54,26 +55,26 @@ class AttributeRecord(Struct, frozen=True):
     queue_created_at: datetime | None = None
 
     @property
-    def last_written(self) -> str | None:
-        """The value that Mendq wrote last, None if it wrote none."""
+    def last_written_value(self) -> str | None:
+        """The value that Mendq wrote last. None if Mendq wrote none."""
         return self.writes[-1].after if self.writes else None
 
-    def person_value_behind(self, current_value: str) -> str:
+    def find_person_value(self, current_value: str) -> str:
         """Return the value that a person chose last.
 
         `current_value` is the attribute's value now. If Mendq did not write it, a person did.
         """
-        if self.person_value is not None and current_value == self.last_written:
+        if self.person_value is not None and current_value == self.last_written_value:
             return self.person_value
         return current_value
 
-    def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
-        """Return the record after one more write by Mendq. It holds no claim any more."""
+    def add_write(self, before: str, after: str, now: datetime) -> AttributeRecord:
+        """Return the record after one more write by Mendq. The new record has no claim."""
         recent_writes = tuple(
             write for write in self.writes if now - write.at < WRITE_HISTORY_LIFETIME
         )
         return AttributeRecord(
-            person_value=self.person_value_behind(before),
+            person_value=self.find_person_value(before),
             writes=(*recent_writes, AttributeWrite(now, before, after)),
             queue_created_at=self.queue_created_at,
         )

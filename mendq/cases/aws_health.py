@@ -61,7 +61,7 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
         """The time in UTC at which AWS last updated the event."""
         return parsedate_to_datetime(self.last_updated_time).astimezone(UTC)
 
-    def is_news(self, now: datetime) -> bool:
+    def is_current(self, now: datetime) -> bool:
         """Return True if the event was updated less than EVENT_LIFETIME ago.
 
         An update in the future counts if it is less than EVENT_LIFETIME ahead. An event that is
@@ -99,8 +99,8 @@ class HealthEvents(Table, frozen=True):
     def note(self, event: HealthEvent, now: datetime) -> None:
         """Store an event, unless this update or a newer one of the event is stored.
 
-        Do nothing for an event that is not news (`is_news`). Only the newest MAXIMUM_EVENTS events
-        are kept.
+        Do nothing for an event that is not current (`is_current`). Only the newest MAXIMUM_EVENTS
+        events are kept.
 
         Raises:
             CaseMoved: Another run has stored an event at the same moment.
@@ -108,7 +108,7 @@ class HealthEvents(Table, frozen=True):
         stored_text = items.read_text(self.get(_EVENTS_KEY), "events", "[]")
         event_by_arn = {stored.event_arn: stored for stored in _read_events(stored_text)}
         stored_event = event_by_arn.get(event.event_arn)
-        if not event.is_news(now) or (
+        if not event.is_current(now) or (
             stored_event is not None and stored_event.updated_at >= event.updated_at
         ):
             return
@@ -132,15 +132,15 @@ class HealthEvents(Table, frozen=True):
         return [
             event
             for event in events
-            if event.status_code == "open" and event.started_at <= now and event.is_news(now)
+            if event.status_code == "open" and event.started_at <= now and event.is_current(now)
         ]
 
 
-_EVENTS_KEY = items.key(items.ACCOUNT_PARTITION, "aws_health")
+_EVENTS_KEY = items.item_key(items.ACCOUNT_PARTITION, "aws_health")
 
 
 def _read_events(text: str) -> list[HealthEvent]:
-    with items.reading("the events of AWS Health"):
+    with items.convert_decode_errors("the events of AWS Health"):
         return msgspec.json.decode(text, type=list[HealthEvent])
 
 
@@ -154,15 +154,15 @@ def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = 
         facts: The queue's facts. Events of KMS are left out if the queue has no KMS key. None for a
             notification about many queues.
     """
-    has_key = facts is None or facts.kms_key is not None
-    relevant_events = [event for event in events if event.service != "KMS" or has_key]
+    may_use_kms_key = facts is None or facts.kms_key is not None
+    relevant_events = [event for event in events if event.service != "KMS" or may_use_kms_key]
     if not relevant_events:
         return []
     lines = []
     for event in relevant_events[-_MAXIMUM_EVENT_LINES:]:
-        code = plain(event.event_type_code, 80)
+        event_code = plain(event.event_type_code, 80)
         lines.append(
             f"AWS Health: {event.service} has an open event in this region since "
-            f"{format_utc_time(event.started_at)}: {code}, {plain(event.event_arn, 300)}"
+            f"{format_utc_time(event.started_at)}: {event_code}, {plain(event.event_arn, 300)}"
         )
     return [*lines, f"Look there before anything else: {_HEALTH_PAGE_URL}"]

@@ -25,13 +25,16 @@ MAXIMUM_BASELINE_BYTES = 100_000
 class Baselines(Table, frozen=True):
     """The baselines in the case store. Methods raise CaseStoreUnavailable."""
 
-    def of(self, queue_arn: str) -> tuple[Baseline, ...]:
+    def load(self, queue_arn: str) -> tuple[Baseline, ...]:
         """Return a queue's baselines, newest first, at most one per day.
 
         Return an empty tuple if Mendq cannot read the item.
         """
         item = self.get(_baselines_key(queue_arn))
-        with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
+        with (
+            suppress(CaseStoreUnreadable),
+            items.convert_decode_errors(f"the baselines of {queue_arn}"),
+        ):
             baselines = items.read_json(item, "baselines", list[Baseline], "[]")
             return tuple(
                 replace(baseline, at=baseline.at.astimezone(UTC)) for baseline in baselines
@@ -45,23 +48,23 @@ class Baselines(Table, frozen=True):
         MAXIMUM_BASELINE_BYTES, the oldest are dropped. Each call makes the item expire
         BASELINE_LIFETIME after `now`, even if the configuration is unchanged.
         """
-        baselines = [*self.of(queue_arn)]
+        baselines = [*self.load(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:
             baselines_of_other_days = [
                 baseline for baseline in baselines if baseline.at.date() != now.date()
             ]
             baselines = [Baseline(now, configuration), *baselines_of_other_days]
-        text = items.as_json(baselines)
-        while len(text) > MAXIMUM_BASELINE_BYTES and len(baselines) > 1:
+        baselines_text = items.encode_json(baselines)
+        while len(baselines_text) > MAXIMUM_BASELINE_BYTES and len(baselines) > 1:
             baselines.pop()
-            text = items.as_json(baselines)
+            baselines_text = items.encode_json(baselines)
         self.change(
             _baselines_key(queue_arn),
             "SET baselines = :baselines, expires_at = :expires",
-            baselines=text,
+            baselines=baselines_text,
             expires=now + BASELINE_LIFETIME,
         )
 
 
 def _baselines_key(queue_arn: str) -> items.Key:
-    return items.key(queue_arn, "baselines")
+    return items.item_key(queue_arn, "baselines")

@@ -31,14 +31,14 @@ from mendq.model.steps import AttributeStep, Owner
 
 # A function that writes steps to the queue with these facts. It returns None if all steps were
 # written, or the refusal if none was.
-Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
+WriteSteps = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
 class StoreContext(Struct, frozen=True, kw_only=True):
     """An invocation that reads or writes the case store.
 
-    `owner` is the id of this invocation. It marks the claims in the case store that this invocation
-    makes. `now` is the time at which the invocation began.
+    `owner` is the id of this invocation. Its claims in the case store have this id. `now` is the
+    time at which the invocation began.
     """
 
     clients: Clients
@@ -46,9 +46,9 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     owner: str
     now: datetime
 
-    def stored(self, kind: type[CaseStoreTable]) -> CaseStoreTable:
-        """Return an object of the class `kind` that reads and writes the case store's table."""
-        return kind(self.clients.dynamodb, self.settings.case_table)
+    def stored(self, table_class: type[CaseStoreTable]) -> CaseStoreTable:
+        """Return an object of `table_class` that reads and writes the case store's table."""
+        return table_class(self.clients.dynamodb, self.settings.case_table)
 
     @property
     def case_store(self) -> CaseStore:
@@ -96,7 +96,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
         return (queue.account, queue.region) == (self.settings.account, self.clients.region)
 
     @cached_property
-    def recent_changes(self) -> RecentChanges:
+    def recent_change_reader(self) -> RecentChanges:
         """A reader of recent changes to queues, as CloudTrail recorded them."""
         return RecentChanges(self.clients)
 
@@ -106,7 +106,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
         It keeps each notification in the case store until SNS has taken it.
         """
-        topics = {
+        topic_arn_by_severity = {
             Severity.URGENT: self.settings.urgent_topic_arn,
             Severity.INFO: self.settings.info_topic_arn,
         }
@@ -114,10 +114,10 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
             client=self.clients.dynamodb,
             table=self.settings.case_table,
             clients=self.clients,
-            topic_arns=topics,
+            topic_arn_by_severity=topic_arn_by_severity,
             now=self.now,
-            teams=self.settings.team_topic_arns,
-            chat=self.settings.chat,
+            topic_arn_by_team=self.settings.team_topic_arns,
+            chat_severities=self.settings.chat,
             docs_url=self.settings.docs_url,
         )
 
@@ -134,17 +134,17 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
     Args:
         remaining_seconds: Returns the seconds until the invocation must end. A write must be made
             and recorded before then.
-        write: Writes steps to a queue.
+        write_steps: Writes steps to a queue.
         clock: Returns the current time. `now` stays the same during the invocation, so a write late
             in a long run is recorded with the clock's time.
     """
 
     remaining_seconds: Callable[[], float]
-    write: Write
+    write_steps: WriteSteps
     clock: Callable[[], datetime] | None = None
 
     @property
-    def just_now(self) -> datetime:
+    def clock_time(self) -> datetime:
         """The clock's time, or `now` if there is no clock."""
         return self.clock() if self.clock else self.now
 
@@ -159,12 +159,12 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     writer: Owner
 
     @cached_property
-    def closed_calendars(self) -> str | None:
+    def calendar_freeze_reason(self) -> str | None:
         """The reason if a change calendar freezes changes, else None. Read once per invocation."""
         return explain_closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
-    def managed_modes(self) -> Mapping[str, Mode]:
+    def mode_by_managed_arn(self) -> Mapping[str, Mode]:
         """The mode of each managed queue by ARN. Listed once per invocation, and only if needed."""
         queues = list_managed_queues(self.clients, self.settings.account, self.settings.consent)
         return {queue.queue_arn: queue.mode for queue in queues}

@@ -64,31 +64,32 @@ class Finding:
     Args:
         queue_arn: The queue that shows the symptom.
         symptom: The symptom's name.
-        because: A sentence for people, with the measured numbers.
-        sources: The queues that are known to have this queue as their DLQ. If a missing queue is
-            the fault, also the other queues that name it.
-        about: The missing queue that the finding is about. Empty for most symptoms.
-        others: The other queues that name the missing queue.
-        open_at: Other queues that have an open case of the symptom. Empty if no queue is missing.
+        sentence: A sentence for people, with the measured numbers.
+        source_arns: The queues that are known to have this queue as their DLQ. If the finding is
+            about a missing queue, also the other queues that name the missing queue.
+        missing_queue_arn: The missing queue that the finding is about. Empty for most symptoms.
+        other_queue_arns: The other queues that name the missing queue.
+        open_case_queue_arns: Other queues that have an open case of the symptom. Empty if no queue
+            is missing.
         seconds_left: The seconds until the first message is lost. None if none will be lost.
     """
 
     queue_arn: str
     symptom: str
-    because: str = field(compare=False)
-    sources: tuple[str, ...] = field(default=(), compare=False)
-    about: str = field(default="", compare=False)
-    others: tuple[str, ...] = field(default=(), compare=False)
-    open_at: tuple[str, ...] = field(default=(), compare=False)
+    sentence: str = field(compare=False)
+    source_arns: tuple[str, ...] = field(default=(), compare=False)
+    missing_queue_arn: str = field(default="", compare=False)
+    other_queue_arns: tuple[str, ...] = field(default=(), compare=False)
+    open_case_queue_arns: tuple[str, ...] = field(default=(), compare=False)
     seconds_left: float | None = field(default=None, compare=False)
 
     @property
     def reference(self) -> FindingReference:
         """The reference to this finding that the scan passes to heal."""
         return FindingReference(
-            others=self.others[:MAXIMUM_NAMED_QUEUES],
-            more=max(0, len(self.others) - MAXIMUM_NAMED_QUEUES),
-            open_at=self.open_at[:MAXIMUM_FINDINGS_PER_CALL],
+            others=self.other_queue_arns[:MAXIMUM_NAMED_QUEUES],
+            more=max(0, len(self.other_queue_arns) - MAXIMUM_NAMED_QUEUES),
+            open_at=self.open_case_queue_arns[:MAXIMUM_FINDINGS_PER_CALL],
             queue_arn=self.queue_arn,
             symptom=self.symptom,
         )
@@ -103,7 +104,7 @@ class Finding:
         document: dict[str, Any] = {
             "queue_arn": self.queue_arn,
             "symptom": self.symptom,
-            "because": self.because,
+            "because": self.sentence,
         }
         if self.seconds_left is not None:
             document["seconds_left"] = int(self.seconds_left)
@@ -121,14 +122,16 @@ class ScanResult:
         suspects: The number of queues that may show a symptom that only metrics can confirm.
         measured: The number of suspects whose metrics were read.
         metrics: The number of metrics that were read from CloudWatch, which bills them.
-        after: The name of the last queue that the scan has reached. The next run continues there.
+        last_queue_name: The name of the last queue that the scan has reached. The next run
+            continues after this queue.
         findings: The symptoms that were found.
-        failed: The error of each queue that could not be fully checked, by queue ARN; and the
-            error of each name or prefix in the settings whose queues could not be listed.
-        looked_at: The configuration of each queue that was fully checked, by ARN.
-        skipped: The ARNs of suspects that were not measured, because the budget was spent.
-        unsettled: The ARNs of queues that were created or changed too recently to be measured.
-        queues: The measured numbers of each measured queue, by ARN.
+        error_by_target: The error of each queue that could not be fully checked, by queue ARN, and
+            of each name or prefix in the settings whose queues could not be listed. The key
+            `baselines` has the error if baselines could not be stored.
+        configuration_by_arn: The configuration of each queue that was fully checked, by ARN.
+        skipped_arns: The ARNs of suspects that were not measured, because the budget was spent.
+        unsettled_arns: The ARNs of queues that were created or changed too recently to be measured.
+        levels_by_arn: The backlog and the age of the oldest message of each measured queue, by ARN.
     """
 
     queues_scanned: int = 0
@@ -137,13 +140,13 @@ class ScanResult:
     suspects: int = 0
     measured: int = 0
     metrics: int = 0
-    after: str = ""
+    last_queue_name: str = ""
     findings: tuple[Finding, ...] = ()
-    failed: Mapping[str, Exception] = field(default_factory=dict)
-    looked_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    skipped: tuple[str, ...] = ()
-    unsettled: tuple[str, ...] = ()
-    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    error_by_target: Mapping[str, Exception] = field(default_factory=dict)
+    configuration_by_arn: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    skipped_arns: tuple[str, ...] = ()
+    unsettled_arns: tuple[str, ...] = ()
+    levels_by_arn: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def is_blind(self) -> bool:
@@ -154,18 +157,19 @@ class ScanResult:
         """Return the result as the case bucket holds it, with the time `at`."""
         count_by_name = {name: getattr(self, name) for name in _COUNT_NAMES}
         reason_by_name = {
-            name: str(error)[:_MAXIMUM_REASON_CHARACTERS] for name, error in self.failed.items()
+            name: str(error)[:_MAXIMUM_REASON_CHARACTERS]
+            for name, error in self.error_by_target.items()
         }
         return {
             "schema": SCHEMA_NUMBER,
             "at": format_time(at),
             **count_by_name,
-            "skipped_for_budget": len(self.skipped),
-            "failed": len(self.failed),
+            "skipped_for_budget": len(self.skipped_arns),
+            "failed": len(self.error_by_target),
             "not_looked_at": reason_by_name,
-            "skipped": sorted(self.skipped),
+            "skipped": sorted(self.skipped_arns),
             "findings": [finding.document() for finding in sorted(self.findings)],
-            "queues": self.queues,
+            "queues": self.levels_by_arn,
         }
 
 
@@ -173,37 +177,42 @@ _COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
 def add_managed_queues(
-    document: Mapping[str, Any], queue_arns: Iterable[str], *, whole: bool
+    document: Mapping[str, Any], queue_arns: Iterable[str], *, is_complete: bool
 ) -> dict[str, Any]:
     """Return an hour's document with the queues that are managed.
 
     `whole` is True if all managed queues could be listed.
     """
-    return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
+    return {**document, "managed": sorted(queue_arns), "managed_whole": is_complete}
 
 
-def merge_documents(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+def merge_documents(
+    earlier_document: Mapping[str, Any], later_document: Mapping[str, Any]
+) -> dict[str, Any]:
     """Merge the documents of two scan runs of one hour.
 
     If both runs found a symptom on a queue, the later finding is kept. Missing keys of `earlier`
     count as 0 or empty, because an older version of Mendq may have written it.
     """
     finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for document in (earlier, later):
+    for document in (earlier_document, later_document):
         for finding in document["findings"]:
             finding_by_queue_and_symptom[finding["queue_arn"], finding["symptom"]] = finding
     count_names = (*_COUNT_NAMES, "skipped_for_budget", "failed")
-    counts = {name: earlier.get(name, 0) + later[name] for name in count_names}
+    counts = {name: earlier_document.get(name, 0) + later_document[name] for name in count_names}
     return {
-        **later,
+        **later_document,
         **counts,
-        "not_looked_at": {**earlier.get("not_looked_at", {}), **later["not_looked_at"]},
-        "skipped": sorted({*earlier.get("skipped", ()), *later["skipped"]}),
+        "not_looked_at": {
+            **earlier_document.get("not_looked_at", {}),
+            **later_document["not_looked_at"],
+        },
+        "skipped": sorted({*earlier_document.get("skipped", ()), *later_document["skipped"]}),
         "findings": [
             finding_by_queue_and_symptom[queue_and_symptom]
             for queue_and_symptom in sorted(finding_by_queue_and_symptom)
         ],
-        "queues": {**earlier.get("queues", {}), **later["queues"]},
+        "queues": {**earlier_document.get("queues", {}), **later_document["queues"]},
     }
 
 
@@ -244,14 +253,14 @@ def find_waiting_findings(
         earlier_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
             they show on the same queue or on one of its sources.
     """
-    symptoms_of_queue: dict[str, set[str]] = defaultdict(set)
+    symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
-        symptoms_of_queue[finding.queue_arn].add(finding.symptom)
+        symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
     earlier_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
         symptoms: set[str] = set()
-        for queue_arn in (finding.queue_arn, *finding.sources):
-            symptoms |= symptoms_of_queue.get(queue_arn, set())
+        for queue_arn in (finding.queue_arn, *finding.source_arns):
+            symptoms |= symptoms_by_queue_arn.get(queue_arn, set())
         earlier_symptoms = symptoms & earlier_symptoms_by_symptom.get(finding.symptom, frozenset())
         if earlier_symptoms:
             earlier_symptom_by_finding[finding] = min(earlier_symptoms)
@@ -310,18 +319,23 @@ def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
     return list(reference_by_queue_and_symptom.values())[:MAXIMUM_FINDINGS_PER_CALL]
 
 
-def merge_results(earlier: ScanResult, later: ScanResult) -> ScanResult:
+def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanResult:
     """Return the results of two parts of a scan as one result."""
     count_names = (*_COUNT_NAMES, "metrics")
-    counts = {name: getattr(earlier, name) + getattr(later, name) for name in count_names}
+    counts = {
+        name: getattr(earlier_result, name) + getattr(later_result, name) for name in count_names
+    }
     return replace(
-        later,
-        after=later.after or earlier.after,
-        findings=(*earlier.findings, *later.findings),
-        failed={**earlier.failed, **later.failed},
-        looked_at={**earlier.looked_at, **later.looked_at},
-        skipped=(*earlier.skipped, *later.skipped),
-        unsettled=(*earlier.unsettled, *later.unsettled),
-        queues={**earlier.queues, **later.queues},
+        later_result,
+        last_queue_name=later_result.last_queue_name or earlier_result.last_queue_name,
+        findings=(*earlier_result.findings, *later_result.findings),
+        error_by_target={**earlier_result.error_by_target, **later_result.error_by_target},
+        configuration_by_arn={
+            **earlier_result.configuration_by_arn,
+            **later_result.configuration_by_arn,
+        },
+        skipped_arns=(*earlier_result.skipped_arns, *later_result.skipped_arns),
+        unsettled_arns=(*earlier_result.unsettled_arns, *later_result.unsettled_arns),
+        levels_by_arn={**earlier_result.levels_by_arn, **later_result.levels_by_arn},
         **counts,
     )

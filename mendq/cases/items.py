@@ -1,7 +1,7 @@
 """Keys of the case store's items, and the conversion of values to items and back.
 
 The table in the docstring of `mendq/cases/table.py` lists all keys. Functions that read an item
-raise any of DECODE_ERRORS if Mendq cannot read it: call them within `reading`.
+raise any of DECODE_ERRORS if Mendq cannot read it: call them within `convert_decode_errors`.
 """
 
 from __future__ import annotations
@@ -39,44 +39,44 @@ DECODE_ERRORS = (
     ValueError,
 )
 # The texts in a notification's item. They are removed when it is sent.
-NOTIFICATION_TEXTS = ("subject", "body", "news", "about", "team")
+NOTIFICATION_TEXT_ATTRIBUTES = ("subject", "body", "news", "about", "team")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
 
 
 @contextmanager
-def reading(item_name: str) -> Iterator[None]:
-    """Turn the errors of decoding an item into CaseStoreUnreadable. `item_name` names the item."""
+def convert_decode_errors(item_name: str) -> Iterator[None]:
+    """Turn each of DECODE_ERRORS into CaseStoreUnreadable. Its message contains `item_name`."""
     try:
         yield
     except DECODE_ERRORS as error:
         raise CaseStoreUnreadable(f"{item_name}: {error!r}") from error
 
 
-def key(partition: str, sort: str) -> Key:
+def item_key(partition: str, sort_key: str) -> Key:
     """Return the key of an item, in the form that DynamoDB takes."""
-    return {"pk": {"S": partition}, "sk": {"S": sort}}
+    return {"pk": {"S": partition}, "sk": {"S": sort_key}}
 
 
-def transition_key(case_id: str, n: int) -> Key:
+def transition_key(case_id: str, transition_number: int) -> Key:
     """Return the key of a case's transition number `n`."""
-    return key(f"case#{case_id}", f"{n:06}")
+    return item_key(f"case#{case_id}", f"{transition_number:06}")
 
 
 def freeze_key() -> Key:
     """Return the key of the item that holds all freezes. The item exists only during a freeze."""
-    return key(ACCOUNT_PARTITION, "freeze")
+    return item_key(ACCOUNT_PARTITION, "freeze")
 
 
 def case_key(queue_arn: str, symptom: str) -> Key:
     """Return the key of the newest case of a symptom on a queue."""
-    return key(queue_arn, f"case#{symptom}")
+    return item_key(queue_arn, f"case#{symptom}")
 
 
 def evidence_key(queue_arn: str, symptom: str) -> Key:
     """Return the key of the failed calls that may open a case."""
-    return key(queue_arn, f"evidence#{symptom}")
+    return item_key(queue_arn, f"evidence#{symptom}")
 
 
 def notification_key(partition: str, symptom: str) -> Key:
@@ -85,31 +85,31 @@ def notification_key(partition: str, symptom: str) -> Key:
     `partition` is the queue's ARN. It is `ACCOUNT_PARTITION` for a notification about the account,
     such as one about a mass symptom.
     """
-    return key(partition, f"page#{symptom}")
+    return item_key(partition, f"page#{symptom}")
 
 
-def notifications_key(severity: Severity, now: datetime) -> Key:
+def notification_budget_key(severity: Severity, now: datetime) -> Key:
     """Return the key of the hour's budget of notifications of a severity."""
-    return key(ACCOUNT_PARTITION, f"pages#{severity}#{now:%Y-%m-%dT%H}")
+    return item_key(ACCOUNT_PARTITION, f"pages#{severity}#{now:%Y-%m-%dT%H}")
 
 
 def attribute_key(queue_arn: str, attribute: str) -> Key:
     """Return the key of the record of Mendq's writes to one attribute."""
-    return key(queue_arn, f"attribute#{attribute}")
+    return item_key(queue_arn, f"attribute#{attribute}")
 
 
 def snapshot_key(case: Case) -> Key:
     """Return the key of the queue's configuration from before this transition."""
-    return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
+    return item_key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
-def spread_key(word: str) -> Key:
+def spread_key(subject: str) -> Key:
     """Return the key of the item that lists the queues that show a symptom.
 
-    `word` is the symptom's name. Such items also list other names, such as callers whose
-    notifications wait; then `word` says what they list.
+    `subject` is the symptom's name, or its key from `mass_symptom_key`. Such an item can also list
+    other names: with the subject `held_back`, it lists the callers whose notifications wait.
     """
-    return key(ACCOUNT_PARTITION, f"spread#{word}")
+    return item_key(ACCOUNT_PARTITION, f"spread#{subject}")
 
 
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
@@ -131,12 +131,12 @@ def to_attribute_value(value: Any) -> Mapping[str, Any]:
     return {"SS": sorted(value)}
 
 
-def fields(**values: Any) -> dict[str, Any]:
+def to_item_attributes(**values: Any) -> dict[str, Any]:
     """Return attributes for an item. A value that is None gets no attribute."""
     return {name: to_attribute_value(value) for name, value in values.items() if value is not None}
 
 
-def as_json(value: Any) -> str:
+def encode_json(value: Any) -> str:
     """Return a value as JSON text for one attribute. `read_json` reads it back."""
     plain_value = msgspec.to_builtins(value, builtin_types=(datetime,))
     return json.dumps(plain_value, default=format_time, sort_keys=True)
@@ -158,7 +158,7 @@ def read_texts(item: Item, attribute_name: str) -> list[str]:
 
 
 def read_json(item: Item, name: str, value_type: Any, default_json: str = "null") -> Any:
-    """Return the value of type `value_type` that `as_json` wrote into an attribute.
+    """Return the value of type `value_type` that `encode_json` wrote into an attribute.
 
     `default_json` is the JSON text to read if the item does not have the attribute.
     """
@@ -180,12 +180,13 @@ def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
 
 
 def read_record(record_class: type[Record], item: Item, **given_values: Any) -> Record:
-    """Build a record: each field gets the value of the item's attribute of the same name.
+    """Return a record whose fields have the values of the item's attributes of the same names.
 
-    `record_class` is the class of the record, with its fields. Fields without an attribute get
-    their defaults.
-
-    `given_values` are values of fields that the caller has read in another way.
+    Args:
+        record_class: The class of the record. Fields for which the item has no attribute get their
+            defaults.
+        item: The item.
+        given_values: The values of fields that the caller has read in another way.
     """
     for name, declared_type in record_class.__annotations__.items():
         if name in item and name not in given_values:
@@ -204,8 +205,8 @@ class Freeze(msgspec.Struct, frozen=True):
     at: str = ""
 
     def __str__(self) -> str:
-        by = f" by {self.by} at {self.at}" if self.by else ""
-        return f"frozen{by}: {self.reason}"
+        author_text = f" by {self.by} at {self.at}" if self.by else ""
+        return f"frozen{author_text}: {self.reason}"
 
 
 def read_freezes(item: Item) -> list[Freeze]:
@@ -226,11 +227,11 @@ def read_freezes(item: Item) -> list[Freeze]:
 
 
 def list_view_keys(
-    queue_arn: str, symptom: str, attributes: Sequence[str], spread_word: str
+    queue_arn: str, symptom: str, attributes: Sequence[str], spread_subject: str
 ) -> tuple[Key, ...]:
     """Return the keys of the items that `read_view` reads, in its order.
 
-    `spread_word` is the `word` for `spread_key`. If it is empty, the item of that key is left out.
+    `spread_subject` is the `subject` for `spread_key`. If it is empty, that item is left out.
     """
     keys = [
         freeze_key(),
@@ -239,15 +240,16 @@ def list_view_keys(
         notification_key(queue_arn, symptom),
     ]
     keys.extend(attribute_key(queue_arn, attribute) for attribute in attributes)
-    if spread_word:
-        keys.append(spread_key(spread_word))
+    if spread_subject:
+        keys.append(spread_key(spread_subject))
     return tuple(keys)
 
 
 def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
-    """Return the view that the items of `list_view_keys` give.
+    """Return the case store view that these items contain.
 
-    An item that does not exist is empty.
+    `items` are the items at the keys of `list_view_keys`, in the same order. An item that does not
+    exist is empty. `attributes` are those that `list_view_keys` was called with.
     """
     freeze_item, case_item, evidence_item, notification_item, *other_items = items
     attribute_items = other_items[: len(attributes)]
@@ -255,14 +257,16 @@ def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView
     failure_texts = read_json(case_item, "failures", list[str], "[]")
     freeze_reasons = [freeze.reason for freeze in read_freezes(freeze_item)]
     return CaseStoreView(
-        frozen="; ".join(freeze_reasons) if freeze_item else None,
+        freeze_reason="; ".join(freeze_reasons) if freeze_item else None,
         case=read_case(case_item),
         hold_up=read_json(case_item, "held_up", HoldUp | None),
         failures=Evidence.of(Sighting.from_text(text) for text in failure_texts),
         evidence=read_evidence(evidence_item),
-        attributes=dict(zip(attributes, map(read_attribute_record, attribute_items), strict=True)),
+        record_by_attribute=dict(
+            zip(attributes, map(read_attribute_record, attribute_items), strict=True)
+        ),
         notification=read_notification(notification_item),
-        spread=spread_items[0] if spread_items else None,
+        spread_item=spread_items[0] if spread_items else None,
     )
 
 
@@ -292,10 +296,10 @@ def notification_fields(record: NotificationRecord) -> dict[str, Any]:
     """
     unsent_texts: dict[str, Any] = {}
     if record.body:
-        unsent_texts = {name: getattr(record, name) for name in NOTIFICATION_TEXTS}
+        unsent_texts = {name: getattr(record, name) for name in NOTIFICATION_TEXT_ATTRIBUTES}
         unsent_texts["since"] = record.since or record.at
-    return fields(
-        at=record.at, urgent=record.urgent, announced=as_json(record.announced), **unsent_texts
+    return to_item_attributes(
+        at=record.at, urgent=record.urgent, announced=encode_json(record.announced), **unsent_texts
     )
 
 
@@ -312,8 +316,8 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
     The claim is left out: storing these fields ends it.
     """
-    return fields(
-        writes=as_json(record.writes),
+    return to_item_attributes(
+        writes=encode_json(record.writes),
         person_value=record.person_value,
         owes_a_notification=record.owes_a_notification or None,
         overridden_until=record.overridden_until,

@@ -25,11 +25,11 @@ class MadeDlqs(Table, frozen=True):
     Methods raise CaseStoreUnavailable, or CaseStoreUnreadable if an item cannot be read.
     """
 
-    def is_made(self, source_arn: str, dlq_arn: str) -> bool:
+    def is_made_by_mendq(self, source_arn: str, dlq_arn: str) -> bool:
         """Return True if Mendq made this DLQ for that source and has not rolled it back."""
         item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
-        with items.reading(f"the DLQ that was made for {source_arn}"):
-            return items.read_attribute_record(item).last_written == dlq_arn
+        with items.convert_decode_errors(f"the DLQ that was made for {source_arn}"):
+            return items.read_attribute_record(item).last_written_value == dlq_arn
 
     def find_managed_source(
         self,
@@ -57,7 +57,7 @@ class MadeDlqs(Table, frozen=True):
         if tags.get(MODE_TAG) == MODE_OFF:
             return ""
         for source_arn in source_arns:
-            if self.is_made(source_arn, dlq_arn):
+            if self.is_made_by_mendq(source_arn, dlq_arn):
                 mode = consent.mode_of(
                     parts_of(source_arn).name, tags_if_readable(clients, source_arn)
                 )

@@ -38,18 +38,19 @@ class Notifier(Table, frozen=True):
 
     Args:
         clients: The clients of the invocation.
-        topic_arns: The ARN of the SNS topic of each severity.
+        topic_arn_by_severity: The ARN of the SNS topic of each severity.
         now: The time of the invocation.
-        teams: The ARN of the SNS topic of each team that a queue's tag may name.
-        chat: The severities whose topics send to chat.
-        docs_url: The address of the runbooks, with `*` for the page. None for the repository's.
+        topic_arn_by_team: The ARN of the SNS topic of each team that a queue's tag may name.
+        chat_severities: The severities whose topics send to chat.
+        docs_url: The address of the runbooks, with `*` in place of the page's name. None to link to
+            the runbooks in Mendq's repository.
     """
 
     clients: Clients
-    topic_arns: dict[Severity, str]
+    topic_arn_by_severity: dict[Severity, str]
     now: datetime
-    teams: Mapping[str, str] = {}
-    chat: Sequence[Severity] = ()
+    topic_arn_by_team: Mapping[str, str] = {}
+    chat_severities: Sequence[Severity] = ()
     docs_url: str | None = None
 
     def send(
@@ -75,7 +76,7 @@ class Notifier(Table, frozen=True):
             NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
         severity = Severity.URGENT if notification.urgent else Severity.INFO
-        hour_key = items.notifications_key(severity, self.now)
+        hour_key = items.notification_budget_key(severity, self.now)
         callers = case.callers if case else (partition,)
         if not self._spend_budget(hour_key, notification, callers):
             return False
@@ -88,7 +89,7 @@ class Notifier(Table, frozen=True):
             with suppress(CaseStoreUnavailable):
                 self._return_to_budget(hour_key, callers)
             raise
-        self._store_end(partition, symptom, notification, notification.mark_sent())
+        self._store_outcome(partition, symptom, notification, notification.mark_sent())
         return True
 
     def send_left_unsent(
@@ -110,11 +111,11 @@ class Notifier(Table, frozen=True):
         if notification is None:
             return announcement
         if announcement is Announcement.DROP_STORED:
-            self._store_end(partition, symptom, notification, notification.mark_dropped())
+            self._store_outcome(partition, symptom, notification, notification.mark_dropped())
             return announcement
         if announcement is not Announcement.SEND_STORED:
             return announcement
-        taken_notification = self.take(partition, symptom, notification)
+        taken_notification = self.take_over(partition, symptom, notification)
         if taken_notification is None:
             return Announcement.ALREADY_ANNOUNCED  # another run has taken it, and sends it
         is_sent = self.send(partition, symptom, taken_notification, case)
@@ -125,7 +126,7 @@ class Notifier(Table, frozen=True):
         symptom: str,
         news_key: str,
         text: NotificationText,
-        pause: timedelta = ACCOUNT_NEWS_PAUSE,
+        minimum_pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
         """Send urgent news about the account, or the notification about it that was left unsent.
 
@@ -135,33 +136,40 @@ class Notifier(Table, frozen=True):
             symptom: A symptom's name, or another subject. Each subject has its own news.
             news_key: The key of the news. The same key is announced once within 24 hours.
             text: The notification's subject and text.
-            pause: The least time between two different news of a subject.
+            minimum_pause: The least time between two different news of a subject.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the stored notification.
             EventNotPut: People have the notification, but its event could not be put on the bus.
             NotificationNotSent: SNS or EventBridge did not take it.
         """
-        key = items.notification_key(ACCOUNT_PARTITION, symptom)
-        item = self.get(key)
-        with items.reading(f"the item {key}"):
+        item_key = items.notification_key(ACCOUNT_PARTITION, symptom)
+        item = self.get(item_key)
+        with items.convert_decode_errors(f"the item {item_key}"):
             last_record = items.read_notification(item)
-        announcement = Announcements(last_record, self.now).decide_about_account(news_key, pause)
+        announcement = Announcements(last_record, self.now).decide_about_account(
+            news_key, minimum_pause
+        )
         record_to_send: NotificationRecord | None = None
         if announcement is Announcement.SEND_STORED and last_record is not None:
-            record_to_send = self.take(ACCOUNT_PARTITION, symptom, last_record)
+            record_to_send = self.take_over(ACCOUNT_PARTITION, symptom, last_record)
         elif announcement is Announcement.ANNOUNCE_NOW:
             new_record = NotificationRecord.create(
                 last_record, news_key, text, urgent=True, at=self.now
             )
-            is_stored = self.put(key, new_record, last_record)
+            is_stored = self.store(item_key, new_record, last_record)
             record_to_send = new_record if is_stored else None
         if record_to_send is not None:
             self._publish(Severity.URGENT, ACCOUNT_PARTITION, symptom, record_to_send)
-            self._store_end(ACCOUNT_PARTITION, symptom, record_to_send, record_to_send.mark_sent())
+            self._store_outcome(
+                ACCOUNT_PARTITION, symptom, record_to_send, record_to_send.mark_sent()
+            )
 
-    def put(
-        self, key: items.Key, record: NotificationRecord, last_record: NotificationRecord | None
+    def store(
+        self,
+        item_key: items.Key,
+        record: NotificationRecord,
+        last_record: NotificationRecord | None,
     ) -> bool:
         """Store a notification that this run will send.
 
@@ -169,14 +177,18 @@ class Notifier(Table, frozen=True):
         `last_record` is the stored notification that this run has read, None if there was none.
         """
         token = uuid4().hex
-        item = {**key, **items.notification_fields(record), **items.fields(taken_by=token)}
+        item = {
+            **item_key,
+            **items.notification_fields(record),
+            **items.to_item_attributes(taken_by=token),
+        }
         if last_record:
             return self.put_item(
                 item, "#at = :seen OR taken_by = :me", seen=last_record.at, me=token
             )
         return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=token)
 
-    def take(
+    def take_over(
         self, partition: str, symptom: str, notification: NotificationRecord
     ) -> NotificationRecord | None:
         """Take over a notification that another run left unsent, so that this run sends it.
@@ -203,7 +215,7 @@ class Notifier(Table, frozen=True):
             f"c{caller_number}": caller for caller_number, caller in enumerate(callers)
         }
         all_callers_condition = " AND ".join(
-            f"contains(callers, :{name})" for name in caller_by_placeholder
+            f"contains(callers, :{placeholder})" for placeholder in caller_by_placeholder
         )
         return self.change(
             hour_key,
@@ -247,7 +259,7 @@ class Notifier(Table, frozen=True):
                 )
                 # If this cannot be noted, people get the notification a second time.
                 with suppress(CaseStoreUnavailable):
-                    self._store_end(partition, symptom, notification, delivered_record)
+                    self._store_outcome(partition, symptom, notification, delivered_record)
                 raise EventNotPut(str(error)) from error
             if not notification.is_delivered:
                 self._publish_to_team_and_all(severity, event, notification.team)
@@ -261,7 +273,7 @@ class Notifier(Table, frozen=True):
 
         `dedup_key` is the case's id. Without a case it is the account, the region and the symptom.
         """
-        topic_parts = self.topic_arns[severity].split(":")
+        topic_parts = self.topic_arn_by_severity[severity].split(":")
         region = topic_parts[3]
         account = topic_parts[4]
         case_id = notification.case_id
@@ -285,27 +297,29 @@ class Notifier(Table, frozen=True):
 
         If the team's topic does not take it, a line in the notification to the other topic says so.
         """
-        if topic_arn := self.teams.get(team):
+        if topic_arn := self.topic_arn_by_team.get(team):
             try:
                 self._publish_to(topic_arn, severity, event)
             except (ClientError, BotoCoreError) as error:
                 failure_text = f"The topic of team {team} did not take it: {plain(error)}"
                 event = {**event, "text": f"{event['text']}\n{failure_text}\n"}
-        self._publish_to(self.topic_arns[severity], severity, event)
+        self._publish_to(self.topic_arn_by_severity[severity], severity, event)
 
     def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
         """Publish the text of a notification's event to one topic."""
-        message = make_publish_arguments(event, is_for_chat=severity in self.chat)
-        self.clients.sns.publish(TopicArn=topic_arn, **message)
+        publish_arguments = make_publish_arguments(
+            event, is_for_chat=severity in self.chat_severities
+        )
+        self.clients.sns.publish(TopicArn=topic_arn, **publish_arguments)
 
-    def _store_end(
+    def _store_outcome(
         self,
         partition: str,
         symptom: str,
         notification: NotificationRecord,
         ended_record: NotificationRecord,
     ) -> None:
-        """Store how a notification ended: sent, dropped, or delivered without its event.
+        """Store the outcome of a notification: sent, dropped, or delivered without its event.
 
         Change nothing if a newer notification is stored by now: that one must still be sent.
         """

@@ -48,30 +48,30 @@ def read_pin(text: str) -> Pin:
 class UnreadablePin(Struct, frozen=True):
     """A stored pin that Mendq cannot read. Mendq never restores a policy from it.
 
-    `item` is the pin's item in the case store, `why` the error of reading it.
+    `item` is the pin's item in the case store, `error_text` the error of reading it.
     """
 
     queue_arn: str
     item: items.Item
-    why: str
+    error_text: str
 
 
 class Pins(Table, frozen=True):
     """The pins and approved sources in the case store. All methods raise CaseStoreUnavailable."""
 
-    def of(self, queue_arn: str) -> Pin | None:
+    def load(self, queue_arn: str) -> Pin | None:
         """Return the queue's pin, or None if it has none. The pin may be out of date.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the pin.
         """
-        pin = self.look(queue_arn)
+        pin = self.load_even_if_unreadable(queue_arn)
         if isinstance(pin, UnreadablePin):
-            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {pin.why}")
+            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {pin.error_text}")
         return pin
 
-    def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
-        """Return the queue's pin like `of`, but return an unreadable pin instead of raising."""
+    def load_even_if_unreadable(self, queue_arn: str) -> Pin | UnreadablePin | None:
+        """Return the queue's pin as `load` does, but return an unreadable pin and do not raise."""
         item = self.get(_pin_key(queue_arn))
         if not item:
             return None
@@ -81,24 +81,27 @@ class Pins(Table, frozen=True):
         except items.DECODE_ERRORS as error:
             return UnreadablePin(queue_arn, item, repr(error))
 
-    def last_generation(self, queue_arn: str) -> int:
+    def load_last_generation(self, queue_arn: str) -> int:
         """Return the number of the queue's newest pin, even if it was removed. 0 if it had none.
 
         Raises:
             CaseStoreUnreadable: Mendq cannot read the number.
         """
         item = self.get(_pin_key(queue_arn))
-        with items.reading(f"the pin of {queue_arn}"):
+        with items.convert_decode_errors(f"the pin of {queue_arn}"):
             return int(item.get("generation", {"N": "0"})["N"])
 
     def put(self, pin: Pin) -> bool:
         """Store a pin in place of the last one.
 
-        Return False, with nothing changed, if the stored pin's number is not the one before
-        `pin.generation`: another pin was stored meanwhile. To store the same pin again is fine.
+        Return False, with nothing changed, if another pin was stored meanwhile: the stored pin's
+        number must be the one before `pin.generation`. Storing the same pin again returns True.
         """
         pin_text = json.dumps(pin.document(), sort_keys=True)
-        item = {**_pin_key(pin.queue_arn), **items.fields(pin=pin_text, generation=pin.generation)}
+        item = {
+            **_pin_key(pin.queue_arn),
+            **items.to_item_attributes(pin=pin_text, generation=pin.generation),
+        }
         unchanged_condition = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
         return self.put_item(item, unchanged_condition, before=pin.generation - 1, mine=pin_text)
 
@@ -110,25 +113,28 @@ class Pins(Table, frozen=True):
         """
         stored_values: dict[str, Any]
         if isinstance(pin, Pin):
-            stored_values = items.fields(generation=pin.generation)
+            stored_values = items.to_item_attributes(generation=pin.generation)
         else:
-            stored_values = {name: pin.item.get(name) for name in ("pin", "generation")}
+            stored_values = {
+                attribute_name: pin.item.get(attribute_name)
+                for attribute_name in ("pin", "generation")
+            }
         generation_text = (stored_values["generation"] or {}).get("N", "")
         retained_attributes = {
             "generation": {"N": generation_text if generation_text.isdecimal() else "0"}
         }
         conditions: list[str] = []
         value_by_placeholder: dict[str, Any] = {}
-        for name, value in stored_values.items():
-            if value:
-                conditions.append(f"{name} = :{name}")
-                value_by_placeholder[name] = value
+        for attribute_name, stored_value in stored_values.items():
+            if stored_value:
+                conditions.append(f"{attribute_name} = :{attribute_name}")
+                value_by_placeholder[attribute_name] = stored_value
             else:
-                conditions.append(f"attribute_not_exists({name})")
+                conditions.append(f"attribute_not_exists({attribute_name})")
         item = {**_pin_key(pin.queue_arn), **retained_attributes}
         return self.put_item(item, " AND ".join(conditions), **value_by_placeholder)
 
-    def approved_sources(self, dlq_arn: str) -> frozenset[str]:
+    def load_approved_sources(self, dlq_arn: str) -> frozenset[str]:
         """Return the source queues for which a person once approved a plan about this DLQ."""
         return frozenset(items.read_texts(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
@@ -137,7 +143,7 @@ class Pins(Table, frozen=True):
         self.change(_approved_sources_key(dlq_arn), "ADD sources :one", one=[source_arn])
 
     def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:
-        """Forget the approval for a source queue: the next plan needs a person again.
+        """Remove the approval for a source queue, so that the next plan needs a person again.
 
         Return False if there was no approval for it.
         """
@@ -151,11 +157,11 @@ class Pins(Table, frozen=True):
 
 
 def _pin_key(queue_arn: str) -> items.Key:
-    return items.key(queue_arn, "pin")
+    return items.item_key(queue_arn, "pin")
 
 
 def _approved_sources_key(dlq_arn: str) -> items.Key:
-    return items.key(dlq_arn, "approved")
+    return items.item_key(dlq_arn, "approved")
 
 
 def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
@@ -166,7 +172,7 @@ def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Fa
     """
     pins = context.stored(Pins)
     if Need.APPROVED_SOURCES in needs:
-        facts = replace(facts, approved_sources=pins.approved_sources(facts.queue_arn))
+        facts = replace(facts, approved_sources=pins.load_approved_sources(facts.queue_arn))
     if Need.PIN in needs:
         facts = _add_pin(context, pins, facts)
     return facts
@@ -175,7 +181,7 @@ def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Fa
 def _add_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
     """Add the queue's pin to the facts, with the reason if it may not be restored."""
     try:
-        pin = pins.of(facts.queue_arn)
+        pin = pins.load(facts.queue_arn)
     except CaseStoreUnreadable:
         return replace(facts, pin=CheckedPin(None, "its pin cannot be read"))
     if pin is None:

@@ -54,22 +54,22 @@ class Notification(Struct, frozen=True):
             is notified.
         next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
             one by the case's code or state.
-        first: Commands or sentences to show before the plan.
-        beyond: Commands or sentences to show after the plan: more that a person may do.
-        changes: The records of attributes to store with the transition, by attribute name. They are
-            stored even if nobody is notified.
-        news: Extra part of the key by which repeats are recognized. Two notifications with the same
-            state and refusal code but different `news` are both sent.
+        first_advice: Commands or sentences to show before the plan.
+        later_advice: Commands or sentences to show after the plan, for what else a person may do.
+        new_records: The records of attributes to store with the transition, by attribute name. They
+            are stored even if nobody is notified.
+        news_distinction: Extra part of the key by which repeats are recognized. Two notifications
+            with the same state and refusal code, but another `news_distinction`, are both sent.
     """
 
     symptom: Symptom | None
     facts: Facts
     severity: Severity | None = None
     next_command: str = ""
-    first: tuple[str, ...] = ()
-    beyond: tuple[str, ...] = ()
-    changes: Mapping[str, AttributeRecord] = field(default_factory=dict)
-    news: str = ""
+    first_advice: tuple[str, ...] = ()
+    later_advice: tuple[str, ...] = ()
+    new_records: Mapping[str, AttributeRecord] = field(default_factory=dict)
+    news_distinction: str = ""
 
     def __post_init__(self) -> None:
         if self.severity is not None and self.symptom is None:
@@ -112,7 +112,7 @@ def record_transition(
         view=view,
         owner=owner or context.owner,
         written_by=context.owner,
-        changes=notification.changes,
+        new_records=notification.new_records,
         due_at=find_first_look(announced_case, lifecycle_due_at),
         notification=notification_record,
         # `now` may be set to a later time, but claims end by the real time.
@@ -131,7 +131,7 @@ def record_transition(
     return announced_case
 
 
-def file_transition(case: Case, key: Key, context: CaseContext) -> None:
+def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
     """Copy a transition to the case bucket, put an event of it on the bus, and mark it as filed.
 
     Filing again replaces the object with the same content and sends the event again.
@@ -149,7 +149,7 @@ def file_transition(case: Case, key: Key, context: CaseContext) -> None:
     document = case.document()
     context.case_bucket.put(case.key(), document)
     put_event(context.clients, TRANSITION_EVENT, document)
-    context.open_cases.mark_filed(key)
+    context.open_cases.mark_filed(item_key)
 
 
 def report_wait(
@@ -172,11 +172,13 @@ def report_wait(
         is not Announcement.ANNOUNCE_NOW
     ):
         return
-    wait_text = f"it waits since {format_utc_time(view.hold_up.since)}: {view.hold_up.reason}"
+    wait_text = (
+        f"it waits since {format_utc_time(view.hold_up.waiting_since)}: {view.hold_up.reason}"
+    )
     waiting_case = replace(case, reason=f"{case.reason}; {wait_text}")
     notification_record = _notification_about(waiting_case, view, notification, news, context)
     item_key = notification_key(case.queue_arn, case.symptom)
-    if context.notifier.put(item_key, notification_record, view.notification):
+    if context.notifier.store(item_key, notification_record, view.notification):
         context.notifier.send(case.queue_arn, case.symptom, notification_record, case)
 
 
@@ -197,10 +199,10 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
 def _notification_to_store(
     case: Case, view: CaseStoreView, notification: Notification, context: CaseContext
 ) -> NotificationRecord | None:
-    """Return the notification to store with a transition; None if there is nothing to announce."""
+    """Return the notification to store with a transition; None if people need not be notified."""
     is_drill = DRILL_TAG in notification.facts.tags
     news = make_transition_news(
-        case, notification.severity, distinction=notification.news, is_drill=is_drill
+        case, notification.severity, distinction=notification.news_distinction, is_drill=is_drill
     )
     if (
         Announcements(view.notification, context.now).decide_news(news)
@@ -224,16 +226,16 @@ def _notification_about(
     details = CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
-        last_change=context.recent_changes.find_last_change(case.queue_arn),
-        baselines=context.baselines.of(case.queue_arn),
+        last_change=context.recent_change_reader.find_last_change(case.queue_arn),
+        baselines=context.baselines.load(case.queue_arn),
         refusal_command=notification.next_command,
-        first_advice=notification.first,
-        later_advice=notification.beyond,
+        first_advice=notification.first_advice,
+        later_advice=notification.later_advice,
         always_shown_attributes=symptom.shown_attributes,
         symptom_sections=symptom.extra_sections(facts),
         timeline=build_timeline(last_two_transitions, context.settings.timing),
         named_spans=list_need_spans(last_two_transitions),
-        aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
+        aws_health=() if symptom.is_of_configuration else list_aws_health_lines(context, facts),
     )
     notification_record = NotificationRecord.create(
         view.notification,
@@ -246,7 +248,7 @@ def _notification_about(
     return structs.replace(notification_record, team=facts.tags.get(TEAM_TAG, ""))
 
 
-def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
+def list_aws_health_lines(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
     """Return lines about open events of AWS Health, for a notification.
 
     `facts` is None for a notification about many queues. Return no lines if the events cannot be

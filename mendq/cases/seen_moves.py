@@ -26,24 +26,24 @@ class SeenMoves(Table, frozen=True):
     Methods raise CaseStoreUnavailable.
     """
 
-    def note(self, queue_arns: Iterable[str], now: datetime) -> None:
+    def note_destinations(self, queue_arns: Iterable[str], now: datetime) -> None:
         """Add destination queues to the item of the hour of `now`."""
         self.change_set(
             _moves_key(now), "into_queues", now + MOVES_LIFETIME, (), sorted(queue_arns)
         )
 
-    def into(self, now: datetime) -> frozenset[str]:
+    def list_destinations(self, now: datetime) -> frozenset[str]:
         """Return the destination queues stored in the hour of `now` and in the hour before.
 
         Raises CaseStoreUnreadable if Mendq cannot read one of the two items.
         """
         hourly_items = [self.get(_moves_key(hour)) for hour in (now, now - SCAN_INTERVAL)]
         queue_arns: set[str] = set()
-        with items.reading("the moves that a scan saw"):
+        with items.convert_decode_errors("the moves that a scan saw"):
             for item in hourly_items:
                 queue_arns.update(items.read_texts(item, "into_queues"))
         return frozenset(queue_arns)
 
 
 def _moves_key(now: datetime) -> items.Key:
-    return items.key(items.ACCOUNT_PARTITION, f"moves#{format_time(start_of_hour(now))}")
+    return items.item_key(items.ACCOUNT_PARTITION, f"moves#{format_time(start_of_hour(now))}")

@@ -56,39 +56,45 @@ class Spread(Struct, frozen=True):
                     notes.add((noted_at, queue_arn))
         return cls(frozenset(notes))
 
-    def queues(self, now: datetime) -> frozenset[str]:
+    def list_queue_arns(self, now: datetime) -> frozenset[str]:
         """Return the queues that showed the symptom in the last hour.
 
         Times are rounded down to ten minutes, so a note counts for up to 70 minutes.
         """
-        oldest_slot = _find_slot_start(now) - SHOWING_WINDOW
-        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest_slot)
+        oldest_slot_start = _find_slot_start(now) - SHOWING_WINDOW
+        return frozenset(
+            queue_arn for slot_start, queue_arn in self.notes if slot_start >= oldest_slot_start
+        )
 
-    def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
+    def make_new_notes(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
         """Return the notes to add for these queues.
 
         At most MAXIMUM_NOTED_QUEUES notes are stored in all. A queue that keeps failing is noted
         again every other slot. Otherwise the notes of a lasting mass symptom would all expire
         together, and few queues would seem to show it.
         """
-        slot = _find_slot_start(now)
+        slot_start = _find_slot_start(now)
         recently_noted_queue_arns = {
-            queue_arn for noted_slot, queue_arn in self.notes if noted_slot >= slot - NOTE_SLOT
+            queue_arn
+            for noted_slot_start, queue_arn in self.notes
+            if noted_slot_start >= slot_start - NOTE_SLOT
         }
         maximum_new_notes = max(
-            0, MAXIMUM_NOTED_QUEUES - len(self.notes) + len(self.outdated_notes(now))
+            0, MAXIMUM_NOTED_QUEUES - len(self.notes) + len(self.list_outdated_notes(now))
         )
         queue_arns_to_note = sorted(set(queue_arns) - recently_noted_queue_arns)[:maximum_new_notes]
-        return [f"{slot.isoformat()} {queue_arn}" for queue_arn in queue_arns_to_note]
+        return [f"{slot_start.isoformat()} {queue_arn}" for queue_arn in queue_arns_to_note]
 
-    def outdated_notes(self, now: datetime) -> list[str]:
+    def list_outdated_notes(self, now: datetime) -> list[str]:
         """Return the notes to remove: those that are too old, and those with a newer one."""
-        oldest_slot = _find_slot_start(now) - SHOWING_WINDOW
-        newest_slot_by_queue_arn = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}
+        oldest_slot_start = _find_slot_start(now) - SHOWING_WINDOW
+        newest_slot_start_by_queue_arn = {
+            queue_arn: slot_start for slot_start, queue_arn in sorted(self.notes)
+        }
         return [
-            f"{slot.isoformat()} {queue_arn}"
-            for slot, queue_arn in self.notes
-            if slot < max(oldest_slot, newest_slot_by_queue_arn[queue_arn])
+            f"{slot_start.isoformat()} {queue_arn}"
+            for slot_start, queue_arn in self.notes
+            if slot_start < max(oldest_slot_start, newest_slot_start_by_queue_arn[queue_arn])
         ]
 
 
@@ -102,18 +108,19 @@ class Reach(Struct, frozen=True):
 
     Args:
         queue_arns: The queues that show it.
-        managed_queues: The number of managed queues. 0 if they were not counted.
-        alike: The number of `queue_arns` whose mode is at least that of the queue to decide about.
-        managed_alike: The number of managed queues whose mode is at least that mode.
+        managed_count: The number of managed queues. 0 if they were not counted.
+        count_in_mode: The number of `queue_arns` whose mode is the same as, or higher than, that of
+            the queue to decide about.
+        managed_count_in_mode: The number of managed queues with such a mode.
     """
 
     queue_arns: frozenset[str] = frozenset()
-    managed_queues: int = 0
-    alike: int = 0
-    managed_alike: int = 0
+    managed_count: int = 0
+    count_in_mode: int = 0
+    managed_count_in_mode: int = 0
 
     @classmethod
-    def among(
+    def count_among(
         cls,
         spread: frozenset[str],
         mode_by_queue_arn: Mapping[str, Mode],

@@ -77,10 +77,10 @@ Rules:
    snapshot: a new one would hold Mendq's own value, and a rollback would do nothing.
 
 6. A claim ends by `record`, by `release` if nothing was written to the queue, or 120 seconds after
-   the start of the run that took it (`Claim.until`). That is longer than a Lambda that writes may
-   run. `release` also deletes the snapshot: nothing was written that could be undone, and the next
-   claim must store the queue as it is then. The claim stores the intent: the transition that the
-   run is about to make. If the run dies, the next one finds the intent and sees on the queue
+   the start of the run that took it (`Claim.expires_at`). That is longer than a Lambda that writes
+   may run. `release` also deletes the snapshot: nothing was written that could be undone, and the
+   next claim must store the queue as it is then. The claim stores the intent: the transition that
+   the run is about to make. If the run dies, the next one finds the intent and sees on the queue
    whether the write was made. A claimed case becomes due when its claim expires, so follow-up looks
    even if no event comes. The first case of a symptom on a queue has no item yet that could be
    claimed; if its run dies, the event that would open it comes again.
@@ -161,7 +161,7 @@ class CaseStore(Table, frozen=True):
     """
 
     def look(
-        self, queue_arn: str, symptom: str, attributes: Sequence[str], spread_word: str = ""
+        self, queue_arn: str, symptom: str, attributes: Sequence[str], spread_subject: str = ""
     ) -> CaseStoreView:
         """Return everything stored about a symptom on a queue, as of one moment (rule 1).
 
@@ -169,19 +169,19 @@ class CaseStore(Table, frozen=True):
             queue_arn: The queue.
             symptom: The symptom's name.
             attributes: The names of the queue attributes whose records are needed.
-            spread_word: The `word` of `items.spread_key` under which the queues that show the
+            spread_subject: The `subject` of `items.spread_key` under which the queues that show the
                 symptom are listed. If it is empty, that list is not read.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of the items.
         """
-        keys = items.list_view_keys(queue_arn, symptom, attributes, spread_word)
+        keys = items.list_view_keys(queue_arn, symptom, attributes, spread_subject)
         get_requests: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
         with case_store_errors():
             response = retry_conflicts(
                 lambda: self.client.transact_get_items(TransactItems=get_requests)
             )
-        with items.reading(f"an item about {queue_arn}"):
+        with items.convert_decode_errors(f"an item about {queue_arn}"):
             found_items = [response.get("Item", {}) for response in response["Responses"]]
             return items.read_view(found_items, attributes)
 
@@ -190,8 +190,8 @@ class CaseStore(Table, frozen=True):
         queue_arn: str,
         symptom: str,
         *,
-        add: Sequence[Sighting],
-        drop: Sequence[Sighting],
+        sightings_to_add: Sequence[Sighting],
+        sightings_to_drop: Sequence[Sighting],
         now: datetime,
     ) -> Evidence:
         """Store failed calls for a case that is not open yet, and return all that are stored now.
@@ -201,48 +201,52 @@ class CaseStore(Table, frozen=True):
         Args:
             queue_arn: The queue.
             symptom: The symptom's name.
-            add: The failed calls to add.
-            drop: The failed calls to remove, because they do not count any more.
+            sightings_to_add: The failed calls to add.
+            sightings_to_drop: The failed calls to remove, because they do not count any more.
             now: The time of the run. The evidence expires TEMPORARY_ITEM_LIFETIME after it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored evidence.
         """
         key = items.evidence_key(queue_arn, symptom)
-        dropped_texts = [sighting.to_text() for sighting in drop]
-        added_texts = [sighting.to_text() for sighting in add]
+        dropped_texts = [sighting.to_text() for sighting in sightings_to_drop]
+        added_texts = [sighting.to_text() for sighting in sightings_to_add]
         evidence_item = self.change_set(
             key, "sightings", now + TEMPORARY_ITEM_LIFETIME, dropped_texts, added_texts
         )
-        with items.reading(f"the evidence about {queue_arn}"):
+        with items.convert_decode_errors(f"the evidence about {queue_arn}"):
             return items.read_evidence(evidence_item)
 
     def note_spread(
-        self, queue_arns: Iterable[str], symptom: str, now: datetime, known_item: Item | None = None
+        self,
+        queue_arns: Iterable[str],
+        spread_subject: str,
+        now: datetime,
+        known_item: Item | None = None,
     ) -> frozenset[str]:
         """Note that these queues show a symptom, and return all that showed it within the hour.
 
         Args:
             queue_arns: The queues that show it now.
-            symptom: The symptom's name, or another `word` of `items.spread_key`.
+            spread_subject: The symptom's name, or another subject of `items.spread_key`.
             now: The time of the note.
             known_item: The item that holds the notes, if `look` has just read it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored spread.
         """
-        key = items.spread_key(symptom)
-        with items.reading(f"the spread of {symptom}"):
+        key = items.spread_key(spread_subject)
+        with items.convert_decode_errors(f"the spread of {spread_subject}"):
             item = self.get(key) if known_item is None else known_item
             spread = Spread.from_texts(items.read_texts(item, "queues"))
-        outdated_notes = spread.outdated_notes(now)
-        new_notes = spread.notes_to_add(queue_arns, now)
+        outdated_notes = spread.list_outdated_notes(now)
+        new_notes = spread.make_new_notes(queue_arns, now)
         changed_item = self.change_set(
             key, "queues", now + TEMPORARY_ITEM_LIFETIME, outdated_notes, new_notes
         )
         if changed_item:
             spread = Spread.from_texts(items.read_texts(changed_item, "queues"))
-        return spread.queues(now)
+        return spread.list_queue_arns(now)
 
     def note_change(
         self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
@@ -254,10 +258,10 @@ class CaseStore(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
         """
-        key = items.key(queue_arn, f"changes#{symptom}")
+        key = items.item_key(queue_arn, f"changes#{symptom}")
         expires_at = now + CHANGES_REMEMBERED
         changes_item = self.change_set(key, "changes", expires_at, (), [format_time(changed_at)])
-        with items.reading(f"the changes of {queue_arn}"):
+        with items.convert_decode_errors(f"the changes of {queue_arn}"):
             change_times = [datetime.fromisoformat(text) for text in changes_item["changes"]["SS"]]
             expired_times = [
                 change_time
@@ -294,7 +298,7 @@ class CaseStore(Table, frozen=True):
             return None
         return Retry(claim_parts[failed_index].code, claim_parts[failed_index].reason)
 
-    def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
+    def release(self, intent: Case, owner: str, view: CaseStoreView) -> None:
         """End a claim under which nothing was written to the queue, and delete its snapshot.
 
         Nothing happens if `owner` does not hold the claim any more.
@@ -302,9 +306,9 @@ class CaseStore(Table, frozen=True):
         Args:
             intent: The transition that the claim was taken for.
             owner: The token of the run that took the claim.
-            seen: The view that the claim was taken on.
+            view: The view that the claim was taken on.
         """
-        self.transact(writes.make_release_parts(intent, owner, seen))
+        self.transact(writes.make_release_parts(intent, owner, view))
 
     def record(self, new_transition: NewTransition) -> None:
         """Move the case by one transition, with everything that belongs to it (rules 2, 3 and 7).
@@ -365,9 +369,9 @@ class OpenCases(Table, frozen=True):
             ),
         )
         entries = self._query_index(request)
-        return [items.key(entry["pk"]["S"], entry["sk"]["S"]) for entry in entries]
+        return [items.item_key(entry["pk"]["S"], entry["sk"]["S"]) for entry in entries]
 
-    def transitions(self, case_id: str) -> tuple[Case, ...]:
+    def list_transitions(self, case_id: str) -> tuple[Case, ...]:
         """Return a case's transitions of the last 400 days in order.
 
         Raises:
@@ -377,7 +381,7 @@ class OpenCases(Table, frozen=True):
         request = expression_parameters({"case": partition}, KeyConditionExpression="pk = :case")
         return tuple(read_cases(self.read_pages("query", {**request, "ConsistentRead": True})))
 
-    def transition(self, key: items.Key) -> Case | None:
+    def load_transition(self, key: items.Key) -> Case | None:
         """Return the transition at `key`, or None if it has expired.
 
         Raises:
@@ -385,7 +389,7 @@ class OpenCases(Table, frozen=True):
         """
         return next(read_cases([self.get(key)]), None)
 
-    def all_transitions(self) -> Iterator[Case]:
+    def scan_all_transitions(self) -> Iterator[Case]:
         """Yield every stored transition in no particular order. This reads the whole table.
 
         Raises:
@@ -405,7 +409,7 @@ class OpenCases(Table, frozen=True):
         item = self.get(items.snapshot_key(case))
         if not item:
             return None
-        with items.reading(f"the snapshot of {case.case_id}"):
+        with items.convert_decode_errors(f"the snapshot of {case.case_id}"):
             attributes: Mapping[str, str] = json.loads(item["configuration"]["S"])["attributes"]
         return attributes
 
@@ -454,20 +458,22 @@ class OpenCases(Table, frozen=True):
             case, update_expression, unchanged_condition, **values, known=stored_text
         )
 
-    def hold_up(self, case: Case, hold_up: HoldUp) -> None:
+    def store_hold_up(self, case: Case, hold_up: HoldUp) -> None:
         """Store in a case's item why its next write waits. Do nothing if the case has moved."""
-        self._change_unmoved(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
+        self._change_unmoved(case, "SET held_up = :held_up", held_up=items.encode_json(hold_up))
 
-    def postpone(self, case: Case, until: datetime) -> None:
-        """Make a case due at `until`: follow-up looks at it next then.
+    def postpone(self, case: Case, postponed_until: datetime) -> None:
+        """Make a case due at `postponed_until`, when follow-up will look at it next.
 
         Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
         """
         unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
-        self._change_unmoved(case, f"SET {SORT_ATTRIBUTE} = :due", unclaimed_condition, due=until)
+        self._change_unmoved(
+            case, f"SET {SORT_ATTRIBUTE} = :due", unclaimed_condition, due=postponed_until
+        )
 
-    def postpone_unread(self, listed_case: OpenCase, until: datetime) -> None:
-        """Make a case due at `until`. The case is known only as the index lists it.
+    def postpone_unread(self, listed_case: OpenCase, postponed_until: datetime) -> None:
+        """Make a case due at `postponed_until`. The case is known only as the index lists it.
 
         Nothing happens if the case's due time is not the listed one any more.
         """
@@ -476,7 +482,7 @@ class OpenCases(Table, frozen=True):
             listed_case.key,
             f"SET {SORT_ATTRIBUTE} = :until",
             unchanged_condition,
-            until=until,
+            until=postponed_until,
             due=listed_case.due_at,
         )
 
@@ -498,13 +504,13 @@ class OpenCases(Table, frozen=True):
             f"attribute_exists({SORT_ATTRIBUTE})",
         )
 
-    def postpone_filing(self, key: items.Key, until: datetime) -> None:
-        """Try again at `until` to put a transition into the case bucket."""
+    def postpone_filing(self, key: items.Key, postponed_until: datetime) -> None:
+        """Make follow-up put a transition into the case bucket at `postponed_until`."""
         self.change(
             key,
             f"SET {SORT_ATTRIBUTE} = :until",
             f"attribute_exists({SORT_ATTRIBUTE})",
-            until=until,
+            until=postponed_until,
         )
 
     def _change_unmoved(
@@ -529,9 +535,9 @@ class OpenCases(Table, frozen=True):
 
     def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:
         """Yield the case items of a queue, or only those that meet a condition."""
-        prefix = items.case_key(queue_arn, "")
+        key_prefix = items.case_key(queue_arn, "")
         request = expression_parameters(
-            {"queue": prefix["pk"], "case": prefix["sk"]},
+            {"queue": key_prefix["pk"], "case": key_prefix["sk"]},
             KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
             FilterExpression=condition,
         )
@@ -544,18 +550,18 @@ def read_cases(case_items: Iterable[Item]) -> Iterator[Case]:
     Raises:
         CaseStoreUnreadable: if Mendq cannot read a transition.
     """
-    for item in case_items:
-        with items.reading(f"a transition in {item.get('pk')}"):
-            case = items.read_case(item)
+    for case_item in case_items:
+        with items.convert_decode_errors(f"a transition in {case_item.get('pk')}"):
+            case = items.read_case(case_item)
         if case is not None:
             yield case
 
 
 def _read_open_case(item: Item) -> OpenCase | None:
     """Read an item of the index. Return None if Mendq cannot read it (rule 9)."""
-    with suppress(CaseStoreUnreadable), items.reading("an open case"):
+    with suppress(CaseStoreUnreadable), items.convert_decode_errors("an open case"):
         queue_arn = item["pk"]["S"]
-        key = items.key(queue_arn, item["sk"]["S"])
+        key = items.item_key(queue_arn, item["sk"]["S"])
         state = State(item["state"]["S"])
         return items.read_record(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
     return None

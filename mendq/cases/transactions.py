@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 # DynamoDB's error code for a transaction of which no part was written.
-CANCELLED_CODE = "TransactionCanceledException"
+CANCELLED_ERROR_CODE = "TransactionCanceledException"
 # DynamoDB's error code for a single write to an item that a transaction is writing. Nothing was
 # written.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
-CONFLICT_CODE = "TransactionConflictException"
-# How often a call is made in all while others write the same item (rule 10).
+CONFLICT_ERROR_CODE = "TransactionConflictException"
+# A call is made this many times at most if other transactions write the same item (rule 10).
 MAXIMUM_TRIES = 4
 # The mean pause after the first try. It doubles after each further try.
-FIRST_PAUSE_SECONDS = 0.05
+FIRST_RETRY_PAUSE_SECONDS = 0.05
 _NAME_PLACEHOLDER = re.compile(r"#(\w+)")
 Answer = TypeVar("Answer")
 # One part of a transaction: DynamoDB's verb, such as "Put", and its parameters.
@@ -62,10 +62,12 @@ def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict
         expressions: DynamoDB's expressions, by parameter name, such as UpdateExpression. `#name` in
             them is the attribute called `name`.
     """
-    parameters: dict[str, Any] = {name: text for name, text in expressions.items() if text}
-    names = _NAME_PLACEHOLDER.findall(" ".join(expressions.values()))
-    if names:
-        parameters["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+    parameters: dict[str, Any] = {
+        name: expression for name, expression in expressions.items() if expression
+    }
+    attribute_names = _NAME_PLACEHOLDER.findall(" ".join(expressions.values()))
+    if attribute_names:
+        parameters["ExpressionAttributeNames"] = {f"#{name}": name for name in attribute_names}
     if values:
         value_by_placeholder = {
             f":{name}": items.to_attribute_value(value) for name, value in values.items()
@@ -172,7 +174,7 @@ class Table(Struct, frozen=True):
                     lambda: self.client.transact_write_items(TransactItems=write_requests)
                 )
             except ClientError as error:
-                if code_of(error) != CANCELLED_CODE:
+                if code_of(error) != CANCELLED_ERROR_CODE:
                     raise
                 return find_failed_condition(error)
         return None
@@ -192,18 +194,18 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
         except ClientError as error:
             if not _is_conflict(error):
                 raise
-        time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
+        time.sleep(FIRST_RETRY_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
     return call()
 
 
 def _is_conflict(error: ClientError) -> bool:
     """Return True if a write failed only because another transaction was writing an item."""
-    if code_of(error) == CONFLICT_CODE:
+    if code_of(error) == CONFLICT_ERROR_CODE:
         return True
     reason_codes = {reason.get("Code") for reason in _list_cancellation_reasons(error)}
     if "ConditionalCheckFailed" in reason_codes:
         return False
-    return code_of(error) == CANCELLED_CODE and "TransactionConflict" in reason_codes
+    return code_of(error) == CANCELLED_ERROR_CODE and "TransactionConflict" in reason_codes
 
 
 def find_failed_condition(error: ClientError) -> int:
@@ -236,9 +238,9 @@ class NewTransition(Struct, frozen=True):
     Attributes:
         case: The case after the transition.
         view: The view that the transition was decided on.
-        owner: The token of the claim that ends with it. A run may end a dead run's claim.
+        owner: The token of the claim that ends with the transition. It may be a dead run's.
         written_by: The token of the run that records it.
-        changes: The new records of queue attributes, by attribute name.
+        new_records: The new records of queue attributes, by attribute name.
         due_at: When follow-up must look at the case next. None if it need not: the case has ended,
             and people are not notified.
         notification: The notification to send, if people must be notified.
@@ -250,7 +252,7 @@ class NewTransition(Struct, frozen=True):
     view: CaseStoreView
     owner: str
     written_by: str
-    changes: Mapping[str, AttributeRecord]
+    new_records: Mapping[str, AttributeRecord]
     due_at: datetime | None
     notification: NotificationRecord | None = None
     claims_now: datetime | None = None
@@ -267,7 +269,7 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     unmoved_values = _unmoved_values(
         new_transition.view, case, new_transition.written_by, new_transition.owner, claims_now
     )
-    transition_attributes = items.fields(
+    transition_attributes = items.to_item_attributes(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
@@ -280,7 +282,7 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
         _make_put_part(items.transition_key(case.case_id, case.n), transition_attributes),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
-    for attribute, record in new_transition.changes.items():
+    for attribute, record in new_transition.new_records.items():
         key = items.attribute_key(case.queue_arn, attribute)
         parts.append(
             _make_put_part(
@@ -302,7 +304,7 @@ def _make_put_part(
 
 
 def _index_attributes(partition: str, due_at: datetime | None) -> dict[str, Any]:
-    """Return the attributes that list an item on the index; none if `due_at` is None (rule 8)."""
+    """Return the attributes that put an item into the index, none if `due_at` is None (rule 8)."""
     if due_at is None:
         return {}
     return {open_case_index.PARTITION_ATTRIBUTE: partition, open_case_index.SORT_ATTRIBUTE: due_at}
@@ -315,7 +317,7 @@ def _case_fields(new_transition: NewTransition) -> dict[str, Any]:
     if case.state is State.INEFFECTIVE:
         # The next step is decided on the same failed calls, so the case keeps them.
         failures = items.format_failures(new_transition.view.failures)
-    return items.fields(
+    return items.to_item_attributes(
         case_id=case.case_id,
         symptom=case.symptom,
         n=case.n,
@@ -345,15 +347,15 @@ def _unmoved_values(
 ) -> dict[str, Any]:
     """Return the values of the condition _UNMOVED_CONDITION.
 
-    `view` is the view that the transition `transition` was decided on.
+    `transition` is the new transition, and `view` the view that it was decided on.
     """
-    previous = view.case
+    previous_case = view.case
     return {
         "owner": owner,
         "at": claims_now,
         "failures": items.format_failures(view.failures),
-        "previous": previous.case_id if previous else "",
-        "at_n": previous.n if previous else 0,
+        "previous": previous_case.case_id if previous_case else "",
+        "at_n": previous_case.n if previous_case else 0,
         "mine": json.dumps(transition.document()),
         "me": written_by,
     }
@@ -371,7 +373,7 @@ class Claim(Struct, frozen=True):
         intent: The transition that the run is about to make.
         owner: The run's own token.
         view: The view that the transition was decided on.
-        modified_at: When the queue had last been changed before the claim. None if not known.
+        modified_at: When the queue was last changed before the claim. None if not known.
     """
 
     intent: Case
@@ -380,7 +382,7 @@ class Claim(Struct, frozen=True):
     modified_at: datetime | None = None
 
     @property
-    def until(self) -> datetime:
+    def expires_at(self) -> datetime:
         """The time at which the claim expires."""
         return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
 
@@ -463,8 +465,10 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
     key = items.case_key(intent.queue_arn, intent.symptom)
     unmoved_values = _unmoved_values(claim.view, intent, claim.owner, claim.owner, intent.at)
     if claim.view.case is None:
-        condition = expression_parameters(unmoved_values, ConditionExpression=_UNMOVED_CONDITION)
-        return {"ConditionCheck": {"Key": key, **condition}}
+        condition_parameters = expression_parameters(
+            unmoved_values, ConditionExpression=_UNMOVED_CONDITION
+        )
+        return {"ConditionCheck": {"Key": key, **condition_parameters}}
     claim_expression = (
         "SET claim_owner = :owner, claim_until = :until, "
         f"#{open_case_index.PARTITION_ATTRIBUTE} = :every, "
@@ -475,7 +479,7 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
         claim_expression,
         _UNMOVED_CONDITION,
         **unmoved_values,
-        until=claim.until,
+        until=claim.expires_at,
         every=open_case_index.CASE_PARTITION,
     )
 
@@ -497,9 +501,9 @@ def _make_attribute_claim_part(claim: Claim, attribute: str) -> TransactionPart:
         modified=claim.modified_at or now,
         me=claim.owner,
         now=now,
-        until=claim.until,
+        until=claim.expires_at,
         intent=json.dumps(claim.intent.document()),
-        seen=items.as_json(claim.view.record_of(attribute).writes),
+        seen=items.encode_json(claim.view.record_of(attribute).writes),
     )
 
 
@@ -515,7 +519,7 @@ def _make_snapshot_part(claim: Claim, snapshot: Mapping[str, Any]) -> Transactio
 def _make_write_budget_part(now: datetime, writes_per_minute: int) -> TransactionPart:
     """Return the part that takes one write from the account's budget of this minute."""
     return _make_update_part(
-        items.key(items.ACCOUNT_PARTITION, f"writes#{now:%Y-%m-%dT%H:%M}"),
+        items.item_key(items.ACCOUNT_PARTITION, f"writes#{now:%Y-%m-%dT%H:%M}"),
         "ADD writes :one SET expires_at = :expires",
         "attribute_not_exists(writes) OR writes < :most",
         one=1,
@@ -526,5 +530,5 @@ def _make_write_budget_part(now: datetime, writes_per_minute: int) -> Transactio
 
 def _make_freeze_check_part() -> TransactionPart:
     """Return the part that checks that changes are not frozen."""
-    condition = {"ConditionExpression": "attribute_not_exists(pk)"}
-    return {"ConditionCheck": {"Key": items.freeze_key(), **condition}}
+    condition_parameters = {"ConditionExpression": "attribute_not_exists(pk)"}
+    return {"ConditionCheck": {"Key": items.freeze_key(), **condition_parameters}}

@@ -29,13 +29,13 @@ CHANGES_REMEMBERED = timedelta(days=1)
 
 
 class HoldUp(Struct, frozen=True, array_like=True):
-    """The reason why a case's next write waits, and since when it waits.
+    """The reason why a case's next write waits, and the time since which it waits.
 
     The Lambda that must make the write stores its newest reason with the case. The case's next
     transition removes it.
     """
 
-    since: datetime
+    waiting_since: datetime
     code: str
     reason: str
 
@@ -56,28 +56,28 @@ class CaseStoreView(Struct, frozen=True):
     A field is None or empty if the case store has nothing for it.
 
     Args:
-        frozen: The reasons why changes are frozen. None if they are not.
+        freeze_reason: The reasons why changes are frozen. None if they are not.
         case: The newest case of the symptom, open or ended.
         hold_up: Why the case waits for its next write.
         failures: The newest failed calls since the open case's last transition.
         evidence: The failed calls that are stored for a case that is not open yet.
-        attributes: The record of each attribute that was asked for.
+        record_by_attribute: The record of each attribute that was asked for.
         notification: The newest notification about the symptom.
-        spread: The item with the queues that show the symptom. None if it was not asked for.
+        spread_item: The item that lists the queues that show the symptom. None if it was not read.
     """
 
-    frozen: str | None = None
+    freeze_reason: str | None = None
     case: Case | None = None
     hold_up: HoldUp | None = None
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
-    attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
+    record_by_attribute: Mapping[str, AttributeRecord] = field(default_factory=dict)
     notification: NotificationRecord | None = None
-    spread: Mapping[str, Any] | None = None
+    spread_item: Mapping[str, Any] | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
         """Return the record of an attribute. It is empty if the attribute has none."""
-        return self.attributes.get(attribute, AttributeRecord())
+        return self.record_by_attribute.get(attribute, AttributeRecord())
 
     def restrict_to_queue(self, created_at: datetime | None) -> CaseStoreView:
         """Return the view with only the records of the queue that was created at this time.
@@ -85,9 +85,10 @@ class CaseStoreView(Struct, frozen=True):
         Records of a deleted queue of the same name become empty.
         """
         records = {
-            name: record.restrict_to_queue(created_at) for name, record in self.attributes.items()
+            name: record.restrict_to_queue(created_at)
+            for name, record in self.record_by_attribute.items()
         }
-        return structs.replace(self, attributes=records)
+        return structs.replace(self, record_by_attribute=records)
 
     def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
         """Add facts that the queue itself does not show.
@@ -98,9 +99,9 @@ class CaseStoreView(Struct, frozen=True):
         """
         timeout_attribute = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
-        if timeout_attribute in self.attributes and timeout_attribute in facts.attributes:
+        if timeout_attribute in self.record_by_attribute and timeout_attribute in facts.attributes:
             record = self.record_of(timeout_attribute).restrict_to_queue(facts.created_at)
-            persons_timeout = int(record.person_value_behind(facts.attributes[timeout_attribute]))
+            persons_timeout = int(record.find_person_value(facts.attributes[timeout_attribute]))
         return replace(
             facts,
             person_visibility_seconds=persons_timeout,
@@ -119,7 +120,7 @@ class CaseStoreView(Struct, frozen=True):
 
     def _step_to_last_written(self, step: AttributeStep) -> AttributeStep:
         """Return one step with the value that Mendq wrote last, in the type of the step."""
-        last_written = self.record_of(step.attribute).last_written
+        last_written = self.record_of(step.attribute).last_written_value
         if last_written is None:
             return step
         value_type = type(step.after)
@@ -130,22 +131,26 @@ class CaseStoreView(Struct, frozen=True):
 
         With these records, Mendq leaves the attributes alone for SILENT_DAYS.
         """
-        until = now + timedelta(days=SILENT_DAYS)
-        return self._records(case, overridden_until=until, person_value=None)
+        overridden_until = now + timedelta(days=SILENT_DAYS)
+        return self._change_records(case, overridden_until=overridden_until, person_value=None)
 
     def records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
         """Return the records after people were told that the symptom is back after a rollback."""
-        return self._records(case, owes_a_notification=False)
+        return self._change_records(case, owes_a_notification=False)
 
     def without_claim(self, intent: Case) -> CaseStoreView:
         """Return a copy of the view in which the attributes of this case have no claim or intent.
 
         The case store is not changed.
         """
-        unclaimed_records = self._records(intent, claim_owner=None, claim_until=None, intent=None)
-        return structs.replace(self, attributes={**self.attributes, **unclaimed_records})
+        unclaimed_records = self._change_records(
+            intent, claim_owner=None, claim_until=None, intent=None
+        )
+        return structs.replace(
+            self, record_by_attribute={**self.record_by_attribute, **unclaimed_records}
+        )
 
-    def _records(self, case: Case, **changed_fields: Any) -> dict[str, AttributeRecord]:
+    def _change_records(self, case: Case, **changed_fields: Any) -> dict[str, AttributeRecord]:
         """Return the records of the attributes that the case changes, with these fields changed."""
         attributes = [step["attribute"] for step in case.steps]
         return {
@@ -166,7 +171,7 @@ class CaseStoreView(Struct, frozen=True):
         queue_view = self.restrict_to_queue(created_at)
         records: dict[str, AttributeRecord] = {}
         if case.is_rollback:
-            for attribute, record in queue_view.attributes.items():
+            for attribute, record in queue_view.record_by_attribute.items():
                 if is_permanent(attribute):
                     records[attribute] = record.remove_writes_after("")
         for step in case.steps:
@@ -179,18 +184,20 @@ class CaseStoreView(Struct, frozen=True):
                     owes_a_notification=True,
                 )
             else:
-                record = record.after_writing(step["before"], step["after"], case.at)
+                record = record.add_write(step["before"], step["after"], case.at)
             records[step["attribute"]] = record
         return records
 
     @property
     def intent(self) -> Case | None:
         """The transition for which a run claimed attributes, if it is not recorded yet."""
-        for record in self.attributes.values():
+        for record in self.record_by_attribute.values():
             if record.intent is not None:
                 return record.intent
         return None
 
     def is_held_by_another(self, owner: str, now: datetime) -> bool:
         """Return True if another invocation than `owner` holds a claim on one of the attributes."""
-        return any(record.is_held_by_another(owner, now) for record in self.attributes.values())
+        return any(
+            record.is_held_by_another(owner, now) for record in self.record_by_attribute.values()
+        )

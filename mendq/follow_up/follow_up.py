@@ -32,8 +32,8 @@ from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.follow_up.case_evidence import DueCase, gather_evidence
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import Functions, call_owner
-from mendq.heal.recover import settle_any_claim
+from mendq.heal.owners import FunctionNameByOwner, call_owner
+from mendq.heal.recover import settle_claim_of_any_symptom
 from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE_CODE, find_dlq_arn
@@ -116,7 +116,7 @@ class FollowUpResult(Struct):
 
 
 def follow_up(
-    context: ManagingContext, functions: Functions, remaining_seconds: Callable[[], float]
+    context: ManagingContext, functions: FunctionNameByOwner, remaining_seconds: Callable[[], float]
 ) -> FollowUpResult:
     """Follow up every due case, then file the transitions that were not filed yet.
 
@@ -146,7 +146,10 @@ def follow_up(
 
 
 def _follow_up_or_postpone(
-    listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
+    listed_case: OpenCase,
+    context: ManagingContext,
+    functions: FunctionNameByOwner,
+    result: FollowUpResult,
 ) -> None:
     """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY."""
     try:
@@ -161,7 +164,10 @@ def _follow_up_or_postpone(
 
 
 def _follow_up_case(
-    listed_case: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
+    listed_case: OpenCase,
+    context: ManagingContext,
+    functions: FunctionNameByOwner,
+    result: FollowUpResult,
 ) -> None:
     """Send the case's unsent notification, settle the claim of a run that died, and continue.
 
@@ -176,7 +182,7 @@ def _follow_up_case(
     if view.is_held_by_another(context.owner, context.claims_now):
         return
     if view.intent is not None:
-        settling_result = settle_any_claim(view, view.intent, symptom, context)
+        settling_result = settle_claim_of_any_symptom(view, view.intent, symptom, context)
         if isinstance(settling_result, Outcome):
             if settling_result.case is not None:
                 result.moved_cases.append(settling_result.case)
@@ -202,7 +208,9 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
         context.open_cases.mark_announced(case, context.claims_now)
 
 
-def _continue_case(due_case: DueCase, functions: Functions, result: FollowUpResult) -> None:
+def _continue_case(
+    due_case: DueCase, functions: FunctionNameByOwner, result: FollowUpResult
+) -> None:
     """Move the case if its evidence requires this, and call the owner of its next write, if any.
 
     If the case does not move, store when it is due again, and report a wait that is too long.
@@ -237,7 +245,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
         due_case.symptom,
         _read_facts(due_case) if severity else Facts(due_case.case.queue_arn, {}, {}),
         severity,
-        changes=due_case.view.make_overridden_records(moved_case, moved_case.at)
+        new_records=due_case.view.make_overridden_records(moved_case, moved_case.at)
         if is_overridden
         else {},
     )
@@ -283,7 +291,7 @@ def _report_long_wait(due_case: DueCase) -> None:
     hold_up = due_case.view.hold_up
     if hold_up is None or due_case.case.state not in STATES_THAT_CALL_OWNER:
         return
-    if must_report_wait(hold_up.since, due_case.context.now):
+    if must_report_wait(hold_up.waiting_since, due_case.context.now):
         notification = Notification(due_case.symptom, _read_facts(due_case), Severity.INFO)
         report_wait(due_case.case, due_case.view, notification, due_case.context)
 
@@ -313,7 +321,7 @@ def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) ->
     After an error, the transition is due again after RETRY_DELAY. The error is noted in `result`.
     """
     try:
-        transition = context.open_cases.transition(key)
+        transition = context.open_cases.load_transition(key)
         if transition is not None:
             file_transition(transition, key, context)
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it

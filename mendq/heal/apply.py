@@ -1,4 +1,4 @@
-"""Carry out a decision: write a fix, record a case, or keep evidence.
+"""Carry out a decision: write a fix, record a case, or store failed calls.
 
 A fix is written in steps: claim the attributes, store a snapshot, read the queue again, compare,
 write, and record the case.
@@ -55,10 +55,10 @@ from mendq.model.state import State
 from mendq.model.steps import AttributeStep
 
 
-def changed_meanwhile(
+def refuse_if_changed_meanwhile(
     facts_now: Facts, facts_when_planned: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Return a refusal if the queue was changed, or made anew, after the steps were planned.
+    """Return a refusal if the queue was changed or created again after the steps were planned.
 
     Args:
         facts_now: The queue now.
@@ -77,7 +77,9 @@ def changed_meanwhile(
     return None
 
 
-def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+def write_attributes(
+    clients: Clients, facts: Facts, steps: Sequence[AttributeStep]
+) -> Refusal | None:
     """Set the attributes of all steps in one call, if the queue is still as `facts` describe it.
 
     Args:
@@ -87,7 +89,7 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
 
     Returns:
         None if the steps were written. A refusal if nothing was written: the queue was changed
-        meanwhile, or SQS refused in a way that a repetition does not change.
+        meanwhile, or SQS refused the write and would refuse it again.
 
     Raises:
         FactsUnavailable, QueueRefusesUs: The queue could not be read again.
@@ -95,7 +97,7 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
     """
     queue_arn = facts.queue_arn
     facts_now = replace(facts, attributes=attributes_of(clients, queue_arn))
-    refusal = changed_meanwhile(facts_now, facts, steps)
+    refusal = refuse_if_changed_meanwhile(facts_now, facts, steps)
     if refusal:
         return refusal
     try:
@@ -110,28 +112,28 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
     return None
 
 
-def attach(
+def create_and_attach_dlq(
     clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Create the DLQ, and set the attributes that connect it with its source.
+    """Create the DLQ of a queue, and set the attributes that connect the two queues.
 
-    The queues are checked as they are now, and not only as they were when the steps were planned.
-    If the DLQ was made and a later step is refused, the DLQ stays, and the next plan uses it.
-    Arguments, return value and errors are those of `write`.
+    Arguments, return value and errors are those of `write_attributes`. Both queues are read and
+    checked again before the writes. If the DLQ was created and a later step is refused, the DLQ
+    stays, and the next plan uses it.
     """
     facts_now = replace(
         facts_when_planned, attributes=attributes_of(clients, facts_when_planned.queue_arn)
     )
     dlq_steps = [step for step in steps if step.is_permanent]
     attribute_steps = [step for step in steps if not step.is_permanent]
-    refusal = changed_meanwhile(facts_now, facts_when_planned, attribute_steps) or refuse_unfit_dlq(
-        clients, facts_now, steps
-    )
+    refusal = refuse_if_changed_meanwhile(
+        facts_now, facts_when_planned, attribute_steps
+    ) or refuse_unfit_dlq(clients, facts_now, steps)
     for step in dlq_steps:
         refusal = refusal or _make_dlq(clients, facts_now, step)
     if refusal or not attribute_steps:
         return refusal
-    return write(clients, facts_when_planned, attribute_steps)
+    return write_attributes(clients, facts_when_planned, attribute_steps)
 
 
 def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
@@ -154,7 +156,7 @@ def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal |
     return refuse_taken_name(dlq_arn, f"it has a {policies[0]}") if policies else None
 
 
-def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
+def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     case: Case,
     steps: Sequence[AttributeStep],
     facts: Facts,
@@ -192,15 +194,17 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
         reason = "too little of the Lambda's time is left to record a write"
         refusal = Retry("too_little_time", reason)
     else:
-        refusal = context.write(context.clients, facts, steps)
+        refusal = context.write_steps(context.clients, facts, steps)
     if refusal:
         context.case_store.release(case, context.owner, view)
         return refusal
     # The case's time must be that of the write, and not of the start of a long run, because failed
     # calls after that time count against the change.
-    case = replace(case, at=context.just_now)
-    changes = view.records_after_write(case, facts.created_at)
-    return record_transition(case, view, Notification(symptom, facts, changes=changes), context)
+    case = replace(case, at=context.clock_time)
+    new_records = view.records_after_write(case, facts.created_at)
+    return record_transition(
+        case, view, Notification(symptom, facts, new_records=new_records), context
+    )
 
 
 def carry_out_decision(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
@@ -223,8 +227,10 @@ def carry_out_decision(decision: Decision, situation: Situation, run: FixContext
         case WriteFix():
             return _write_fix(decision, situation, run)
         case RecordTransition():
-            case = record_transition(decision.case, situation.view, decision.notification, run)
-            return Outcome(case, decision.refusal)
+            recorded_case = record_transition(
+                decision.case, situation.view, decision.notification, run
+            )
+            return Outcome(recorded_case, decision.refusal)
         case KeepEvidence():
             return _keep_evidence(decision, situation, run)
         case NoteFailures():
@@ -236,7 +242,7 @@ def carry_out_decision(decision: Decision, situation: Situation, run: FixContext
 def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Outcome:
     """Write the fix. If the write is refused, decide again and carry that decision out."""
     plan = decision.plan
-    case_or_refusal = apply(
+    case_or_refusal = claim_and_write(
         decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run
     )
     if isinstance(case_or_refusal, Case):
@@ -248,21 +254,21 @@ def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Out
 
 
 def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
-    """Store the reason for the wait next to the case, if it is a new reason."""
+    """Store with the case why it waits, if the reason is new. Return an outcome without a case."""
     refusal = decision.refusal
     stored_hold_up = situation.view.hold_up
-    waits_since = stored_hold_up.since if stored_hold_up else run.now
+    waits_since = stored_hold_up.waiting_since if stored_hold_up else run.now
     hold_up = HoldUp(waits_since, refusal.code, refusal.reason)
     if hold_up != stored_hold_up:
-        run.open_cases.hold_up(decision.waiting_case, hold_up)
+        run.open_cases.store_hold_up(decision.waiting_case, hold_up)
     return Outcome(refusal=refusal.as_kind(Ignore))
 
 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
-    """Store the evidence for later failed calls.
+    """Store the failed calls, so that later calls can complete the evidence.
 
-    If other runs have stored enough evidence meanwhile, SQS delivers the calls again, so that a
-    later run opens the case.
+    If other runs have stored enough evidence meanwhile, the outcome makes SQS deliver the calls
+    again, so that a later run opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
     is_sufficient_now = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
@@ -270,7 +276,10 @@ def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext
 
 
 def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
-    """Store the failed calls next to the open case. If that fails, SQS delivers them again."""
+    """Store the failed calls with the open case.
+
+    If they cannot be stored, the outcome makes SQS deliver them again.
+    """
     is_noted = _store_failures(decision.open_case, situation, run)
     return _make_ignored_outcome(decision.refusal, must_redeliver=not is_noted)
 
@@ -291,24 +300,24 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
     """
     sightings_to_keep = set(evidence.worth_keeping())
     stored_sightings = set(situation.view.evidence.sightings)
-    if situation.is_found or sightings_to_keep == stored_sightings:
+    if situation.is_found_by_measurement or sightings_to_keep == stored_sightings:
         return evidence
     stored_evidence = run.case_store.store_evidence(
         situation.facts.queue_arn,
         situation.symptom.name,
-        add=sorted(sightings_to_keep - stored_sightings),
-        drop=sorted(stored_sightings - sightings_to_keep),
+        sightings_to_add=sorted(sightings_to_keep - stored_sightings),
+        sightings_to_drop=sorted(stored_sightings - sightings_to_keep),
         now=run.now,
     )
     return stored_evidence.fresh(run.now)
 
 
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
-    """Store the newest failed calls next to the open case. They show if its fix helps.
+    """Store the newest failed calls with the open case. They show if its fix helps.
 
-    Return True if they were stored, or if nothing must be stored. Return False if the case has
-    moved meanwhile, or if both tries failed because other runs stored failed calls at the same
-    moment. Then SQS must deliver the calls again.
+    Return True if they were stored, or if nothing must be stored. Return False if SQS must deliver
+    the calls again: another run has moved the case meanwhile, or other runs stored failed calls
+    during both tries.
     """
     symptom = situation.symptom
     view = situation.view
@@ -331,21 +340,21 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     return False
 
 
-# How often failed calls are stored next to a case that has enough of them.
+# The pause between two writes of failed calls to a case that has enough of them.
 FAILURE_NOTES_PAUSE = timedelta(minutes=5)
 
 
 def merge_failures(
     case: Case, stored_failures: Evidence, failed_calls: Evidence, timing: Timing
 ) -> Evidence | None:
-    """Return the failed calls to store next to the case, or None if nothing must be stored.
+    """Return the failed calls to store with the case, or None if nothing must be stored.
 
     Calls are stored at once until they suffice as evidence. After that they are stored once in
     FAILURE_NOTES_PAUSE, so that a storm of failed calls causes only a few writes.
 
     Args:
         case: The open case.
-        stored_failures: The failed calls that are stored next to the case.
+        stored_failures: The failed calls that are stored with the case.
         failed_calls: The failed calls of this batch. Those from before the case's last change took
             effect are not stored.
         timing: The settings about time.

@@ -27,7 +27,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import Functions, ask_owner
+from mendq.heal.owners import FunctionNameByOwner, ask_owner
 from mendq.model import other_transitions
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -103,7 +103,7 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
 
     The `view` of the result has the records of all attributes that the case may change.
     """
-    history = context.open_cases.transitions(request.case_id)
+    history = context.open_cases.list_transitions(request.case_id)
     if not history:
         case_id = plain(request.case_id)
         return Ignore("not_found", f"there is no case {case_id}; `mendq cases` lists")
@@ -120,11 +120,11 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
 
 
 def retry_if_moved(action: Callable[[], JsonDocument | Refusal]) -> JsonDocument | Refusal:
-    """Call `action`, and return its answer. If it cannot act yet, try again.
+    """Call `action` up to MAXIMUM_TRIES times, and return its last answer.
 
-    It is called at most MAXIMUM_TRIES times. It cannot act yet if its refusal passes soon
-    (`is_retried`), such as another run's claim, or if it raises CaseMoved. If the last try raises
-    CaseMoved, return a refusal with code `claimed`.
+    `action` is called again if it raises CaseMoved, or returns a refusal that passes soon
+    (`is_retried`), such as another run's claim. If the last call raises CaseMoved, return a refusal
+    with code `claimed`.
     """
     answer: JsonDocument | Refusal = {}
     for _ in range(MAXIMUM_TRIES):
@@ -139,8 +139,12 @@ def retry_if_moved(action: Callable[[], JsonDocument | Refusal]) -> JsonDocument
 
 # Errors that may not happen again if the operator repeats the request later.
 _TEMPORARY_ERRORS = (
-    *(BotoCoreError, ClientError, FactsUnavailable),
-    *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
+    BotoCoreError,
+    ClientError,
+    FactsUnavailable,
+    CaseStoreUnavailable,
+    NotificationNotSent,
+    StepFailed,
 )
 
 
@@ -149,8 +153,8 @@ def answer_request(
 ) -> JsonDocument:
     """Read the request, call `action`, and return the answer for the operator.
 
-    An error of AWS, of the case store or of the queue's policy is not raised. The answer then has
-    the keys `error` and `reason`, as for a refusal.
+    Errors of AWS and of the case store are not raised, and no error if the queue's policy keeps
+    Mendq out. The answer then has the keys `error` and `reason`, as for a refusal.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
@@ -175,7 +179,7 @@ def make_refusal_document(refusal: Refusal) -> JsonDocument:
 
 
 def act_on_decision(
-    request: OperatorRequest, decision: object, context: CaseContext, functions: Functions
+    request: OperatorRequest, decision: object, context: CaseContext, functions: FunctionNameByOwner
 ) -> JsonDocument | Refusal:
     """Approve, decline or close the case, as the operator decided.
 
@@ -186,7 +190,7 @@ def act_on_decision(
         request: The case, and the operator's name.
         decision: One of TRANSITION_BY_DECISION. Anything else is refused.
         context: This invocation.
-        functions: The name of each owner's Lambda function.
+        functions: The name of the Lambda function of each owner.
 
     Returns:
         `{"case_id", "state", "reason", "steps", "by"}`, or the reason why nothing was done.
@@ -200,7 +204,7 @@ def act_on_decision(
 
 
 def _act_on_decision_once(
-    request: OperatorRequest, decision: str, context: CaseContext, functions: Functions
+    request: OperatorRequest, decision: str, context: CaseContext, functions: FunctionNameByOwner
 ) -> JsonDocument | Refusal:
     requested = look_up_case(request, context)
     if isinstance(requested, Refusal):
@@ -235,10 +239,11 @@ def _act_on_decision_once(
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
-    """Return the answer if the same decision was made before, with the name of who made it.
+    """Return the answer for an operator if the same decision was made before.
 
-    Return None if the decision was not made before. Return None also if the case is approved and
-    still waits, because its owner must then be called again.
+    The answer has the case's newest state, and the operator who made the decision. Return None if
+    the decision was not made before. Return None also if the case is approved and still waits,
+    because the Lambda that writes its next step (its owner) must then be called again.
     """
     target_state = TRANSITION_BY_DECISION[decision].into
     newest_transition = history[-1]
@@ -285,10 +290,12 @@ def _refuse_if_claimed(requested: RequestedCase, context: CaseContext) -> Refusa
     return None
 
 
-def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> JsonDocument:
-    """Have the owner of the step write it, and return the case's outcome.
+def _ask_owner_to_write(
+    case: Case, context: CaseContext, functions: FunctionNameByOwner
+) -> JsonDocument:
+    """Ask the Lambda that owns the step to write it, and return the case's outcome as JSON.
 
-    If the owner cannot be called now, the case stays approved.
+    If this Lambda cannot be called now, the case stays approved.
     """
     try:
         answer = ask_owner(context.clients, functions, case)
@@ -298,6 +305,6 @@ def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) 
         return Outcome(case).document() | {"reason": reason}
     if answer.get("state") is not None:
         return dict(answer)
-    newest_transition = context.open_cases.transitions(case.case_id)[-1]
+    newest_transition = context.open_cases.list_transitions(case.case_id)[-1]
     refusal_fields = {name: answer[name] for name in ("reason", "code") if name in answer}
     return Outcome(newest_transition).document() | refusal_fields

@@ -40,7 +40,7 @@ from mendq.aws.queue import list_managed_arns_cached
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
 from mendq.cases.finding import read_references
-from mendq.cases.record import aws_health
+from mendq.cases.record import list_aws_health_lines
 from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
@@ -57,7 +57,7 @@ from mendq.heal.gather import (
     gather_and_decide,
     gather_history,
 )
-from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
+from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
@@ -91,72 +91,75 @@ class BatchResult(Struct):
     """The groups of a batch, and the outcome of each.
 
     Attributes:
-        groups: The groups, each with the ids of its messages.
-        unreadable: The messages that are no readable event, by message id.
+        message_ids_by_group: The ids of the messages of each group.
+        unreadable_by_message_id: The messages that are no readable event, by message id.
         unknown_codes: The error codes of failed calls that Mendq does not know.
-        ignored: For each ignored failed call whose symptom has a plan, the code of the reason.
-        probes: Mendq's own hourly failed calls, by message id. They count for nothing else.
-        aws_health: Events of AWS Health, by message id.
-        failed_calls: The number of failed calls in the batch, without probes.
-        outcomes: The outcome of each group that was handled.
-        errors: The error of each message that must be delivered again, by message id.
-        skipped_names: The number of queue names that were not checked because of a flood of names,
-            by the principal of the failed calls.
+        ignore_codes: The code of the reason for each ignored failed call whose symptom has a plan.
+        probe_by_message_id: Mendq's own hourly failed calls (probes), by message id. They are no
+            evidence of a symptom.
+        health_event_by_message_id: Events of AWS Health, by message id.
+        failed_call_count: The number of failed calls in the batch, without probes.
+        outcome_by_group: The outcome of each group that was handled.
+        error_by_message_id: The error of each message that must be delivered again, by message id.
+        skipped_name_count_by_caller: The number of queue names that were not checked because of a
+            flood of names, by the principal of the failed calls.
     """
 
-    groups: dict[Group, list[str]] = field(default_factory=dict)
-    unreadable: dict[str, Unreadable] = field(default_factory=dict)
+    message_ids_by_group: dict[Group, list[str]] = field(default_factory=dict)
+    unreadable_by_message_id: dict[str, Unreadable] = field(default_factory=dict)
     unknown_codes: list[str] = field(default_factory=list)
-    ignored: list[str] = field(default_factory=list)
-    probes: dict[str, FailedCall] = field(default_factory=dict)
-    aws_health: dict[str, HealthEvent] = field(default_factory=dict)
-    failed_calls: int = 0
-    outcomes: dict[Group, Outcome] = field(default_factory=dict)
-    errors: dict[str, Exception] = field(default_factory=dict)
-    skipped_names: Counter[str] = field(default_factory=Counter)
+    ignore_codes: list[str] = field(default_factory=list)
+    probe_by_message_id: dict[str, FailedCall] = field(default_factory=dict)
+    health_event_by_message_id: dict[str, HealthEvent] = field(default_factory=dict)
+    failed_call_count: int = 0
+    outcome_by_group: dict[Group, Outcome] = field(default_factory=dict)
+    error_by_message_id: dict[str, Exception] = field(default_factory=dict)
+    skipped_name_count_by_caller: Counter[str] = field(default_factory=Counter)
 
-    def partial_failures(self) -> dict[str, list[dict[str, str]]]:
+    def make_lambda_answer(self) -> dict[str, list[dict[str, str]]]:
         """Return the answer that Lambda expects: the messages that SQS must deliver again.
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         """
-        failures = [{"itemIdentifier": message_id} for message_id in self.errors]
+        failures = [{"itemIdentifier": message_id} for message_id in self.error_by_message_id]
         return {"batchItemFailures": failures}
 
     @property
-    def faults(self) -> list[Exception]:
+    def unexpected_errors(self) -> list[Exception]:
         """The errors that are faults. An error that failed several messages is listed once."""
-        distinct_errors = {id(error): error for error in self.errors.values()}.values()
+        distinct_errors = {id(error): error for error in self.error_by_message_id.values()}.values()
         return [error for error in distinct_errors if not isinstance(error, EXPECTED_ERRORS)]
 
-    def counts_by_symptom(self) -> dict[OwnMetric, Counter[str]]:
+    def count_by_symptom_by_metric(self) -> dict[OwnMetric, Counter[str]]:
         """Return the number of fixes and of refusals, each by the symptom's name."""
         fixes = Counter[str]()
         refusals = Counter[str]()
-        for group, outcome in self.outcomes.items():
+        for group, outcome in self.outcome_by_group.items():
             if outcome.case is not None and outcome.case.state is State.APPLIED:
                 fixes[group.symptom.name] += 1
             if outcome.refusal is not None:
                 refusals[group.symptom.name] += 1
         return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
 
-    def counts(self) -> dict[OwnMetric, int]:
+    def count_by_metric(self) -> dict[OwnMetric, int]:
         """Return the values of the metrics about the batch and its outcomes."""
-        by_symptom = self.counts_by_symptom()
+        by_symptom = self.count_by_symptom_by_metric()
         refusals = by_symptom[OwnMetric.REFUSALS].total()
         return {
-            OwnMetric.FAILED_CALLS_SEEN: self.failed_calls,
+            OwnMetric.FAILED_CALLS_SEEN: self.failed_call_count,
             OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
-            OwnMetric.HEAL_ERRORS: len(self.faults),
+            OwnMetric.HEAL_ERRORS: len(self.unexpected_errors),
             OwnMetric.AUTO_FIXES: by_symptom[OwnMetric.AUTO_FIXES].total(),
-            OwnMetric.REFUSALS: refusals + len(self.ignored),
-            OwnMetric.ESCALATIONS: sum(outcome.is_escalation for outcome in self.outcomes.values()),
+            OwnMetric.REFUSALS: refusals + len(self.ignore_codes),
+            OwnMetric.ESCALATIONS: sum(
+                outcome.is_escalation for outcome in self.outcome_by_group.values()
+            ),
         }
 
-    def fail(self, groups: Iterable[Group], error: Exception) -> None:
+    def mark_failed(self, groups: Iterable[Group], error: Exception) -> None:
         """Store the error for all messages of the groups, so that SQS delivers them again."""
         for group in groups:
-            self.errors.update(dict.fromkeys(self.groups[group], error))
+            self.error_by_message_id.update(dict.fromkeys(self.message_ids_by_group[group], error))
 
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
         """Store the outcome of a group.
@@ -164,9 +167,9 @@ class BatchResult(Struct):
         If the outcome is a refusal that passes soon (`is_retried`), SQS delivers the group's
         messages again.
         """
-        self.outcomes[group] = outcome
+        self.outcome_by_group[group] = outcome
         if outcome.refusal and outcome.refusal.is_retried:
-            self.fail([group], ComeAgain(outcome.refusal.reason))
+            self.mark_failed([group], ComeAgain(outcome.refusal.reason))
 
 
 def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult:
@@ -203,8 +206,8 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
         symptom = symptom_by_name.get(finding.symptom)
         if symptom is None or not arn_of(finding.queue_arn) or not run.is_here(finding.queue_arn):
             continue
-        group = Group(finding.queue_arn, symptom, is_found=True, shared=finding)
-        batch.groups[group] = [str(len(batch.groups))]
+        group = Group(finding.queue_arn, symptom, must_measure=True, shared_finding=finding)
+        batch.message_ids_by_group[group] = [str(len(batch.message_ids_by_group))]
     return _heal_groups(batch, run)
 
 
@@ -228,9 +231,9 @@ def group_failed_calls(
         if isinstance(call, Unreadable):
             _note_unreadable(message_id, body, call, account_and_region, batch)
         elif is_probe(call, account_and_region):
-            batch.probes[message_id] = call
+            batch.probe_by_message_id[message_id] = call
         else:
-            batch.failed_calls += 1
+            batch.failed_call_count += 1
             symptom = _recognize_symptom(call, account_and_region, batch)
             if symptom is not None and call.queue_arn is not None:
                 key = (call.queue_arn, symptom)
@@ -240,8 +243,8 @@ def group_failed_calls(
         queue_arn, symptom = key
         grouped_calls = tuple(call_by_event_id.values())
         are_all_races = all(call.may_be_a_race for call in grouped_calls)
-        group = Group(queue_arn, symptom, grouped_calls, is_found=are_all_races)
-        batch.groups[group] = message_ids_by_key[key]
+        group = Group(queue_arn, symptom, grouped_calls, must_measure=are_all_races)
+        batch.message_ids_by_group[group] = message_ids_by_key[key]
     return batch
 
 
@@ -255,10 +258,10 @@ def _note_unreadable(
     """Add a message that is no failed call to the result: an AWS Health event, or an error."""
     health_event = read_health(body, account_and_region.account, account_and_region.region)
     if health_event is not None:
-        batch.aws_health[message_id] = health_event
+        batch.health_event_by_message_id[message_id] = health_event
     elif unreadable.reason not in NOT_FAILED_CALL_REASONS:
-        batch.unreadable[message_id] = unreadable
-        batch.errors[message_id] = EventUnreadable(unreadable.reason)
+        batch.unreadable_by_message_id[message_id] = unreadable
+        batch.error_by_message_id[message_id] = EventUnreadable(unreadable.reason)
 
 
 def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
@@ -290,7 +293,7 @@ def _recognize_symptom(
     if ignore_reason in (None, "may_be_a_race"):
         return symptom
     if symptom is not None and symptom.plan is not None:
-        batch.ignored.append(ignore_reason)
+        batch.ignore_codes.append(ignore_reason)
     return None
 
 
@@ -300,17 +303,17 @@ def _record_probes_and_health_events(batch: BatchResult, run: FixContext) -> Non
     health_events = run.stored(HealthEvents)
     store_by_message_id = {
         message_id: partial(probe_record.note_seen, call)
-        for message_id, call in batch.probes.items()
+        for message_id, call in batch.probe_by_message_id.items()
     }
     store_by_message_id |= {
         message_id: partial(health_events.note, health_event)
-        for message_id, health_event in batch.aws_health.items()
+        for message_id, health_event in batch.health_event_by_message_id.items()
     }
     for message_id, store_signal in store_by_message_id.items():
         try:
             store_signal(run.now)
         except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
-            batch.errors[message_id] = error
+            batch.error_by_message_id[message_id] = error
 
 
 SituationByGroup = dict[Group, Situation]
@@ -322,10 +325,10 @@ def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
         try:
             _heal_symptom(symptom, counting_key, situations, batch, run)
         except Exception as error:  # noqa: BLE001 - the messages come again, for the notification too
-            batch.fail(situations, error)
-    if batch.skipped_names:
+            batch.mark_failed(situations, error)
+    if batch.skipped_name_count_by_caller:
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
-            _notify_flood(batch.skipped_names, run)
+            _notify_flood(batch.skipped_name_count_by_caller, run)
     return batch
 
 
@@ -342,7 +345,7 @@ def _gather_situations(
     """
     situations_by_symptom = defaultdict[tuple[Symptom, str], SituationByGroup](dict)
     reserve_seconds = run.remaining_seconds() / 2
-    group_count_by_symptom = Counter(group.symptom.name for group in batch.groups)
+    group_count_by_symptom = Counter(group.symptom.name for group in batch.message_ids_by_group)
     for group in _select_groups(batch, run):
         is_only_group = group_count_by_symptom[group.symptom.name] == 1
         gather_group = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
@@ -365,7 +368,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     that are left are counted and skipped. SQS does not deliver them again, because that would be
     another flood. A caller that continues to fail gets a turn in a later batch.
     """
-    groups = list(batch.groups)
+    groups = list(batch.message_ids_by_group)
     consent = run.settings.consent
     if len(groups) <= MAXIMUM_UNKNOWN_NAMES:
         return groups
@@ -389,7 +392,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     known_group_count = sum(turn == 0 for turn in turn_by_group.values())
     maximum_groups = MAXIMUM_UNKNOWN_NAMES + known_group_count
     for group in sorted_groups[maximum_groups:]:
-        batch.skipped_names.update(group.callers)
+        batch.skipped_name_count_by_caller.update(group.callers)
     return sorted_groups[:maximum_groups]
 
 
@@ -419,7 +422,7 @@ def _heal_symptom(
     """
     read_situations = _read_queues(situations, batch, run)
     spread = frozenset[str]()
-    if not (symptom.is_of_configuration and all(group.is_found for group in situations)):
+    if not (symptom.is_of_configuration and all(group.must_measure for group in situations)):
         spread = _note_spread(counting_key, situations, read_situations, run)
     for group, situation in read_situations.items():
         heal_queue = partial(_heal_one, situation, spread, run)
@@ -428,12 +431,12 @@ def _heal_symptom(
             batch.set_outcome(group, outcome)
     is_mass_symptom_news = any(
         must_report_mass_symptom(
-            batch.outcomes[group].refusal,
+            batch.outcome_by_group[group].refusal,
             situation.mode,
             is_drill=DRILL_TAG in situation.facts.tags,
         )
         for group, situation in situations.items()
-        if group in batch.outcomes
+        if group in batch.outcome_by_group
     )
     if is_mass_symptom_news:
         own_changes = _list_own_changes(read_situations.values())
@@ -463,7 +466,7 @@ def _note_spread(
     }
     queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
     # If the symptom has only one group, its history was read together with the spread.
-    stored_spread = next(iter(situations.values())).view.spread
+    stored_spread = next(iter(situations.values())).view.spread_item
     return run.case_store.note_spread(queue_arns, counting_key, run.now, stored_spread)
 
 
@@ -512,7 +515,7 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The messages must
             be delivered again.
     """
-    if len(spread) <= COINCIDENCE_QUEUES:
+    if len(spread) <= MAXIMUM_COINCIDENT_QUEUES:
         situation = situation.with_reach(Reach(spread), run.remaining_seconds())
     count_queues = partial(add_reach, spread=spread, run=run)
     decision, situation = gather_and_decide(situation, count_queues=count_queues)
@@ -532,12 +535,12 @@ def _attempt_for_group(
     SECONDS_TO_WRITE. Then SQS delivers the group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
-        batch.fail([group], ComeAgain("too little of the Lambda's time is left"))
+        batch.mark_failed([group], ComeAgain("too little of the Lambda's time is left"))
         return None
     try:
         return action()
     except Exception as error:  # noqa: BLE001 - the result keeps it for the handler, which logs it
-        batch.fail([group], error)
+        batch.mark_failed([group], error)
         return None
 
 
@@ -574,12 +577,12 @@ def _notify_mass_symptom(
         symptom.runbook,
         symptom.advice_if_many.sentence,
         symptom.advice_if_many.make_command(min(reach.queue_arns)),
-        () if symptom.is_of_configuration else aws_health(run),
+        () if symptom.is_of_configuration else list_aws_health_lines(run),
         describe_own_changes(own_changes, run.now),
     )
     place = notification.format_place(run.settings.account, run.clients.region)
     text = notification.describe_mass_symptom(
-        mass_symptom, queue_arns, reach.managed_queues, run.now, place
+        mass_symptom, queue_arns, reach.managed_count, run.now, place
     )
     joined_queue_arns = " ".join(sorted(reach.queue_arns))
     news_key = f"mass_symptom:{sha256(joined_queue_arns.encode()).hexdigest()[:12]}"

@@ -44,8 +44,8 @@ The rules, each with its reason and what would be lost without it:
 
  2. Within stage 1 a claim is asked about before a freeze. Another run that holds a claim may have
     written already. Otherwise, a case could say that a freeze stopped a write that was made. A
-    freeze refuses only what would be written (`Situation.writes`): not a queue in `observe` or
-    `propose`, and no symptom that notifies anyway.
+    freeze refuses only what would be written (`Situation.would_write_plan`): not a queue in
+    `observe` or `propose`, and no symptom that notifies anyway.
 
  3. A failed call is only a hint. It takes several distinct calls close together to believe it
     (`Evidence.is_sufficient`; SUFFICIENT_EVENTS and SUFFICIENT_WITHIN_SECONDS in
@@ -54,10 +54,10 @@ The rules, each with its reason and what would be lost without it:
     mistake, or one record delivered twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
-    queue as it is now. If the queue was changed FREQUENT_CHANGES times (`situation.py`) within a
-    day, each time just after calls had failed, a person is notified (`keeps_changing`), unless the
-    queue is in `observe`. Otherwise, Mendq would fix what was just fixed, or an automation that
-    changes the queue every hour would hide its faults.
+    queue as it is now. If the queue was changed MINIMUM_FREQUENT_CHANGES times (`situation.py`)
+    within a day, each time just after calls had failed, a person is notified (`keeps_changing`),
+    unless the queue is in `observe`. Otherwise, Mendq would fix what was just fixed, or an
+    automation that changes the queue every hour would hide its faults.
 
  5. A person's value wins. If the value that Mendq wrote last is gone, someone else set another one.
     Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/state.py`).
@@ -66,9 +66,9 @@ The rules, each with its reason and what would be lost without it:
  6. Many queues that show one symptom at once have a common cause outside the queues. Mendq
     changes none of them, and people get one notification for all. Many are more than
     `Limits.mass_symptom_queues` within the hour, or more than the share `Limits.mass_symptom_share`
-    of the managed queues, and always more than COINCIDENCE_QUEUES. Queues with the drill tag are
-    counted apart: up to MAXIMUM_DRILLS of them in an hour are fixed. The share counts once among
-    all managed queues and once among those in the same or a higher mode
+    of the managed queues, and always more than MAXIMUM_COINCIDENT_QUEUES. Queues with the drill tag
+    are counted apart: up to MAXIMUM_DRILLS of them in an hour are fixed. The share counts once
+    among all managed queues and once among those in the same or a higher mode
     (`guardrails.explain_mass_symptom`). The case of a symptom that notifies anyway is recorded even
     so, with its own reason. Counting comes late because it may list every managed queue, and before
     the write because each write alone would look right. Otherwise, an outage of AWS or a bad
@@ -389,31 +389,31 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     """
     state = STATE_BY_MODE[mode]
     reason = plan.reason
-    longest_stay = longest_stay_in(state, situation.timing)
+    longest_wait = longest_stay_in(state, situation.timing)
     if mode is Mode.HEAL:
         owner = plan.steps[0].owner
         reason = f"{reason}; settings let {owner} do it without a person"
-    elif longest_stay is not None:
-        reason = f"{reason}{APPROVAL_LIMIT_TEXT}{format_utc_time(situation.now + longest_stay)}"
+    elif longest_wait is not None:
+        reason = f"{reason}{APPROVAL_LIMIT_TEXT}{format_utc_time(situation.now + longest_wait)}"
     case = _open_case(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
     if is_repeat(situation, case):
         return Decline(Ignore("said_already", case.reason))
     first_commands = plan.first
-    change = situation.facts.own_change
-    if change is not None:
+    own_change = situation.facts.own_change
+    if own_change is not None:
         first_commands = (
-            f"decide first: {change.take_back}:",
-            make_rollback_command(change),
+            f"decide first: {own_change.take_back}:",
+            make_rollback_command(own_change),
             *first_commands,
         )
     notification = Notification(
         situation.symptom,
         situation.facts,
         choose_severity(case, situation.mode, is_about_plan=True),
-        first=first_commands,
-        beyond=tuple(str(step) for step in plan.proposal),
+        first_advice=first_commands,
+        later_advice=tuple(str(step) for step in plan.proposal),
     )
     return RecordTransition(case, notification)
 
@@ -474,8 +474,8 @@ def _decide_after_refusal(
     )
     notification = _make_notification(situation, case, refusal, severity)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
-        changes = situation.records.records_after_reminder(case)
-        notification = structs.replace(notification, changes=changes)
+        new_records = situation.records.records_after_reminder(case)
+        notification = structs.replace(notification, new_records=new_records)
     return RecordTransition(case, notification, refusal)
 
 
@@ -501,7 +501,7 @@ def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransit
     severity = choose_severity(case, situation.mode, is_about_plan=True)
     notification = _make_notification(situation, case, refusal, severity)
     caller_names = ",".join(situation.evidence.principals())
-    return RecordTransition(case, structs.replace(notification, news=caller_names))
+    return RecordTransition(case, structs.replace(notification, news_distinction=caller_names))
 
 
 def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
@@ -616,11 +616,11 @@ def _make_notification(
     leaves the case's attributes alone.
     """
     is_overridden = case.state is State.OVERRIDDEN
-    changes = (
+    new_records = (
         situation.records.make_overridden_records(case, situation.now) if is_overridden else {}
     )
     return Notification(
-        situation.symptom, situation.facts, severity, refusal.next_command, changes=changes
+        situation.symptom, situation.facts, severity, refusal.next_command, new_records=new_records
     )
 
 
@@ -650,7 +650,7 @@ def _open_case(
         "messages": count_affected_messages(symptom, facts),
         "needs": build_needs_document(symptom, facts),
         LOWERED_KEY: situation.unhelpful_case_id,
-        MADE_FOR_KEY: situation.made_for,
+        MADE_FOR_KEY: situation.managed_source_arn,
     }
     evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)
@@ -658,8 +658,12 @@ def _open_case(
 
 def _prepend_own_change(situation: Situation, reason: str) -> str:
     """Return the reason, after a sentence about Mendq's own change if that may be the cause."""
-    change = situation.facts.own_change
-    return reason if change is None else f"{describe_own_change(change, situation.now)}. {reason}"
+    own_change = situation.facts.own_change
+    return (
+        reason
+        if own_change is None
+        else f"{describe_own_change(own_change, situation.now)}. {reason}"
+    )
 
 
 def _make_step_documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:

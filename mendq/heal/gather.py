@@ -59,9 +59,9 @@ from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide
-from mendq.heal.guardrails import COINCIDENCE_QUEUES
+from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES
 from mendq.heal.outcome import Outcome, make_declined_outcome
-from mendq.heal.recover import recover
+from mendq.heal.recover import recover_left_claim
 from mendq.heal.repeats import was_noted_recently, would_repeat_without_metrics
 from mendq.heal.situation import Situation
 from mendq.model.evidence import EVIDENCE_MAXIMUM_AGE, Evidence, Sighting
@@ -91,16 +91,16 @@ class Group(Struct, frozen=True, eq=False):
         queue_arn: The queue.
         symptom: The catalogue's entry.
         calls: The failed calls. Empty for a finding.
-        is_found: True if the queue must be measured. This is so for a finding, and for calls that
-            may all be races (`FailedCall.may_be_a_race`) and so prove nothing.
-        shared: For a finding, the other queues that name the same missing queue.
+        must_measure: True if the queue must be measured: for a finding, and for calls that may all
+            be races (`FailedCall.may_be_a_race`) and so prove nothing.
+        shared_finding: For a finding, the other queues that name the same missing queue.
     """
 
     queue_arn: str
     symptom: Symptom
     calls: tuple[FailedCall, ...] = ()
-    is_found: bool = False
-    shared: SharedFinding = field(default_factory=SharedFinding)
+    must_measure: bool = False
+    shared_finding: SharedFinding = field(default_factory=SharedFinding)
 
     @property
     def callers(self) -> frozenset[str]:
@@ -181,16 +181,16 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     view: CaseStoreView | Outcome
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, counting_key)
     _send_unsent_notification(group, view, run)
-    view = recover(view, symptom, run)
+    view = recover_left_claim(view, symptom, run)
     if isinstance(view, Outcome):
         return view
     if tags is None and not _is_known_name(queue_arn, run):
         reason = "no such queue was ever seen, and no setting names it alone"
         return make_declined_outcome("never_seen", reason)
-    situation = make_managed_situation(group, run, tags or {}, view)
+    situation = make_situation_if_managed(group, run, tags or {}, view)
     if isinstance(situation, Outcome):
         return situation
-    if group.is_found and (not group.calls or _take_measuring_turn(queue_arn, run)):
+    if group.must_measure and (not group.calls or _take_measuring_turn(queue_arn, run)):
         return _measure_finding(group, situation, run)
     return _add_evidence_of_calls(group, situation, run)
 
@@ -255,15 +255,16 @@ def _is_known_name(queue_arn: str, run: FixContext) -> bool:
     """
     if run.settings.consent.has_exact_name(parts_of(queue_arn).name):
         return True
-    return bool(run.baselines.of(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
+    return bool(run.baselines.load(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
 
 
 def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
-    """Return True if failed calls may have the queue measured now: at most once an hour.
+    """Return True if Mendq may measure the queue now because of failed calls: once an hour.
 
-    The turn is stored. Metrics are billed and anyone can make calls fail, so there is a limit.
+    The measurement is then noted in the case store. There is a limit because AWS bills metrics and
+    anyone can make calls fail.
     """
-    key = items.key(queue_arn, "measured")
+    key = items.item_key(queue_arn, "measured")
     free_condition = "attribute_not_exists(pk) OR expires_at <= :now"
     turn_ends_at = run.now + timedelta(hours=1)
     update_expression = "SET expires_at = :until"
@@ -272,7 +273,7 @@ def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
     )
 
 
-def make_managed_situation(
+def make_situation_if_managed(
     group: Group, run: FixContext, tags: Mapping[str, str], view: CaseStoreView
 ) -> Situation | Outcome:
     """Return the situation without evidence, or an outcome if the queue is not managed.
@@ -281,15 +282,17 @@ def make_managed_situation(
     unmanaged DLQ that Mendq made is reported (mode `observe`) if the DLQ's source is managed.
     """
     mode = find_mode(group.queue_arn, run, tags)
-    made_for = ""
-    if mode is None and group.is_found:
-        made_for = _find_made_for(group.queue_arn, tags, run)
-        mode = Mode.OBSERVE if made_for else None
+    managed_source_arn = ""
+    if mode is None and group.must_measure:
+        managed_source_arn = _find_managed_source(group.queue_arn, tags, run)
+        mode = Mode.OBSERVE if managed_source_arn else None
     if mode is None:
         return make_declined_outcome("not_managed", "the queue is not managed by Mendq")
     lowest_mode = min(mode, find_autonomy(group.symptom, run, mode))
     facts = Facts(group.queue_arn, {}, tags)
-    return make_situation(group.symptom, facts, lowest_mode, view, run, made_for=made_for)
+    return make_situation(
+        group.symptom, facts, lowest_mode, view, run, managed_source_arn=managed_source_arn
+    )
 
 
 def make_situation(
@@ -302,7 +305,15 @@ def make_situation(
 ) -> Situation:
     """Return the situation before the queue is read.
 
-    The change calendars are read only if a write may follow. A closed one freezes changes.
+    The change calendars are read only if a write may follow. A closed calendar freezes changes.
+
+    Args:
+        symptom: The catalogue's entry.
+        facts: The queue's ARN and tags.
+        mode: The mode of the queue for this symptom.
+        view: The case store's records.
+        run: This invocation.
+        other_fields: Further fields of the situation, such as `waiting_case`.
     """
     situation = Situation(
         symptom=symptom,
@@ -316,12 +327,14 @@ def make_situation(
         timing=run.settings.timing,
         **other_fields,
     )
-    if view.frozen or not run.settings.freeze_calendars or not situation.writes:
+    if view.freeze_reason or not run.settings.freeze_calendars or not situation.would_write_plan:
         return situation
-    return structs.replace(situation, view=structs.replace(view, frozen=run.closed_calendars))
+    return structs.replace(
+        situation, view=structs.replace(view, freeze_reason=run.calendar_freeze_reason)
+    )
 
 
-def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
+def _find_managed_source(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
     """Return the ARN of the managed source for which Mendq made this DLQ, or an empty text."""
     try:
         source_arns = list_source_arns(run.clients, queue_arn)
@@ -339,9 +352,10 @@ def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode 
 
 
 def find_autonomy(symptom: Symptom, run: FixContext, default_mode: Mode) -> Mode:
-    """Return the highest mode that settings, or else the catalogue, allow the symptom's plans.
+    """Return the highest mode in which the symptom's plans may be carried out.
 
-    Return `default_mode` if neither limits them.
+    The settings decide. If they do not name the symptom, its entry in the catalogue decides. Return
+    `default_mode` if neither has a limit.
     """
     autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
     return default_mode if autonomy is None else autonomy
@@ -390,7 +404,7 @@ def confirm_finding(
     if refusal is not None:
         return Outcome(refusal=refusal)
     measurement = Sighting.from_scan(run.now)
-    facts = replace(facts, found=name_other_queues(fault.because, group.shared))
+    facts = replace(facts, found=add_other_queue_names(fault.because, group.shared_finding))
     return structs.replace(
         situation,
         facts=facts,
@@ -405,10 +419,11 @@ def _refuse_if_requested_elsewhere(
     """Return a refusal if another queue's open case already asks people for the missing queue.
 
     Args:
-        group: The finding. Its `shared.open_at` names the queues whose cases may ask for it.
+        group: The finding. Its `shared_finding.open_at` names the queues whose cases may ask for
+            it.
         missing_queue_arn: The ARN of the missing queue. Empty if the finding is about none.
     """
-    for queue_arn in group.shared.open_at if missing_queue_arn else ():
+    for queue_arn in group.shared_finding.open_at if missing_queue_arn else ():
         case = run.case_store.look(queue_arn, group.symptom.name, ()).case
         if case is None or not case.is_open(run.now, run.settings.timing):
             continue
@@ -418,14 +433,14 @@ def _refuse_if_requested_elsewhere(
     return None
 
 
-def name_other_queues(sentence: str, shared: SharedFinding) -> str:
-    """Return the finding's sentence, with the other queues that name the same missing queue."""
-    if not shared.others:
+def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
+    """Return the finding's sentence, and the names of other queues that name the missing queue."""
+    if not shared_finding.others:
         return sentence
-    queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in shared.others)
-    queue_count = len(shared.others) + shared.more
+    queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in shared_finding.others)
+    queue_count = len(shared_finding.others) + shared_finding.more
     verb = "names" if queue_count == 1 else "name"
-    unnamed_text = f" and {shared.more:,} more" if shared.more else ""
+    unnamed_text = f" and {shared_finding.more:,} more" if shared_finding.more else ""
     subject = format_count(queue_count, "other queue")
     return f"{sentence}. {subject} {verb} it too: {queue_names}{unnamed_text}"
 
@@ -437,7 +452,7 @@ def make_facts_reader(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.list_open_symptoms,
-        read_noted_moves=lambda: run.stored(SeenMoves).into(run.now),
+        read_noted_moves=lambda: run.stored(SeenMoves).list_destinations(run.now),
         list_newest_cases=run.open_cases.list_newest_cases,
         consent=run.settings.consent,
     )
@@ -458,10 +473,10 @@ def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
 
 
 def add_facts(situation: Situation, run: FixContext) -> Situation:
-    """Answer `NeedsFacts`: read the queue, and return the situation with its facts.
+    """Answer `NeedsFacts`: read the queue, and return the situation with the queue's facts.
 
-    A measured queue was read before. If the queue was changed after most calls failed, only its
-    attributes are read, and the time of the change is stored.
+    If the queue was measured, it was read before and is not read again. If the queue was changed
+    after most calls failed, only its attributes are read, and the time of the change is stored.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, QueueRefusesUs: The queue could not be read.
@@ -470,7 +485,7 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
     symptom = situation.symptom
     facts = situation.facts
     try:
-        if not situation.is_found:
+        if not situation.is_found_by_measurement:
             # A missing queue may be the symptom itself. Then it needs no facts.
             read_attributes = attributes_of if symptom.needs else attributes_if_there
             facts = replace(facts, attributes=read_attributes(run.clients, facts.queue_arn))
@@ -490,17 +505,18 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
 
 
 def _note_excusing_change(situation: Situation, run: FixContext) -> Situation:
-    """Store the time of the queue's last change, because the calls before it do not count.
+    """Store the time of the queue's last change, because earlier failed calls do not count.
 
-    Return the situation with all such changes of the last day. Store nothing if a case is open.
+    Return the situation with all such times of the last day. Store nothing, and return the
+    situation unchanged, if a case is open or SQS does not name the time.
     """
     facts = situation.facts
     if facts.modified_at is None or situation.open_case is not None:
         return situation
-    changes = run.case_store.note_change(
+    change_times = run.case_store.note_change(
         facts.queue_arn, situation.symptom.name, facts.modified_at, run.now
     )
-    return structs.replace(situation, changes=tuple(changes))
+    return structs.replace(situation, excusing_change_times=tuple(change_times))
 
 
 def add_own_change(situation: Situation, run: FixContext) -> Situation:
@@ -528,19 +544,19 @@ def _may_have_own_change(situation: Situation) -> bool:
         return False
     attributes = list_attributes_behind(symptom)
     records = situation.records
-    if attributes is None or not attributes <= records.attributes.keys():
+    if attributes is None or not attributes <= records.record_by_attribute.keys():
         return True
     return any(records.record_of(attribute).writes for attribute in attributes)
 
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
-    newest_cases = run.open_cases.list_newest_cases(_list_queues_around(facts))
+    newest_cases = run.open_cases.list_newest_cases(_list_related_queues(facts))
     suspected_cases = [case for case in newest_cases if may_be_behind(case, symptom, facts)]
-    histories = [run.open_cases.transitions(case.case_id) for case in suspected_cases]
-    return find_change_behind(symptom, facts, histories, run.now, run.settings.timing)
+    case_histories = [run.open_cases.list_transitions(case.case_id) for case in suspected_cases]
+    return find_change_behind(symptom, facts, case_histories, run.now, run.settings.timing)
 
 
-def _list_queues_around(facts: Facts) -> list[str]:
+def _list_related_queues(facts: Facts) -> list[str]:
     """Return the ARNs of the queue, its sources and its own DLQ.
 
     The cases of its own DLQ are needed because the case of a redrive is about the DLQ.
@@ -574,16 +590,18 @@ def count_reach(
 ) -> Reach:
     """Count the managed queues, and those of them that showed the symptom.
 
-    The managed queues are not listed if at most COINCIDENCE_QUEUES showed it, because so few are no
-    mass symptom.
+    The managed queues are not listed if at most MAXIMUM_COINCIDENT_QUEUES showed it, because so few
+    are no mass symptom.
 
     Args:
         spread: The queues that showed the symptom in the last hour.
-        failing_queue_arns: Managed queues that the list of queues may not contain yet.
+        failing_queue_arns: Managed queues that show the symptom. They count even if SQS does not
+            list them yet.
         run: This invocation.
-        mode: The mode of the queue to decide about.
+        mode: The mode of the queue to decide about. Queues in this mode or a higher one are counted
+            separately.
     """
-    if len(spread) <= COINCIDENCE_QUEUES:
+    if len(spread) <= MAXIMUM_COINCIDENT_QUEUES:
         return Reach(spread)
-    mode_by_queue_arn = {**dict.fromkeys(failing_queue_arns, mode), **run.managed_modes}
-    return Reach.among(spread, mode_by_queue_arn, mode)
+    mode_by_queue_arn = {**dict.fromkeys(failing_queue_arns, mode), **run.mode_by_managed_arn}
+    return Reach.count_among(spread, mode_by_queue_arn, mode)

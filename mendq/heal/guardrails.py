@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from mendq.cases.spread import Reach
-from mendq.heal.situation import Situation, recent_changes
+from mendq.heal.situation import Situation, select_recent_changes
 from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
@@ -25,14 +25,14 @@ SECONDS_TO_WRITE = 15
 # The longest time for a write whose claim is already made, and the record of that write.
 SECONDS_TO_RECORD = 8
 # Up to this many queues may show a symptom at once before Mendq suspects a common cause.
-COINCIDENCE_QUEUES = 3
+MAXIMUM_COINCIDENT_QUEUES = 3
 # Up to this many drills in an hour are fixed. If there are more, someone may have put the tag of
 # drills on real queues.
 MAXIMUM_DRILLS = 20
 
 
 def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
-    """Return `Ignore` if no failed call is recent and evidence of the symptom."""
+    """Return `Ignore` unless a recent failed call, or a measurement, is evidence of the symptom."""
     if not situation.fresh_sightings:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Ignore("stale_or_future", reason)
@@ -65,9 +65,9 @@ def refuse_if_claimed(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_frozen(situation: Situation) -> Refusal | None:
-    """Return `Refuse` during a change freeze, if a plan would be written (`Situation.writes`)."""
-    if situation.writes and situation.view.frozen is not None:
-        return Refuse("frozen", f"changes are frozen: {situation.view.frozen}")
+    """Return `Refuse` during a change freeze, if a plan would be written (`would_write_plan`)."""
+    if situation.would_write_plan and situation.view.freeze_reason is not None:
+        return Refuse("frozen", f"changes are frozen: {situation.view.freeze_reason}")
     return None
 
 
@@ -79,7 +79,7 @@ def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
     """
     if not situation.keeps_changing:
         return None
-    change_count = len(recent_changes(situation.changes, situation.now))
+    change_count = len(select_recent_changes(situation.excusing_change_times, situation.now))
     reason = (
         f"the queue was changed {change_count} times within 24 hours, each time just after calls "
         "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
@@ -90,9 +90,9 @@ def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
 def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
     """Return a refusal if Mendq must leave an attribute of the plan alone.
 
-    The refusal is `Override` if someone has replaced the value that Mendq wrote last. While the
-    time of an earlier override or rollback lasts, it is `Ignore`, or `Refuse` if people were not
-    notified since the rollback that the symptom shows again.
+    It is `Override` if someone has replaced the value that Mendq wrote last. After an override or a
+    rollback, Mendq leaves the attribute alone for a time; then it is `Ignore`. It is `Refuse` if
+    the attribute was rolled back and people do not know yet that the symptom is back.
     """
     for step in plan.steps:
         refusal = _refuse_overridden_step(situation, step)
@@ -115,13 +115,14 @@ def _refuse_overridden_step(situation: Situation, step: AttributeStep) -> Refusa
         reason = f"another principal keeps {attribute}; silent until {until_date}"
         return Ignore("overridden", reason)
     was_mendqs_value = (
-        record.last_written in (None, str(step.before)) or not step.has_value_in_queue
+        record.last_written_value in (None, str(step.before)) or not step.has_value_in_queue
     )
     if record.overridden_until is None and not was_mendqs_value:
+        persons_value = summarize_value(attribute, str(step.before))
+        mendqs_value = summarize_value(attribute, record.last_written_value or "")
         reason = (
-            f"another principal set {attribute} to {summarize_value(attribute, str(step.before))} "
-            f"after Mendq had set it to {summarize_value(attribute, record.last_written or '')}; "
-            "Mendq stays away for 7 days"
+            f"another principal set {attribute} to {persons_value} after Mendq had set it to "
+            f"{mendqs_value}; Mendq stays away for 7 days"
         )
         return Override("overridden", reason)
     return None
@@ -142,7 +143,9 @@ def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
     A write needs time to take effect.
     """
     cooldown_minutes = situation.timing.cooldown_minutes
-    write_count, attribute = situation.find_most_written(plan, timedelta(minutes=cooldown_minutes))
+    write_count, attribute = situation.find_most_written_attribute(
+        plan, timedelta(minutes=cooldown_minutes)
+    )
     if write_count:
         return Refuse(
             "too_soon", f"{attribute} was written less than {cooldown_minutes} minutes ago"
@@ -157,7 +160,7 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
     at the limit of the step's own kind (`most_a_day`).
     """
     daily_limit = situation.limits.writes_per_attribute_per_day
-    write_count, attribute = situation.find_most_written(plan, ONE_DAY)
+    write_count, attribute = situation.find_most_written_attribute(plan, ONE_DAY)
     if attribute and write_count >= daily_limit:
         reason = f"{attribute} was written {daily_limit} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
@@ -178,14 +181,18 @@ def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
     among only the queues of the same or a higher mode, and no share allows more queues than
     `mass_symptom_queues` in the settings.
     """
-    maximum_share, maximum_queues = limits.mass_symptom_share, limits.mass_symptom_queues
-    counts = (
-        (len(reach.queue_arns), reach.managed_queues, "managed queues"),
-        (reach.alike, reach.managed_alike, "queues that Mendq may go as far on"),
+    maximum_share, maximum_count = limits.mass_symptom_share, limits.mass_symptom_queues
+    count_comparisons = (
+        (len(reach.queue_arns), reach.managed_count, "managed queues"),
+        (reach.count_in_mode, reach.managed_count_in_mode, "queues that Mendq may go as far on"),
     )
-    for shown_queues, all_queues, kind_text in counts:
-        if shown_queues > min(maximum_queues, max(COINCIDENCE_QUEUES, maximum_share * all_queues)):
-            return f"{shown_queues} of {all_queues} {kind_text} show it within the hour"
+    for showing_count, managed_count, managed_queues_text in count_comparisons:
+        if showing_count > min(
+            maximum_count, max(MAXIMUM_COINCIDENT_QUEUES, maximum_share * managed_count)
+        ):
+            return (
+                f"{showing_count} of {managed_count} {managed_queues_text} show it within the hour"
+            )
     return None
 
 

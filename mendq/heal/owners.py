@@ -17,16 +17,16 @@ from mendq.model.steps import Owner
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
-# The name of the Lambda function of each owner.
-Functions = Mapping[Owner, str]
+# The name of the Lambda function of each owner (the Lambda that writes a kind of step).
+FunctionNameByOwner = Mapping[Owner, str]
 
 
 def make_owner_request(case: Case) -> dict[str, str]:
-    """Return the event that asks an owner to continue a case."""
+    """Return the event with which an owner's Lambda is asked to continue a case."""
     return {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
 
 
-def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
+def call_owner(clients: Clients, function_name_by_owner: FunctionNameByOwner, case: Case) -> None:
     """Call the owner of the case's next write, and do not wait.
 
     The owner records the outcome in the case.
@@ -34,11 +34,11 @@ def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
     Raises:
         OwnerUnavailable: The owner could not be called.
     """
-    _invoke(clients.functions, "Event", functions, case)
+    _invoke(clients.functions, "Event", function_name_by_owner, case)
 
 
 def ask_owner(
-    clients: Clients, functions: Functions, case: Case, **extra_fields: bool
+    clients: Clients, function_name_by_owner: FunctionNameByOwner, case: Case, **extra_fields: bool
 ) -> Mapping[str, Any]:
     """Call the owner of the case's next write, wait, and return its answer.
 
@@ -46,13 +46,13 @@ def ask_owner(
         clients: The clients of this invocation.
         functions: The name of each owner's Lambda function.
         case: The case to continue.
-        extra_fields: Fields to add to the event, such as `cancel`.
+        extra_fields: Fields to add to the event, such as `cancel=True`.
 
     Raises:
         OwnerUnavailable: The owner could not be called, failed, or gave no answer.
     """
     client = clients.functions_that_answer
-    answer = _invoke(client, "RequestResponse", functions, case, **extra_fields)
+    answer = _invoke(client, "RequestResponse", function_name_by_owner, case, **extra_fields)
     if not isinstance(answer, dict):
         raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
     return answer
@@ -61,15 +61,15 @@ def ask_owner(
 def _invoke(
     client: LambdaClient,
     invocation_type: Literal["Event", "RequestResponse"],
-    functions: Functions,
+    function_name_by_owner: FunctionNameByOwner,
     case: Case,
     **extra_fields: bool,
 ) -> object:
     owner = owner_of_case(case.steps)
     payload = json.dumps({**make_owner_request(case), **extra_fields})
-    if owner not in functions:
+    if owner not in function_name_by_owner:
         raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
-    function_name = functions[owner]
+    function_name = function_name_by_owner[owner]
     try:
         response = client.invoke(
             FunctionName=function_name, InvocationType=invocation_type, Payload=payload.encode()

@@ -35,13 +35,13 @@ from mendq.model.steps import CreateDlq, is_permanent, kind_of
 def read_written_attributes(
     clients: Clients, queue_arn: str, step_documents: Iterable[Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Return the queue's attributes. Add the DLQ that the steps made, if it exists.
+    """Return the queue's attributes, and the ARN of the DLQ that the steps created, if it exists.
 
-    The DLQ's ARN is added under the attribute name of the step that made it.
+    The ARN is in the result under `CreateDlq.attribute`.
 
     Raises:
         QueueGone: The queue itself does not exist.
-        FactsUnavailable: It could not be read.
+        FactsUnavailable: One of the two queues could not be read.
     """
     attributes = dict(attributes_of(clients, queue_arn))
     made_dlq_arns = [
@@ -57,7 +57,9 @@ def read_written_attributes(
 MAXIMUM_CLOCK_SKEW = timedelta(seconds=5)
 
 
-def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
+def recover_left_claim(
+    view: CaseStoreView, symptom: Symptom, run: FixContext
+) -> CaseStoreView | Outcome:
     """Settle a claim that a dead run left, if there is one.
 
     Returns:
@@ -68,17 +70,18 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
     """
     if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
-    view_or_outcome = settle_any_claim(view, view.intent, symptom, run)
+    view_or_outcome = settle_claim_of_any_symptom(view, view.intent, symptom, run)
     return view.without_claim(view.intent) if view_or_outcome == Outcome() else view_or_outcome
 
 
 def settle_claim(
     view: CaseStoreView, intent: Case, symptom: Symptom, context: CaseContext
 ) -> Outcome | CaseStoreView:
-    """Record the claimed write if it reached the queue or may have. Otherwise release the claim.
+    """Record the claimed write if it reached the queue or may have reached it.
 
-    If the value in the queue may be Mendq's or a person's, the case is recorded as overridden:
-    people are notified, and Mendq leaves the attribute alone for SILENT_DAYS.
+    If it certainly did not reach the queue, release the claim. If someone else may have changed the
+    queue since, record the case as overridden: people are notified, and Mendq leaves the attributes
+    alone for SILENT_DAYS.
 
     Args:
         view: The case store's records about the queue, with the claim.
@@ -91,6 +94,8 @@ def settle_claim(
 
     Raises:
         CaseStoreUnreadable: The intent has no step.
+        FactsUnavailable, QueueRefusesUs: The queue could not be read.
+        CaseStoreUnavailable, NotificationNotSent: The write could not be recorded or announced.
     """
     if not intent.steps:
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
@@ -99,35 +104,35 @@ def settle_claim(
         attributes = read_written_attributes(context.clients, intent.queue_arn, intent.steps)
         facts = replace(facts, attributes=attributes)
     claim = LeftClaim(view, intent, facts)
-    claim_owner = claim.record.claim_owner or context.owner
+    claim_owner = claim.first_record.claim_owner or context.owner
     if not facts.exists or claim.is_surely_not_written():
         context.case_store.release(intent, claim_owner, view)
         return view.without_claim(intent)
     case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
-    changes = claim.records_after_write()
+    new_records = claim.records_after_write()
     severity = None
     if not claim.is_written():
         overridden_until = context.now + timedelta(days=SILENT_DAYS)
         reason = claim.describe_override()
         case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=reason)
-        changes = {
+        new_records = {
             attribute: structs.replace(record, overridden_until=overridden_until)
-            for attribute, record in changes.items()
+            for attribute, record in new_records.items()
         }
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
-    notification = Notification(symptom, facts, severity, changes=changes)
+    notification = Notification(symptom, facts, severity, new_records=new_records)
     return Outcome(record_transition(case, view, notification, context, claim_owner))
 
 
-def settle_any_claim(
+def settle_claim_of_any_symptom(
     view: CaseStoreView, intent: Case, symptom: Symptom | None, context: CaseContext
 ) -> CaseStoreView | Outcome:
     """Settle a claim that may belong to the case of another symptom.
 
     Returns:
-        As `settle_claim`. If the claim belongs to another symptom and no write was recorded, an
-        empty outcome.
+        What `settle_claim` returns. An empty outcome if the claim belongs to another symptom and
+        no write was recorded.
 
     Raises:
         CaseStoreUnavailable: This version of Mendq does not know the claim's symptom.
@@ -145,7 +150,7 @@ def settle_any_claim(
 
 
 class LeftClaim(Struct, frozen=True):
-    """A claim that a dead run left, together with the queue's present attributes.
+    """A claim that a dead run left, and the present facts of the queue.
 
     `intent` is the transition that the dead run wanted to record.
     """
@@ -155,7 +160,7 @@ class LeftClaim(Struct, frozen=True):
     facts: Facts
 
     @property
-    def record(self) -> AttributeRecord:
+    def first_record(self) -> AttributeRecord:
         """The case store's record of the first attribute that is claimed."""
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
@@ -187,21 +192,22 @@ class LeftClaim(Struct, frozen=True):
     def is_surely_not_written(self) -> bool:
         """Return True if the claimed write certainly did not reach the queue.
 
-        That is so if the queue was created after the claim. It is also so if the queue has the
-        values from before and was not changed since the claim. The time of the last change does
-        not matter if the steps only create another queue.
+        This is certain if the queue was created after the claim, or if the queue has the values
+        from before the claim and was not changed since. If the steps only create another queue, the
+        values alone decide.
         """
-        is_untouched = self.facts.modified_at == self.record.intent_modified_at
+        is_untouched = self.facts.modified_at == self.first_record.intent_modified_at
         is_unchanged = self._has_values("before") and (self.has_only_queue_steps or is_untouched)
         return is_unchanged or self.facts.is_created_after(self.intent.at)
 
     def is_written(self) -> bool:
         """Return True if the queue has the new values, and was last changed before the claim ended.
 
-        The time of the last change does not matter if the steps only create another queue.
+        MAXIMUM_CLOCK_SKEW is allowed for. If the steps only create another queue, the values alone
+        decide.
         """
         modified_at = self.facts.modified_at
-        claim_until = self.record.claim_until
+        claim_until = self.first_record.claim_until
         is_change_in_time = (
             modified_at is None
             or claim_until is None

@@ -33,14 +33,16 @@ def is_repeat(situation: Situation, case: Case) -> bool:
     last_case = situation.view.case
     if last_case is None:
         return False
-    says_same = last_case.is_repeated_by(case)
-    age = situation.now - last_case.at
-    if not situation.is_found:
-        return says_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
-    if says_same:
-        return age < ONE_DAY
-    silence = _choose_silence(last_case, situation.symptom.is_of_configuration)
-    return last_case.steps == case.steps and age < silence
+    has_same_content = last_case.is_repeated_by(case)
+    last_case_age = situation.now - last_case.at
+    if not situation.is_found_by_measurement:
+        return has_same_content and last_case_age < timedelta(
+            minutes=situation.timing.cooldown_minutes
+        )
+    if has_same_content:
+        return last_case_age < ONE_DAY
+    silence_duration = _choose_silence(last_case, situation.symptom.is_of_configuration)
+    return last_case.steps == case.steps and last_case_age < silence_duration
 
 
 def would_repeat_without_metrics(

@@ -17,7 +17,7 @@ from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
-from mendq.heal.apply import write
+from mendq.heal.apply import write_attributes
 from mendq.heal.outcome import Outcome
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
@@ -41,11 +41,11 @@ _MAXIMUM_REASONS = 3
 def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
     """Return a refusal unless Access Analyzer finds that the policy gives no public access.
 
-    Every answer except PASS is a refusal. If Access Analyzer does not answer, the refusal is a
-    `Retry`, so an approved case waits, until its approval expires.
+    Every answer except PASS gives a refusal. If Access Analyzer does not answer, the refusal is a
+    `Retry`: an approved case then waits until its approval expires.
     """
     try:
-        answer = clients.access_analyzer.check_no_public_access(
+        analyzer_answer = clients.access_analyzer.check_no_public_access(
             policyDocument=policy, resourceType="AWS::SQS::Queue"
         )
     except (ClientError, BotoCoreError) as error:
@@ -53,17 +53,18 @@ def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
         if isinstance(error, ClientError) and code_of(error) in _PERMANENT_ERROR_CODES:
             return Escalate("access_not_checked", reason)
         return Retry("access_not_checked", reason)
-    if answer.get("result") != PASSED_RESULT:
-        reason = f"the policy does not pass CheckNoPublicAccess: {_join_reasons(answer)}"
+    if analyzer_answer.get("result") != PASSED_RESULT:
+        reason = f"the policy does not pass CheckNoPublicAccess: {_join_reasons(analyzer_answer)}"
         return Escalate("access_check_failed", reason)
     return None
 
 
 def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
-    """Have Access Analyzer check the queue's policy after a restore. Return the outcome.
+    """Ask Access Analyzer about the queue's policy after a restore. Return the new outcome.
 
-    If it finds the policy public, the case is escalated, so that a person decides about it.
-    Outcomes other than a fix are returned unchanged.
+    If Access Analyzer does not pass the policy, the case is escalated, so that a person decides
+    about it. If it passes the policy, or does not answer, its result is added to the reason of the
+    returned case. An outcome that is no fix is returned unchanged.
 
     Raises:
         CaseMoved, CaseStoreUnavailable, NotificationNotSent: The case could not be escalated.
@@ -84,7 +85,7 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
         return Outcome(replace(case, reason=f"{case.reason}. {check_result}"))
     reason = f"it was put back, and as it stands there {refusal.reason}"
     escalated_case = case.move_to(
-        State.ESCALATED, reason, run.just_now, actor=run.writer, code=refusal.code
+        State.ESCALATED, reason, run.clock_time, actor=run.writer, code=refusal.code
     )
     severity = choose_severity(escalated_case, Mode.HEAL, is_about_plan=True)
     notification = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
@@ -92,11 +93,11 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     return Outcome(record_transition(escalated_case, view, notification, run), refusal)
 
 
-def new_access(clients: Clients, current_policy: str, policy: str) -> str:
+def describe_new_access(clients: Clients, current_policy: str, policy: str) -> str:
     """Return Access Analyzer's sentences about the access that a policy would add. Never raise.
 
-    The person who approves reads them. They stop nothing, because a restored policy must add the
-    access that is missing.
+    The person who approves the case reads the sentences. They do not prevent the restore, because a
+    restored policy must add the access that is missing.
 
     Args:
         clients: The clients of this invocation.
@@ -104,25 +105,25 @@ def new_access(clients: Clients, current_policy: str, policy: str) -> str:
         policy: The policy to restore.
     """
     try:
-        answer = clients.access_analyzer.check_no_new_access(
+        analyzer_answer = clients.access_analyzer.check_no_new_access(
             newPolicyDocument=policy,
             existingPolicyDocument=current_policy or EMPTY_POLICY,
             policyType="RESOURCE_POLICY",
         )
     except (ClientError, BotoCoreError) as error:
         return f"CheckNoNewAccess did not answer: {error}"
-    return f"{answer.get('result')}: {_join_reasons(answer)}"
+    return f"{analyzer_answer.get('result')}: {_join_reasons(analyzer_answer)}"
 
 
-def _join_reasons(answer: Mapping[str, Any]) -> str:
+def _join_reasons(analyzer_answer: Mapping[str, Any]) -> str:
     """Return Access Analyzer's message and the first reasons, joined by semicolons."""
-    reasons = [str(reason.get("description", "")) for reason in answer.get("reasons", [])]
-    sentences = [str(answer.get("message", "")), *reasons[:_MAXIMUM_REASONS]]
+    reasons = [str(reason.get("description", "")) for reason in analyzer_answer.get("reasons", [])]
+    sentences = [str(analyzer_answer.get("message", "")), *reasons[:_MAXIMUM_REASONS]]
     return "; ".join(sentence.rstrip(". ") for sentence in sentences)
 
 
 class PolicyWriter(Struct, frozen=True):
-    """Writer of queue policies. Nothing else in Mendq writes a policy."""
+    """Writes a pinned policy into a queue. No other code of Mendq writes a policy."""
 
     pins: Pins
     now: datetime
@@ -133,14 +134,14 @@ class PolicyWriter(Struct, frozen=True):
         """Write the pinned policy into the queue. Return a refusal if nothing was written.
 
         Raises:
-            FactsUnavailable, StepFailed: As `apply.write` raises them.
+            FactsUnavailable, StepFailed: As `apply.write_attributes` raises them.
             CaseStoreUnavailable: The pin could not be read.
         """
         refusal = self._refuse_unless_pinned(facts_when_planned, steps)
         if refusal:
             return refusal
         (step,) = steps
-        return refuse_public_policy(clients, str(step.after)) or write(
+        return refuse_public_policy(clients, str(step.after)) or write_attributes(
             clients, facts_when_planned, steps
         )
 
@@ -149,27 +150,27 @@ class PolicyWriter(Struct, frozen=True):
     ) -> Refusal | None:
         """Return a refusal unless the only step restores the pin that is stored now.
 
-        Return a refusal also if there is a doubt about the pin.
+        Return a refusal also if there is a reason to doubt the pin, for example that it expired.
         """
         try:
-            stored_pin = self.pins.of(facts_when_planned.queue_arn)
+            stored_pin = self.pins.load(facts_when_planned.queue_arn)
         except CaseStoreUnreadable:
-            return _refuse_pin("its pin cannot be read")
+            return _make_pin_refusal("its pin cannot be read")
         checked_pin = facts_when_planned.pin
         if len(steps) != 1 or not isinstance(steps[0], RestorePolicy):
-            return _refuse_pin("only a policy is restored, and nothing beside it")
+            return _make_pin_refusal("only a policy is restored, and nothing beside it")
         if stored_pin is None or checked_pin is None or stored_pin != checked_pin.pin:
-            return _refuse_pin("the pin was changed or taken away meanwhile")
+            return _make_pin_refusal("the pin was changed or taken away meanwhile")
         doubt = checked_pin.doubt or find_doubt_without_history(
             stored_pin, facts_when_planned.queue_arn, facts_when_planned.created_at, self.now
         )
         if doubt:
-            return _refuse_pin(f"the pin may not be restored: {doubt}")
+            return _make_pin_refusal(f"the pin may not be restored: {doubt}")
         if steps[0].after != stored_pin.policy:
-            return _refuse_pin("what was to be written is not the pinned text")
+            return _make_pin_refusal("what was to be written is not the pinned text")
         return None
 
 
-def _refuse_pin(reason: str) -> Refusal:
+def _make_pin_refusal(reason: str) -> Refusal:
     """Return the refusal of a policy that may not be restored from its pin."""
     return Escalate("pin_not_good", reason)

@@ -31,7 +31,7 @@ from mendq.heal.gather import (
     make_situation,
 )
 from mendq.heal.outcome import Outcome, make_declined_outcome
-from mendq.heal.recover import recover
+from mendq.heal.recover import recover_left_claim
 from mendq.heal.situation import Situation
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -76,7 +76,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
     if not run.is_here(queue_arn):
         return make_declined_outcome("elsewhere", "the queue is in another account or region")
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-    recovered_view = recover(view, symptom, run)
+    recovered_view = recover_left_claim(view, symptom, run)
     if isinstance(recovered_view, Outcome):
         return recovered_view
     case = recovered_view.case
@@ -129,11 +129,11 @@ def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     If a scan found the symptom, its detection runs again, because the plan depends on its result.
     """
     symptom = situation.symptom
-    detection = None if case.evidence["failed_calls"] else symptom.detection
-    needs = symptom.every_need if detection else symptom.needs
+    scan_detection = None if case.evidence["failed_calls"] else symptom.detection
+    needs = symptom.every_need if scan_detection else symptom.needs
     facts = gather_facts(run, case.queue_arn, situation.facts.tags, needs)
-    if detection:
-        fault = detection.detect(facts)
+    if scan_detection:
+        fault = scan_detection.detect(facts)
         facts = replace(facts, found=fault.because if fault else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
         facts = add_refusals(facts, case.evidence)

@@ -16,7 +16,7 @@ from mendq.aws.errors import OwnerUnavailable
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.apply import apply
+from mendq.heal.apply import claim_and_write
 from mendq.heal.approve import (
     JsonDocument,
     OperatorRequest,
@@ -25,7 +25,7 @@ from mendq.heal.approve import (
     make_refusal_document,
     retry_if_moved,
 )
-from mendq.heal.owners import Functions, ask_owner
+from mendq.heal.owners import FunctionNameByOwner, ask_owner
 from mendq.heal.recover import read_written_attributes, settle_claim
 from mendq.heal.undo import (
     CaseWrite,
@@ -47,7 +47,7 @@ def rollback(
     context: WritingContext,
     *,
     dry_run: bool,
-    functions: Functions = MappingProxyType({}),
+    functions: FunctionNameByOwner = MappingProxyType({}),
 ) -> JsonDocument | Refusal:
     """Roll back a case, or return what a rollback would do.
 
@@ -92,7 +92,7 @@ def rollback(
 
 
 class _Rollback(RequestedCase, frozen=True):
-    """The rollback of a case that an operator asked for.
+    """A rollback of a case, requested by an operator.
 
     `actor` is the operator's name. `functions` has the name of each owner's Lambda function.
     """
@@ -100,7 +100,7 @@ class _Rollback(RequestedCase, frozen=True):
     symptom: Symptom
     actor: str
     context: WritingContext
-    functions: Functions
+    functions: FunctionNameByOwner
     dry_run: bool
 
     def run(self) -> JsonDocument | Refusal:
@@ -115,10 +115,12 @@ class _Rollback(RequestedCase, frozen=True):
         facts = self._read_facts()
         undos = plan_undos(writes, self._load_snapshots(writes), facts, self.view)
         if self.newest.is_rollback:
-            return _make_answer(self.newest, [self._compare_again(undo, facts) for undo in undos])
+            return _make_rollback_answer(
+                self.newest, [self._compare_with_earlier_rollback(undo, facts) for undo in undos]
+            )
         stopped_steps = list_stopped_steps(undos)
         if self.dry_run or not (stopped_steps or list_undo_steps(undos)):
-            return _make_answer(self.newest, undos)
+            return _make_rollback_answer(self.newest, undos)
         if stopped_steps:
             return self._stop_step(undos, facts, stopped_steps)
         return self._write_undo(undos, facts)
@@ -173,11 +175,11 @@ class _Rollback(RequestedCase, frozen=True):
             return Retry("claimed", f"it was not stopped: {answer.get('reason')}")
         reason = "stopped: what went back by then stays there, the rest is held"
         case = self._move_case(reason, stopped_steps)
-        changes = self.view.records_after_write(case, facts.created_at)
-        notification = Notification(self.symptom, facts, changes=changes)
+        new_records = self.view.records_after_write(case, facts.created_at)
+        notification = Notification(self.symptom, facts, new_records=new_records)
         recorded_case = record_transition(case, self.view, notification, self.context)
-        return _make_answer(
-            recorded_case, [undo.mark_done() if undo.stops else undo for undo in undos]
+        return _make_rollback_answer(
+            recorded_case, [undo.mark_done() if undo.must_stop_step else undo for undo in undos]
         )
 
     def _write_undo(self, undos: tuple[Undo, ...], facts: Facts) -> JsonDocument | Refusal:
@@ -185,9 +187,9 @@ class _Rollback(RequestedCase, frozen=True):
         steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
         case = self._move_case(reason, [step.document() for step in steps])
-        case_or_refusal = apply(case, steps, facts, self.view, self.symptom, self.context)
+        case_or_refusal = claim_and_write(case, steps, facts, self.view, self.symptom, self.context)
         if not isinstance(case_or_refusal, Refusal):
-            return _make_answer(
+            return _make_rollback_answer(
                 case_or_refusal, [undo.mark_done() if undo.step else undo for undo in undos]
             )
         if case_or_refusal.code != AWS_REFUSED:
@@ -195,7 +197,9 @@ class _Rollback(RequestedCase, frozen=True):
         manual_undos = [
             undo.leave_to_person(facts.queue_arn) if undo.step else undo for undo in undos
         ]
-        return _make_answer(self.newest, manual_undos) | make_refusal_document(case_or_refusal)
+        return _make_rollback_answer(self.newest, manual_undos) | make_refusal_document(
+            case_or_refusal
+        )
 
     def _read_facts(self) -> Facts:
         """Read the queue's attributes, and the DLQ that the case made."""
@@ -205,28 +209,30 @@ class _Rollback(RequestedCase, frozen=True):
 
     def _load_snapshots(self, writes: Iterable[CaseWrite]) -> dict[int, Mapping[str, str] | None]:
         """Load the queue's attributes from before each write, by the number of its transition."""
-        transition_by_number = {write.first.n: write.first for write in writes}
+        transition_by_number = {
+            write.first_transition.n: write.first_transition for write in writes
+        }
         return {
             transition_number: self.context.open_cases.load_snapshot(transition)
             for transition_number, transition in transition_by_number.items()
         }
 
-    def _compare_again(self, undo: Undo, facts: Facts) -> Undo:
+    def _compare_with_earlier_rollback(self, undo: Undo, facts: Facts) -> Undo:
         """Return the attribute's outcome for a case that was rolled back before.
 
-        It is UNDONE if the queue still has the restored value, and THEIRS if someone changed it
-        since or if the queue was made anew.
+        It is UNDONE if the queue still has the restored value. It is KEPT if someone changed the
+        value since, or if the queue was deleted and created again.
         """
         was_undone = any(step["attribute"] == undo.attribute for step in self.newest.steps)
         is_same_queue = not facts.is_created_after(self.newest.at)
-        if was_undone and undo.outcome is UndoOutcome.NOTHING and is_same_queue:
+        if was_undone and undo.outcome is UndoOutcome.ALREADY_UNDONE and is_same_queue:
             return replace(undo, outcome=UndoOutcome.UNDONE)
         has_persons_value = was_undone or undo.outcome is UndoOutcome.UNDONE
         if has_persons_value:
-            return replace(undo, outcome=UndoOutcome.THEIRS, step=None, command="")
+            return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")
         return undo
 
 
-def _make_answer(case: Case, undos: Iterable[Undo]) -> JsonDocument:
+def _make_rollback_answer(case: Case, undos: Iterable[Undo]) -> JsonDocument:
     attributes = [undo.document() for undo in undos]
     return {"case_id": case.case_id, "state": str(case.state), "attributes": attributes}

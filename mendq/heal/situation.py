@@ -24,7 +24,7 @@ from mendq.notifications.announcements import must_report_new_callers
 
 # If a queue was changed this often within a day, each time just after calls had failed, a person is
 # notified. People rarely deploy a queue that often.
-FREQUENT_CHANGES = 6
+MINIMUM_FREQUENT_CHANGES = 6
 
 
 class RefusedWrite(Struct, frozen=True):
@@ -49,7 +49,8 @@ class Situation(Struct, frozen=True, dict=True):
         now: The time of the run.
         owner: The id of this invocation, which its claims in the case store carry.
         writer: The Lambda of this run. It writes only the steps that it owns.
-        limits, timing: The limits and the time limits in the settings.
+        limits: The settings that limit what Mendq may do.
+        timing: The settings about time, such as the cooldown.
         evidence: The new failed calls, together with earlier ones from the case store.
         fresh_sightings: The failed calls of this batch that are evidence of the symptom, or the
             measurement that confirmed a scan's finding.
@@ -57,10 +58,10 @@ class Situation(Struct, frozen=True, dict=True):
         remaining_seconds: The Lambda's remaining time when the queues were counted.
         waiting_case: The case that this run continues: it was approved, or its last step did not
             help. Such a case needs no new evidence. None if the run continues no case.
-        changes: When the queue was changed within the last day, each time just after calls had
-            failed. These calls are no evidence.
-        made_for: The ARN of the managed source for which Mendq made this DLQ, if the DLQ itself is
-            not managed. Otherwise empty.
+        excusing_change_times: The times within the last day at which the queue was changed just
+            after calls had failed. These calls are no evidence.
+        managed_source_arn: The ARN of the managed source for which Mendq made this DLQ, if the DLQ
+            itself is not managed. Otherwise empty.
         is_read: True if the queue's facts were gathered.
         is_gone: True if the queue of `waiting_case` does not exist any more.
         refused_write: The plan of this run that could not be written, and the reason.
@@ -80,8 +81,8 @@ class Situation(Struct, frozen=True, dict=True):
     reach: Reach | None = None
     remaining_seconds: float = inf
     waiting_case: Case | None = None
-    changes: tuple[datetime, ...] = ()
-    made_for: str = ""
+    excusing_change_times: tuple[datetime, ...] = ()
+    managed_source_arn: str = ""
     is_read: bool = False
     is_gone: bool = False
     refused_write: RefusedWrite | None = None
@@ -99,13 +100,13 @@ class Situation(Struct, frozen=True, dict=True):
         return mass_symptom_key(self.symptom.name, self.facts.tags)
 
     @property
-    def is_found(self) -> bool:
+    def is_found_by_measurement(self) -> bool:
         """True if a measurement shows the symptom, and not only failed calls."""
         return any(sighting.is_measured for sighting in self.fresh_sightings)
 
     @property
-    def writes(self) -> bool:
-        """True if a plan would be written. A change freeze stops nothing else."""
+    def would_write_plan(self) -> bool:
+        """True if Mendq would write a plan to the queue. Only then does a change freeze matter."""
         if self.waiting_case is not None:
             return True
         return self.mode is Mode.HEAL and not self.symptom.notifies_anyway
@@ -174,11 +175,14 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def keeps_changing(self) -> bool:
-        """True if the queue was changed at least FREQUENT_CHANGES times within a day.
+        """True if the queue was changed at least MINIMUM_FREQUENT_CHANGES times within a day.
 
-        Only changes that came just after failed calls count (`changes`).
+        Only changes just after failed calls count (`excusing_change_times`).
         """
-        return len(recent_changes(self.changes, self.now)) >= FREQUENT_CHANGES
+        return (
+            len(select_recent_changes(self.excusing_change_times, self.now))
+            >= MINIMUM_FREQUENT_CHANGES
+        )
 
     @property
     def was_changed_after_failures(self) -> bool:
@@ -189,23 +193,23 @@ class Situation(Struct, frozen=True, dict=True):
         """Return the situation with the number of queues that show the symptom."""
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
-    def find_most_written(self, plan: Plan, within: timedelta) -> tuple[int, str]:
+    def find_most_written_attribute(self, plan: Plan, time_span: timedelta) -> tuple[int, str]:
         """Return `(count, attribute)` for the plan's attribute that Mendq wrote most often.
 
         Only writes in the time span `within` before the run count. Return `(0, "")` for a plan
         without steps.
         """
         counts_and_attributes = [
-            (self.count_writes(step.attribute, within), step.attribute) for step in plan.steps
+            (self.count_writes(step.attribute, time_span), step.attribute) for step in plan.steps
         ]
         return max(counts_and_attributes, default=(0, ""))
 
-    def count_writes(self, attribute: str, within: timedelta) -> int:
+    def count_writes(self, attribute: str, time_span: timedelta) -> int:
         """Return how often Mendq wrote the attribute in the time span `within` before the run."""
         writes = self.records.record_of(attribute).writes
-        return sum(self.now - write.at < within for write in writes)
+        return sum(self.now - write.at < time_span for write in writes)
 
 
-def recent_changes(changes: Iterable[datetime], now: datetime) -> set[datetime]:
+def select_recent_changes(change_times: Iterable[datetime], now: datetime) -> set[datetime]:
     """Return the distinct times of changes that are newer than CHANGES_REMEMBERED."""
-    return {changed_at for changed_at in changes if now - changed_at < CHANGES_REMEMBERED}
+    return {changed_at for changed_at in change_times if now - changed_at < CHANGES_REMEMBERED}

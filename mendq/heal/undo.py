@@ -29,12 +29,12 @@ class UndoOutcome(StrEnum):
 
     # Mendq sets the value back.
     UNDONE = "undone"
-    # The value is a person's, so it is kept.
-    THEIRS = "kept"
-    # Mendq prints the command that undoes it, because a person must run it.
+    # The value is a person's, so Mendq keeps it.
+    KEPT = "kept"
+    # Mendq shows the command that undoes the write, because a person must run it.
     PRINTED = "printed"
     # The attribute has the value from before the case already.
-    NOTHING = "nothing"
+    ALREADY_UNDONE = "nothing"
 
 
 class CaseWrite(Struct, frozen=True):
@@ -44,9 +44,9 @@ class CaseWrite(Struct, frozen=True):
         attribute: The queue attribute.
         before: The value before the first write.
         after: The value of the last write.
-        first: The transition of the first write. If another principal changed the value between
-            two writes, the later write counts as the first.
-        last: The transition of the last write.
+        first_transition: The transition of the first write. If another principal changed the value
+            between two writes, the later write counts as the first.
+        last_transition: The transition of the last write.
         was_overridden: True if the case was overridden after its last write, so that the value may
             be a person's.
         is_incomplete: True if the step is not complete yet, so that it can be stopped.
@@ -55,16 +55,16 @@ class CaseWrite(Struct, frozen=True):
     attribute: str
     before: str
     after: str
-    first: Case
-    last: Case
+    first_transition: Case
+    last_transition: Case
     was_overridden: bool = False
     is_incomplete: bool = False
 
-    def merge_with_later(self, later: CaseWrite) -> CaseWrite:
+    def merge_with_later(self, later_write: CaseWrite) -> CaseWrite:
         """Return both writes as one, or only `later` if someone changed the value between them."""
-        if later.before != self.after:
-            return later
-        return replace(later, before=self.before, first=self.first)
+        if later_write.before != self.after:
+            return later_write
+        return replace(later_write, before=self.before, first_transition=self.first_transition)
 
 
 class Undo(Struct, frozen=True):
@@ -75,21 +75,21 @@ class Undo(Struct, frozen=True):
         outcome: The result, or the expected result of a dry run.
         before: The value before the case. It comes from the snapshot if that has the attribute.
         after: The value that the case wrote last.
-        now: The present value. None if the queue does not have the attribute.
+        current_value: The present value. None if the queue does not have the attribute.
         step: The write that undoes the attribute. None if Mendq writes nothing.
         command: The command for a person if Mendq does not undo the attribute. Otherwise empty.
-        stops: True if the case's step is not complete yet. Then the rollback stops the step and
-            writes nothing; `step` is None.
+        must_stop_step: True if the case's step is not complete yet. Then the rollback stops the
+            step and writes nothing; `step` is None.
     """
 
     attribute: str
     outcome: UndoOutcome
     before: str
     after: str
-    now: str | None
+    current_value: str | None
     step: AttributeStep | None = None
     command: str = ""
-    stops: bool = False
+    must_stop_step: bool = False
 
     def document(self) -> dict[str, str | None]:
         """Return the attribute as JSON for the answer of a rollback."""
@@ -98,13 +98,13 @@ class Undo(Struct, frozen=True):
             "outcome": self.outcome,
             "before": self.before,
             "after": self.after,
-            "now": self.now,
+            "now": self.current_value,
             "command": self.command,
         }
 
     def mark_done(self) -> Undo:
         """Return the plan with the outcome UNDONE and the value from before as the present one."""
-        return replace(self, outcome=UndoOutcome.UNDONE, now=self.before)
+        return replace(self, outcome=UndoOutcome.UNDONE, current_value=self.before)
 
     def leave_to_person(self, queue_arn: str) -> Undo:
         """Return the plan with the command for a person, because Mendq may not write it."""
@@ -134,7 +134,7 @@ def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
     return tuple(
         replace(
             write,
-            was_overridden=last_override_number > write.last.n,
+            was_overridden=last_override_number > write.last_transition.n,
             is_incomplete=history[-1].is_redriving and not has_value_in_queue(write.attribute),
         )
         for write in write_by_attribute.values()
@@ -158,7 +158,7 @@ def plan_undos(
             the present value is the person's, even if it equals the case's.
     """
     records = view.restrict_to_queue(facts.created_at)
-    undos = [_plan_undo(write, snapshots.get(write.first.n), facts) for write in writes]
+    undos = [_plan_undo(write, snapshots.get(write.first_transition.n), facts) for write in writes]
     return tuple(_keep_persons_value(undo, records) for undo in undos)
 
 
@@ -172,7 +172,7 @@ def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
     return tuple(
         {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
         for undo in undos
-        if undo.stops
+        if undo.must_stop_step
     )
 
 
@@ -184,15 +184,17 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
     if step_type is not None:
         current_value = step_type.value_in(facts.attributes)
         before = (step_type.value_in(snapshot) if snapshot else None) or before
-    kept_undo = Undo(attribute, UndoOutcome.THEIRS, before, write.after, current_value)
+    kept_undo = Undo(attribute, UndoOutcome.KEPT, before, write.after, current_value)
     if write.is_incomplete:
-        return replace(kept_undo, outcome=UndoOutcome.UNDONE, now=write.after, stops=True)
+        return replace(
+            kept_undo, outcome=UndoOutcome.UNDONE, current_value=write.after, must_stop_step=True
+        )
     if current_value == before:
-        return replace(kept_undo, outcome=UndoOutcome.NOTHING)
+        return replace(kept_undo, outcome=UndoOutcome.ALREADY_UNDONE)
     if step_type is not None and step_type.is_permanent:
         command = delete_queue_command(write.after)
         return replace(kept_undo, outcome=UndoOutcome.PRINTED, command=command)
-    is_another_queue = facts.is_created_after(write.last.at)
+    is_another_queue = facts.is_created_after(write.last_transition.at)
     if current_value != write.after or is_another_queue or write.was_overridden:
         return kept_undo
     if step_type is None or attribute in MANUAL_ATTRIBUTES:
@@ -205,7 +207,7 @@ def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
 
     Then a person has set that value. Otherwise return `undo` unchanged.
     """
-    last_written = view.record_of(undo.attribute).last_written
-    if undo.outcome is UndoOutcome.NOTHING or last_written in (None, undo.now):
+    last_written = view.record_of(undo.attribute).last_written_value
+    if undo.outcome is UndoOutcome.ALREADY_UNDONE or last_written in (None, undo.current_value):
         return undo
-    return replace(undo, outcome=UndoOutcome.THEIRS, step=None, command="")
+    return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")

@@ -18,7 +18,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, describe_lost_probes
 
-PROBE_ITEM_KEY = items.key(items.ACCOUNT_PARTITION, "probe")
+PROBE_ITEM_KEY = items.item_key(items.ACCOUNT_PARTITION, "probe")
 
 
 class ProbeRecord(Table, frozen=True):
@@ -33,7 +33,7 @@ class ProbeRecord(Table, frozen=True):
         item = self.get(PROBE_ITEM_KEY)
         if "sent_at" not in item:
             return None
-        with items.reading("the probe's item"):
+        with items.convert_decode_errors("the probe's item"):
             return items.read_record(Probe, item)
 
     def note_sent(self, probe: Probe) -> bool:
@@ -117,9 +117,9 @@ def send_probe(
                 client=clients.dynamodb,
                 table=settings.case_table,
                 clients=clients,
-                topic_arns={Severity.URGENT: settings.urgent_topic_arn},
+                topic_arn_by_severity={Severity.URGENT: settings.urgent_topic_arn},
                 now=now,
-                chat=settings.chat,
+                chat_severities=settings.chat,
                 docs_url=settings.docs_url,
             )
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"

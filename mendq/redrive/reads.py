@@ -19,7 +19,7 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
 from mendq.catalogue.dlq.redrive_causes import CAUSE_SYMPTOMS, find_redrive_objection, is_unresolved
-from mendq.heal.apply import changed_meanwhile, write
+from mendq.heal.apply import refuse_if_changed_meanwhile, write_attributes
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts
 from mendq.model.metrics import CLOUDWATCH_LAG
@@ -106,7 +106,7 @@ def read_situation(
         objection = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
     deletes_per_second = measure_deletes_per_second(progress, run)
     deletes_since_send = count_deletes_in_soak(progress, run)
-    freeze_reason = freeze_reason or run.closed_calendars or ""
+    freeze_reason = freeze_reason or run.calendar_freeze_reason or ""
     returned_cause = describe_returned_cause(progress, run)
     blocker = (
         blocker
@@ -254,16 +254,16 @@ class RedriveStart(Struct, frozen=True):
     ) -> Refusal | None:
         """Check both queues, and write the DLQ's retention if a step says so.
 
-        Return None if messages may go back, else a refusal. Raises the errors of `apply.write`, and
-        QueueRefusesUs.
+        Return None if messages may go back, else a refusal. Raises the errors of
+        `apply.write_attributes`, and QueueRefusesUs.
         """
         dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
-        if refusal := changed_meanwhile(dlq, seen, steps):
+        if refusal := refuse_if_changed_meanwhile(dlq, seen, steps):
             return refusal
         if objection := self._find_objection(clients, dlq, steps):
             return Refuse("redrive_unfit", f"no message goes back: {objection}")
         value_steps = [step for step in steps if step.has_value_in_queue]
-        return write(clients, seen, value_steps) if value_steps else None
+        return write_attributes(clients, seen, value_steps) if value_steps else None
 
     def _find_objection(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]

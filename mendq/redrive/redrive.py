@@ -189,7 +189,7 @@ class CaseRun(Struct, frozen=True):
 def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) -> TickOutcome:
     """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
     run = case_run.run
-    situation = read_situation(progress, case_run.view.frozen, run)
+    situation = read_situation(progress, case_run.view.freeze_reason, run)
     mover = MessageMover(
         run.clients.sqs,
         queue_url(run.clients, progress.dlq_arn),

@@ -142,13 +142,13 @@ class RedriveStore(Table, frozen=True):
 
 def redrive_key(dlq_arn: str) -> items.Key:
     """Return the key of the DLQ's item."""
-    return items.key(dlq_arn, "redrive")
+    return items.item_key(dlq_arn, "redrive")
 
 
 def _read_progress(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | None:
     if "document" not in item:
         return None
-    with items.reading(f"the redrive of {dlq_arn}"):
+    with items.convert_decode_errors(f"the redrive of {dlq_arn}"):
         progress = RedriveProgress.from_document(json.loads(item["document"]["S"]))
         if progress.dlq_arn != dlq_arn:
             raise ValueError(f"it is of {progress.dlq_arn:.200}")
@@ -156,5 +156,5 @@ def _read_progress(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | N
 
 
 def _read_number(item: Mapping[str, Any]) -> int:
-    with items.reading("the redrive's number"):
+    with items.convert_decode_errors("the redrive's number"):
         return int(item["progress_n"]["N"]) if "progress_n" in item else 0

@@ -35,8 +35,8 @@ Rules:
    could see that. Faults in configurations are left out (`_is_mass_symptom`): many queues may have
    had one for long, so their number does not show a common cause.
 
-7. Heal and people are not flooded. At most NEW_FAULTS_PER_DAY (`selection.py`) new faults in
-   configurations are sent to heal in a day. If many queues show a symptom, only
+7. Heal and people are not flooded. At most MAXIMUM_NEW_FAULTS_PER_DAY (`selection.py`) new
+   faults in configurations are sent to heal in a day. If many queues show a symptom, only
    MAXIMUM_FINDINGS_PER_CALL of them (`mendq/cases/finding.py`) are sent, in one call of heal. The
    most urgent findings are sent first. If another symptom of the queue explains a finding, the
    finding waits. Metrics that heal will read again count in the scan's budget; if the budget is
@@ -121,7 +121,7 @@ DELIVERY_RESERVE_SECONDS = 60
 
 
 class ScanContext(StoreContext, frozen=True, kw_only=True):
-    """The data and clients of a run of the scan: settings, remaining time and rate limits."""
+    """The settings, clients, remaining time and rate limits of one run of the scan."""
 
     settings: ScanSettings
     remaining_seconds: Callable[[], float]
@@ -189,18 +189,22 @@ def _scan_stretch(
     stretch_queues = [queue for queue in managed_queues if queue.name > stretch.after_queue]
     managed_arns = {queue.queue_arn for queue in managed_queues}
     reader = context.make_reader(stretch.hour, managed_arns)
-    result = ScanResult(failed=listing.error_by_pattern)
+    result = ScanResult(error_by_target=listing.error_by_pattern)
     for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
         result = merge_results(result, partial_result)
     move_symptoms = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
     if any(finding.symptom in move_symptoms for finding in result.findings):
-        context.stored(SeenMoves).note(reader.read_named_move_destinations(), context.now)
+        context.stored(SeenMoves).note_destinations(
+            reader.read_named_move_destinations(), context.now
+        )
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
     managed_configurations = {
-        arn: configuration for arn, configuration in result.looked_at.items() if arn in managed_arns
+        arn: configuration
+        for arn, configuration in result.configuration_by_arn.items()
+        if arn in managed_arns
     }
-    result = replace(result, looked_at=managed_configurations)
+    result = replace(result, configuration_by_arn=managed_configurations)
     result = _store_baselines(result, listing, symptoms, context)
     _store_results(result, listing, stretch, context)
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
@@ -233,8 +237,8 @@ def next_position(
     """
     if stretch.is_first and result.is_blind:
         return Position(stretch.after_queue, is_done=False)
-    after_queue = result.after or stretch.after_queue
-    if stretch_queues and result.after != stretch_queues[-1].name:
+    after_queue = result.last_queue_name or stretch.after_queue
+    if stretch_queues and result.last_queue_name != stretch_queues[-1].name:
         return Position(after_queue, is_done=False)
     if stretch.is_leftover:
         # The last hour's queues are done. This hour's round begins at the first queue.
@@ -306,7 +310,7 @@ def _select_due_findings(
     open_cases: Iterable[OpenCase],
     context: ScanContext,
 ) -> list[Finding]:
-    """Return the findings to send now. New faults in configurations are limited to a few per day.
+    """Return the findings to send to heal now. Few new faults in configurations are sent per day.
 
     The symptoms in `configuration_symptoms` are faults in configurations. If such a fault has an
     open case that waits for a person, its finding is returned only in the hour of the day in which
@@ -347,7 +351,7 @@ def _is_mass_symptom(
     mode_by_arn: Mapping[str, Mode],
     context: ScanContext,
 ) -> bool:
-    """Store which queues show a symptom. Return True if so many do that it is a mass symptom.
+    """Store which queues show a symptom. Return True if they are so many that it is a mass symptom.
 
     Faults in configurations are not stored and give False (rule 6).
     """
@@ -356,7 +360,8 @@ def _is_mass_symptom(
         return False
     spread = context.case_store.note_spread(queue_arns, symptom.name, context.now)
     return (
-        explain_mass_symptom(Reach.among(spread, mode_by_arn), context.settings.limits) is not None
+        explain_mass_symptom(Reach.count_among(spread, mode_by_arn), context.settings.limits)
+        is not None
     )
 
 
@@ -378,11 +383,11 @@ def _store_baselines(
 
     Return `result`. If baselines could not be stored, the error is added to it.
     """
-    tolerated = _ToleratedSymptoms.select_from(symptoms)
-    faults_by_arn = _find_faults(result, tolerated)
+    tolerated_symptoms = _ToleratedSymptoms.select_from(symptoms)
+    faults_by_arn = _find_faults(result, tolerated_symptoms)
     healthy_arns_by_shard = defaultdict[str, list[str]](list)
-    for arn in result.looked_at.keys() - result.failed.keys():
-        if faults_by_arn[arn] <= tolerated.harmless:
+    for arn in result.configuration_by_arn.keys() - result.error_by_target.keys():
+        if faults_by_arn[arn] <= tolerated_symptoms.harmless_names:
             healthy_arns_by_shard[shard_of(arn)].append(arn)
     try:
         for shard, healthy_arns in sorted(healthy_arns_by_shard.items()):
@@ -390,18 +395,18 @@ def _store_baselines(
             new_notes: dict[str, BaselineNote] = {}
             for arn in healthy_arns:
                 queue_name = parts_of(arn).name
-                configuration = result.looked_at[arn]
-                note = make_baseline_note(configuration, faults_by_arn[arn], context.now)
+                configuration = result.configuration_by_arn[arn]
+                new_note = make_baseline_note(configuration, faults_by_arn[arn], context.now)
                 stored_note = stored_notes.get(queue_name)
-                is_due = must_store_baseline(note, stored_note) and context.has_time_for_more
-                if is_due and _find_recent_symptoms(arn, context) <= tolerated.all_names:
+                is_due = must_store_baseline(new_note, stored_note) and context.has_time_for_more
+                if is_due and _find_recent_symptoms(arn, context) <= tolerated_symptoms.all_names:
                     context.baselines.put(arn, configuration, context.now)
-                    new_notes[queue_name] = note
+                    new_notes[queue_name] = new_note
             if new_notes:
                 kept_notes = _drop_unlisted_queues(stored_notes, listing)
                 context.scan_store.store_baseline_notes(shard, {**kept_notes, **new_notes})
     except CaseStoreUnavailable as error:
-        return replace(result, failed={**result.failed, "baselines": error})
+        return replace(result, error_by_target={**result.error_by_target, "baselines": error})
     return result
 
 
@@ -409,39 +414,41 @@ class _ToleratedSymptoms(NamedTuple):
     """Symptoms that do not make a queue unhealthy, so that its baseline may be stored.
 
     Attributes:
-        harmless: Symptoms with which a queue still works: faults in the configuration, and
+        harmless_names: Symptoms with which a queue still works: faults in the configuration, and
             symptoms without a plan.
-        costly: Symptoms that only cost money.
+        costly_names: Symptoms that only cost money.
     """
 
-    harmless: frozenset[str]
-    costly: frozenset[str]
+    harmless_names: frozenset[str]
+    costly_names: frozenset[str]
 
     @classmethod
     def select_from(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
-        harmless: set[str] = set()
-        costly: set[str] = set()
+        harmless_names: set[str] = set()
+        costly_names: set[str] = set()
         for symptom in symptoms:
             if symptom.plan is None or symptom.is_of_configuration:
-                harmless.add(symptom.name)
+                harmless_names.add(symptom.name)
             if symptom.detection and symptom.detection.is_measured_last:
-                costly.add(symptom.name)
-        return cls(frozenset(harmless), frozenset(costly))
+                costly_names.add(symptom.name)
+        return cls(frozenset(harmless_names), frozenset(costly_names))
 
     @property
     def all_names(self) -> frozenset[str]:
-        return self.harmless | self.costly
+        return self.harmless_names | self.costly_names
 
 
-def _find_faults(result: ScanResult, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
+def _find_faults(
+    result: ScanResult, tolerated_symptoms: _ToleratedSymptoms
+) -> defaultdict[str, set[str]]:
     """Return the symptoms that were found, by the ARN of the queue and of each of its sources.
 
     Symptoms that only cost money are left out.
     """
     faults_by_arn = defaultdict[str, set[str]](set)
     for finding in result.findings:
-        for arn in (finding.queue_arn, *finding.sources):
-            faults_by_arn[arn].update({finding.symptom} - tolerated.costly)
+        for arn in (finding.queue_arn, *finding.source_arns):
+            faults_by_arn[arn].update({finding.symptom} - tolerated_symptoms.costly_names)
     return faults_by_arn
 
 
@@ -463,14 +470,14 @@ def _drop_unlisted_queues(
 def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
     """Return the symptoms with an open or lately ended case on the queue.
 
-    Lately ended means: in the last day, and in another state than CLOSED. If a case cannot be read,
-    return only the word `unreadable`.
+    A case has ended lately if it ended in the last day, and not in state CLOSED. If a case cannot
+    be read, return only the word `unreadable`.
     """
-    since = context.now - QUIET_TIME_AFTER_FAILURES
+    earliest_end = context.now - QUIET_TIME_AFTER_FAILURES
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()
         for case in context.open_cases.list_newest_cases([queue_arn]):
-            has_ended_lately = case.at > since and case.state is not State.CLOSED
+            has_ended_lately = case.at > earliest_end and case.state is not State.CLOSED
             if case.state not in FINAL_STATES or has_ended_lately:
                 symptoms.add(case.symptom)
         return symptoms
@@ -483,7 +490,7 @@ def _store_results(
     """Add this run's results to the round's object in the case bucket (rule 9)."""
     managed_arns = (queue.queue_arn for queue in listing.queues)
     document = add_managed_queues(
-        result.document(context.now), managed_arns, whole=not listing.error_by_pattern
+        result.document(context.now), managed_arns, is_complete=not listing.error_by_pattern
     )
     if not stretch.is_first:
         with suppress(*items.DECODE_ERRORS):  # a forged object must not stop every scan

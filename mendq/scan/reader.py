@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class AnswerCache(Struct, frozen=True):
-    """A cache of AWS's answers that all threads share. An error is an answer too."""
+    """A cache of AWS's answers that all threads of a scan share. Errors are cached too."""
 
     _futures_by_call: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
@@ -97,17 +97,17 @@ THREAD_COUNT = 8
 class Paces(Struct, frozen=True):
     """One rate limit for each service that is called."""
 
-    sqs: Pace = msgspec.field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
-    functions: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
-    cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
+    sqs_pace: Pace = msgspec.field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
+    lambda_pace: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
+    cloudwatch_pace: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
     def pace_of(self, read_function: Callable[..., object]) -> Pace:
         """Return the rate limit of the service that `read_function` calls."""
         if read_function in _LAMBDA_READS:
-            return self.functions
+            return self.lambda_pace
         if read_function in _CLOUDWATCH_READS:
-            return self.cloudwatch
-        return self.sqs
+            return self.cloudwatch_pace
+        return self.sqs_pace
 
 
 # AWS's answers by call. A call is a pair: the function that reads, and the ARN of the queue.
@@ -206,9 +206,10 @@ class ScanReader(FactsReader, frozen=True):
         return self.ask(_read_mappings_by_source).get(queue_arn, ())
 
     def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
-        """Return the kinds of metrics that CloudWatch has only for some queues, for this queue.
+        """Return the optional kinds of metrics that CloudWatch has for this queue.
 
-        They are listed once per scan for all queues.
+        Optional kinds are those that not every queue has. They are listed once per scan, for all
+        queues.
         """
         return self.ask(list_metric_kinds).get(queue_name, ())
 
@@ -221,7 +222,7 @@ class ScanReader(FactsReader, frozen=True):
             name for name in function_names if not self.scan_answers.has_answer(("figures", name))
         ]
         for batch_start in range(0, len(uncached_names), FUNCTIONS_PER_CALL):
-            self.paces.cloudwatch.wait()
+            self.paces.cloudwatch_pace.wait()
             batch = uncached_names[batch_start : batch_start + FUNCTIONS_PER_CALL]
             for name, metrics in super().read_function_metrics(batch).items():
                 self.scan_answers.store(("figures", name), metrics)
@@ -240,11 +241,12 @@ class ScanReader(FactsReader, frozen=True):
             queues: The queues, with their consumers.
             includes_cached: True to count metrics with a cached answer too.
         """
-        names: set[str] = set()
+        needed_names: set[str] = set()
         for facts in queues:
-            names.update(function_names(facts))
+            needed_names.update(function_names(facts))
         needs_reading = (
-            includes_cached or not self.scan_answers.has_answer(("figures", name)) for name in names
+            includes_cached or not self.scan_answers.has_answer(("figures", name))
+            for name in needed_names
         )
         return len(FUNCTION_METRICS) * sum(needs_reading)
 
@@ -260,7 +262,7 @@ class ScanReader(FactsReader, frozen=True):
             if not self.scan_answers.has_answer(call_by_arn[arn])
         }
         if uncached_windows:
-            self.paces.cloudwatch.wait()
+            self.paces.cloudwatch_pace.wait()
             for arn, measurement in super().measure(uncached_windows).items():
                 self.scan_answers.store(call_by_arn[arn], measurement)
         return {
@@ -321,18 +323,18 @@ def make_scan_reader(
     scan_answers = AnswerCache()
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
-        wanted_arns = frozenset(queue_arns)
+        requested_arns = frozenset(queue_arns)
         open_cases = scan_answers.get_or_ask("open", context.open_cases.list_open)
-        return frozenset(case.symptom for case in open_cases if case.queue_arn in wanted_arns)
+        return frozenset(case.symptom for case in open_cases if case.queue_arn in requested_arns)
 
     return ScanReader(
         context.clients,
         context.now,
         context.settings.timing,
         list_open_symptoms,
-        read_noted_moves=lambda: context.stored(SeenMoves).into(context.now),
+        read_noted_moves=lambda: context.stored(SeenMoves).list_destinations(context.now),
         list_newest_cases=context.open_cases.list_newest_cases,
         consent=consent,
-        has_made_dlq=context.stored(MadeDlqs).is_made,
+        has_made_dlq=context.stored(MadeDlqs).is_made_by_mendq,
         paces=paces or Paces(),
     )

@@ -17,10 +17,10 @@ Rules:
    queues by name would spend the whole budget. A queue is suspected of a symptom only if its
    attributes, tags and consumers make the symptom possible.
 
-2. Results come block by block, each with the name of its last queue in `after`. If no time is
-   left for another block, `scan` reads no further queues and measures the suspects it has. The
-   caller knows by `after` which queues were read; the others are in no result at all, not even as
-   skipped.
+2. Results come block by block, each with the name of its last queue (`last_queue_name`). If no time
+   is left for another block, `scan` reads no further queues and measures the suspects it has. The
+   caller knows by `last_queue_name` which queues were read; the others are in no result at all, not
+   even as skipped.
 
 3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
    unseen, with its error; one that was deleted meanwhile is counted as gone and is no error. If a
@@ -34,12 +34,13 @@ Rules:
 
 5. Suspects whose messages may be in danger are measured before those that merely cost money. Within
    each group the order changes every hour, so that a budget that is too small does not skip the
-   same queues for ever. Once the allowance refuses a batch, all remaining suspects are `skipped`.
+   same queues for ever. Once the allowance refuses a batch, all remaining suspects are skipped
+   (`skipped_arns`).
 
-6. A queue counts as completely checked (`looked_at`) only if no suspicion is left, nothing failed,
-   and it was not created or changed too lately to be measured (such a suspect is `unsettled`). Only
-   of these queues a healthy configuration is stored, as a baseline. A queue that was not measured
-   must not count as a healthy one.
+6. A queue counts as completely checked (`configuration_by_arn`) only if no suspicion is left,
+   nothing failed, and it was not created or changed too lately to be measured (such a suspect is in
+   `unsettled_arns`). Only of these queues a healthy configuration is stored, as a baseline. A queue
+   that was not measured must not count as a healthy one.
 
 7. A DLQ that Mendq made is scanned with its source even if it is not a managed queue, unless its
    tag is `off`. Mendq is responsible for this DLQ, because other people may not notice its faults.
@@ -124,21 +125,23 @@ def scan(
             new_queues = [
                 queue for queue in block if queue.queue_arn not in arns_scanned_with_source
             ]
-            checks = list(
+            queue_checks = list(
                 pool.map(lambda queue: _check_queue(queue, reader, detectable_symptoms), new_queues)
             )
             seen_arns = arns_scanned_with_source.union(queue.queue_arn for queue in block)
-            made_dlq_arns = sorted({check.made_dlq_arn for check in checks} - {"", *seen_arns})
+            made_dlq_arns = sorted(
+                {check.made_dlq_arn for check in queue_checks} - {"", *seen_arns}
+            )
             arns_scanned_with_source.update(made_dlq_arns)
-            checks += pool.map(
+            queue_checks += pool.map(
                 lambda dlq_arn: _check_made_dlq(dlq_arn, reader, detectable_symptoms), made_dlq_arns
             )
-            new_suspects = [check.suspect for check in checks if check.suspect]
+            new_suspects = [check.suspect for check in queue_checks if check.suspect]
             suspects += new_suspects
             block_result = ScanResult()
-            for check in checks:
+            for check in queue_checks:
                 block_result = merge_results(block_result, check.result)
-            yield replace(block_result, suspects=len(new_suspects), after=block[-1].name)
+            yield replace(block_result, suspects=len(new_suspects), last_queue_name=block[-1].name)
     suspects.sort(key=lambda suspect: suspect.sort_key(reader.now))
     yield from _measure_suspects(suspects, reader, allowance)
 
@@ -179,7 +182,7 @@ def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, .
     try:
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
-        return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
+        return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, error_by_target={dlq_arn: error}))
     if tags.get(MODE_TAG) == MODE_OFF:
         return _QueueCheck(ScanResult())
     return _check_queue(ManagedQueue(dlq_arn, tags), reader, symptoms)
@@ -198,7 +201,9 @@ def _check_queue(
     except QueueGone:
         return _QueueCheck(ScanResult(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
-        return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}))
+        return _QueueCheck(
+            ScanResult(queues_scanned=1, unseen=1, error_by_target={queue.queue_arn: error})
+        )
     findings: list[Finding] = []
     suspected_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
@@ -223,9 +228,11 @@ def _check_queue(
     result = ScanResult(
         queues_scanned=1,
         findings=tuple(findings),
-        failed=error_by_arn,
-        looked_at={} if is_incomplete else {queue.queue_arn: describe_configuration(facts)},
-        unsettled=(queue.queue_arn,) if suspected_symptoms and not window else (),
+        error_by_target=error_by_arn,
+        configuration_by_arn={}
+        if is_incomplete
+        else {queue.queue_arn: describe_configuration(facts)},
+        unsettled_arns=(queue.queue_arn,) if suspected_symptoms and not window else (),
     )
     return _QueueCheck(result, suspect, made_dlq_arn)
 
@@ -282,7 +289,9 @@ def _measure_suspects(
         metric_count = reader.count_function_metrics(suspect.facts for suspect in batch)
         metric_count += sum(len(suspect.window.series) for suspect in batch)
         if not allowance.may_measure(metric_count):
-            yield ScanResult(skipped=tuple(suspect.queue_arn for suspect in suspects[batch_start:]))
+            yield ScanResult(
+                skipped_arns=tuple(suspect.queue_arn for suspect in suspects[batch_start:])
+            )
             return
         yield replace(_measure_batch(batch, reader), metrics=metric_count)
 
@@ -295,12 +304,12 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
         )
         # The reader caches the metrics of all their consumers, and answers for each queue from
         # them.
-        names: set[str] = set()
+        function_names_of_batch: set[str] = set()
         for suspect in batch:
-            names.update(function_names(suspect.facts))
-        reader.read_function_metrics(sorted(names))
+            function_names_of_batch.update(function_names(suspect.facts))
+        reader.read_function_metrics(sorted(function_names_of_batch))
     except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
-        return ScanResult(failed={suspect.queue_arn: error for suspect in batch})
+        return ScanResult(error_by_target={suspect.queue_arn: error for suspect in batch})
     findings: list[Finding] = []
     error_by_arn: dict[str, Exception] = {}
     for suspect in batch:
@@ -314,13 +323,13 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
     return ScanResult(
         measured=len(batch),
         findings=tuple(findings),
-        failed=error_by_arn,
-        looked_at={
+        error_by_target=error_by_arn,
+        configuration_by_arn={
             suspect.queue_arn: describe_configuration(suspect.facts)
             for suspect in batch
             if measurement_by_arn[suspect.queue_arn] and suspect.queue_arn not in error_by_arn
         },
-        queues=_summarize_levels(batch, measurement_by_arn),
+        levels_by_arn=_summarize_levels(batch, measurement_by_arn),
     )
 
 
@@ -347,19 +356,19 @@ def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
     facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
-    detected = detection.detect(facts)
+    fault = detection.detect(facts)
     # A redrive explains measurements only.
-    if detected and facts.measurement and Need.MOVE_TASKS in needs:
-        detected = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
-    if detected is None:
+    if fault and facts.measurement and Need.MOVE_TASKS in needs:
+        fault = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
+    if fault is None:
         return []
     finding = Finding(
         queue_arn=facts.queue_arn,
         symptom=symptom.name,
-        because=detected.because,
-        sources=facts.source_arns,
-        about=detected.missing_queue_arn,
-        seconds_left=detected.seconds_left,
+        sentence=fault.because,
+        source_arns=facts.source_arns,
+        missing_queue_arn=fault.missing_queue_arn,
+        seconds_left=fault.seconds_left,
     )
     return [finding]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mendq.aws.queue import ManagedQueue
     from mendq.cases.table import OpenCase
 
-NEW_FAULTS_PER_DAY = 10
+MAXIMUM_NEW_FAULTS_PER_DAY = 10
 
 
 class Admission(Struct, frozen=True):
@@ -46,7 +46,7 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
 
     A note is a text such as `2026-11-16 topic`: the day of the first report, and the fault. A fault
     with a note may always be reported, because its case stays open only while it is found again.
-    New faults may be reported until there are NEW_FAULTS_PER_DAY on this day. Their order does not
+    At most MAXIMUM_NEW_FAULTS_PER_DAY new faults may be reported on a day. Their order does not
     depend on names: otherwise the same few queues could always come before the others.
 
     Args:
@@ -54,16 +54,18 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
         topics: The faults that were found (`Finding.topic`).
         now: The time of the run.
     """
-    oldest_day = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
+    last_expired_day = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
     day_prefix = f"{now:%F} "
     unique_topics = dict.fromkeys(topics)
-    valid_notes = {note for note in notes if note.partition(" ")[0] > oldest_day}
+    valid_notes = {note for note in notes if note.partition(" ")[0] > last_expired_day}
     noted_topics = {note.partition(" ")[2] for note in valid_notes}
-    new_topics_left_today = NEW_FAULTS_PER_DAY - sum(note.startswith(day_prefix) for note in notes)
+    new_topic_allowance = MAXIMUM_NEW_FAULTS_PER_DAY - sum(
+        note.startswith(day_prefix) for note in notes
+    )
     new_topics_in_turn = sorted(
         unique_topics.keys() - noted_topics, key=lambda topic: scan_order_key(topic, now)
     )
-    admitted_new_topics = new_topics_in_turn[: max(0, new_topics_left_today)]
+    admitted_new_topics = new_topics_in_turn[: max(0, new_topic_allowance)]
     return Admission(
         topics=[
             topic
@@ -84,10 +86,10 @@ def merge_shared_findings(
     """Return the findings, with one finding for each missing queue that several queues name.
 
     The finding that is kept is that of the queue with an open case. If there is none, it is that of
-    the queue with the highest mode, then of the first queue by name. Its `sources` are all queues
-    that name the missing one. A fault of any of them is handled before, because creating the
-    missing queue would move the backlogs of all. Its `open_at` are the other queues with an open
-    case of the symptom.
+    the queue with the highest mode, then of the first queue by name. Its `source_arns` then include
+    all queues that name the missing one. A fault of any of them is handled before, because creating
+    the missing queue would move the backlogs of all. Its `open_case_queue_arns` are the other
+    queues with an open case of the symptom.
     """
     tags_by_arn = {queue.queue_arn: queue.tags for queue in managed_queues}
     open_arns_by_symptom = defaultdict[str, list[str]](list)
@@ -95,7 +97,9 @@ def merge_shared_findings(
         open_arns_by_symptom[case.symptom].append(case.queue_arn)
     findings_by_fault = defaultdict[object, list[Finding]](list)
     for finding in sorted(findings):
-        findings_by_fault[finding.symptom, finding.about or finding.queue_arn].append(finding)
+        findings_by_fault[finding.symptom, finding.missing_queue_arn or finding.queue_arn].append(
+            finding
+        )
 
     def rank_finding(finding: Finding) -> tuple[bool, Mode]:
         name = parts_of(finding.queue_arn).name
@@ -109,7 +113,7 @@ def merge_shared_findings(
             finding.queue_arn for finding in findings_of_fault if finding != kept_finding
         )
         other_open_arns: list[str] = []
-        if kept_finding.about:
+        if kept_finding.missing_queue_arn:
             other_open_arns = [
                 arn
                 for arn in open_arns_by_symptom[kept_finding.symptom]
@@ -117,9 +121,9 @@ def merge_shared_findings(
             ]
         merged_finding = replace(
             kept_finding,
-            sources=(*kept_finding.sources, *other_arns),
-            others=other_arns,
-            open_at=tuple(other_open_arns),
+            source_arns=(*kept_finding.source_arns, *other_arns),
+            other_queue_arns=other_arns,
+            open_case_queue_arns=tuple(other_open_arns),
         )
         merged_findings.append(merged_finding)
     return merged_findings
@@ -130,11 +134,13 @@ def map_merged_findings(
 ) -> Mapping[Finding, Finding]:
     """Map each finding that `merge_shared_findings` left out to the one that it kept instead."""
     kept_finding_by_fault = {
-        (finding.symptom, finding.about): finding for finding in merged_findings if finding.about
+        (finding.symptom, finding.missing_queue_arn): finding
+        for finding in merged_findings
+        if finding.missing_queue_arn
     }
     kept_finding_by_finding = dict[Finding, Finding]()
     for finding in findings:
-        kept_finding = kept_finding_by_fault.get((finding.symptom, finding.about))
+        kept_finding = kept_finding_by_fault.get((finding.symptom, finding.missing_queue_arn))
         if kept_finding is not None and kept_finding != finding:
             kept_finding_by_finding[finding] = kept_finding
     return kept_finding_by_finding

@@ -36,7 +36,7 @@ from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
 CLAIM_DURATION = timedelta(minutes=15)
-_SCAN_KEY = items.key(items.ACCOUNT_PARTITION, "scan")
+_SCAN_KEY = items.item_key(items.ACCOUNT_PARTITION, "scan")
 
 
 class Stretch(Struct, frozen=True):
@@ -152,7 +152,7 @@ class ScanStore(Table, frozen=True):
         Return False, and add nothing, if DynamoDB finds `condition` false. `values` are the values
         that the condition uses.
         """
-        key = items.key(items.ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
+        key = items.item_key(items.ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
         expires_at = now + timedelta(days=2)
         update = "ADD asked :n SET expires_at = :expires"
         return self.change(key, update, condition, n=metric_count, expires=expires_at, **values)
@@ -162,7 +162,7 @@ class ScanStore(Table, frozen=True):
 
         `admit_topics` selects them. Faults that are reported for the first time are stored.
         """
-        key = items.key(items.ACCOUNT_PARTITION, "said_of_configuration")
+        key = items.item_key(items.ACCOUNT_PARTITION, "said_of_configuration")
         notes = frozenset(items.read_texts(self.get(key), "queues"))
         admission = admit_topics(notes, topics, now)
         self.change_set(
@@ -180,9 +180,9 @@ class ScanStore(Table, frozen=True):
         `store_baseline_notes` stored them. Empty if there are none, or if the stored item cannot be
         read.
         """
-        item = self.get(items.key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
+        item = self.get(items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
         note_by_queue_name: Mapping[str, BaselineNote] = {}
-        with suppress(CaseStoreUnreadable), items.reading(f"the baselines {shard}"):
+        with suppress(CaseStoreUnreadable), items.convert_decode_errors(f"the baselines {shard}"):
             note_by_queue_name = items.read_json(item, "baselines", dict[str, list[str]], "{}")
         return note_by_queue_name
 
@@ -190,8 +190,8 @@ class ScanStore(Table, frozen=True):
         self, shard: str, note_by_queue_name: Mapping[str, BaselineNote]
     ) -> None:
         """Replace the shard's notes about stored baselines."""
-        key = items.key(items.ACCOUNT_PARTITION, f"baselines#{shard}")
-        self.change(key, "SET baselines = :noted", noted=items.as_json(note_by_queue_name))
+        key = items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}")
+        self.change(key, "SET baselines = :noted", noted=items.encode_json(note_by_queue_name))
 
 
 # A note about a stored baseline, by which a changed one is recognized: a digest of the
@@ -204,7 +204,7 @@ def make_baseline_note(
     configuration: Mapping[str, str], faults: Iterable[str], now: datetime
 ) -> BaselineNote:
     """Return the note about a baseline: a digest of configuration and year, and the faults."""
-    digest = sha256(f"{now:%Y} {items.as_json(configuration)}".encode()).hexdigest()[:16]
+    digest = sha256(f"{now:%Y} {items.encode_json(configuration)}".encode()).hexdigest()[:16]
     return (digest, *sorted(faults))
 
 
@@ -232,17 +232,17 @@ def read_findings_document(hour: datetime, bucket: CaseBucket) -> dict[str, Any]
     errors, ValueError and RecursionError.
     """
     response = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
-    document: dict[str, Any] = json.loads(response["Body"].read(MOST_OBJECT_BYTES))
+    document: dict[str, Any] = json.loads(response["Body"].read(MAXIMUM_OBJECT_BYTES))
     return document
 
 
 # The largest object that is read: enough for about 16,000 unmanaged queues. An object of this size
 # that someone else wrote takes half of the Lambda's memory.
-MOST_OBJECT_BYTES = 20_000_000
+MAXIMUM_OBJECT_BYTES = 20_000_000
 _ONE_HOUR = timedelta(hours=1)
 
 
-class Answers(Struct, frozen=True):
+class StoredAnswers(Struct, frozen=True):
     """SQS's answers of an hour's scan that the next hour's scan may use.
 
     Attributes:
@@ -292,13 +292,13 @@ def store_answers(
     Errors of S3 are ignored: the next hour's scan then makes more calls.
     """
     stored_answers = (
-        Answers("", {}, {}) if stretch.is_first else _read_answers(stretch.hour, bucket)
+        StoredAnswers("", {}, {}) if stretch.is_first else _read_answers(stretch.hour, bucket)
     )
     for arn, attributes in answer_cache.iterate_answers(attributes_of):
         if arn not in managed_arns and not QueueFacts(arn, attributes).visible:
             stored_answers.attributes[arn] = {**attributes}
     stored_answers.sources.update(answer_cache.iterate_answers(list_source_arns))
-    new_answers = Answers(
+    new_answers = StoredAnswers(
         format_time(stretch.hour), stored_answers.attributes, stored_answers.sources
     )
     body = zlib.compress(msgspec.json.encode(new_answers))
@@ -306,19 +306,19 @@ def store_answers(
         bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)
 
 
-def _read_answers(hour: datetime, bucket: CaseBucket) -> Answers:
+def _read_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
     """Return the answers that this hour's scan stored; empty if there are none.
 
     Empty too, without an error, if S3 fails or someone else wrote the object.
     """
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         response = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
-        body = response["Body"].read(MOST_OBJECT_BYTES)
-        text = zlib.decompressobj().decompress(body, MOST_OBJECT_BYTES)
-        answers = msgspec.json.decode(text, type=Answers)
+        body = response["Body"].read(MAXIMUM_OBJECT_BYTES)
+        text = zlib.decompressobj().decompress(body, MAXIMUM_OBJECT_BYTES)
+        answers = msgspec.json.decode(text, type=StoredAnswers)
         if answers.round == format_time(hour):
             return answers
-    return Answers("", {}, {})
+    return StoredAnswers("", {}, {})
 
 
 def _answers_key(hour: datetime) -> str:

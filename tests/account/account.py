@@ -22,7 +22,7 @@ from moto.sqs.models import Queue
 from mendq.aws.clients import Clients, Pace
 from mendq.cases import open_case_index
 from mendq.cases.context import FixContext
-from mendq.heal.apply import write
+from mendq.heal.apply import write_attributes
 from mendq.heal.batch import BatchResult, heal_failed_calls
 from mendq.model.consent import Consent
 from mendq.model.limits import Limits
@@ -138,7 +138,7 @@ class Account:
             owner=f"invocation-{self.deliveries}",
             now=self.now,
             remaining_seconds=lambda: remaining_seconds,
-            write=write,
+            write_steps=write_attributes,
             writer=Owner.HEAL,
         )
 

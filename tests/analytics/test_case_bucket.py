@@ -45,7 +45,7 @@ CASE = "visibility_timeout_too_short-0123456789ab"
 
 def document(moment: datetime = NOON, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
     """As the scan writes it."""
-    return add_managed_queues(ScanResult().document(moment), queue_arns, whole=whole)
+    return add_managed_queues(ScanResult().document(moment), queue_arns, is_complete=whole)
 
 
 def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:

@@ -41,7 +41,7 @@ def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Acc
         account.tag(queue, mendq="heal")
         account.later(minutes=40)
         healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert account.visibility(queue) == 45
     account.later(minutes=1)
     _followed(account)

@@ -17,16 +17,16 @@ def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, t
     baselines = Baselines(account.clients.dynamodb, "case_store")
     item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    assert baselines.of("arn:q") == ()
+    assert baselines.load("arn:q") == ()
     baselines.put("arn:q", {"VisibilityTimeout": "30"}, account.now)
-    assert len(baselines.of("arn:q")) == 1
+    assert len(baselines.load("arn:q")) == 1
 
 
 def test_a_time_of_no_zone_can_be_compared(account: Account) -> None:
     text = '[{"at": "2026-01-01T00:00:00", "attributes": {}}]'
     item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    (known,) = Baselines(account.clients.dynamodb, "case_store").of("arn:q")
+    (known,) = Baselines(account.clients.dynamodb, "case_store").load("arn:q")
     assert known.at < account.now
 
 
@@ -35,8 +35,8 @@ def test_the_oldest_make_room_and_the_newest_stays(account: Account) -> None:
     for n in range(4):
         policy = f"{n}" * (MAXIMUM_BASELINE_BYTES // 3)
         baselines.put("arn:q", {"Policy": policy}, account.now + timedelta(days=n))
-    assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["3", "2"]
+    assert [each.attributes["Policy"][0] for each in baselines.load("arn:q")] == ["3", "2"]
     baselines.put(
         "arn:q", {"Policy": "4" * MAXIMUM_BASELINE_BYTES}, account.now + timedelta(days=9)
     )
-    assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["4"]
+    assert [each.attributes["Policy"][0] for each in baselines.load("arn:q")] == ["4"]

@@ -101,7 +101,9 @@ def evidence(account: Account) -> None:
     context = context_of(account)
     sighting = Sighting.from_scan(account.now)
     store = context.case_store
-    store.store_evidence(QUEUE, SYMPTOM, add=[sighting], drop=[], now=account.now)
+    store.store_evidence(
+        QUEUE, SYMPTOM, sightings_to_add=[sighting], sightings_to_drop=[], now=account.now
+    )
     store.note_spread([QUEUE], SYMPTOM, account.now)
     store.note_change(QUEUE, SYMPTOM, account.now, account.now)
 
@@ -117,7 +119,7 @@ def a_scan(account: Account) -> None:
     store.end_stretch(stretch, "orders", is_done=True)
     context = context_of(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
-    context.stored(SeenMoves).note([QUEUE], account.now)
+    context.stored(SeenMoves).note_destinations([QUEUE], account.now)
 
 
 def a_person(account: Account) -> None:

@@ -27,12 +27,12 @@ def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
 
 def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:
     pins, pin = _pins(account), _pin(account)
-    assert pins.of(QUEUE) is None
-    assert pins.last_generation(QUEUE) == 0
+    assert pins.load(QUEUE) is None
+    assert pins.load_last_generation(QUEUE) == 0
     assert pins.put(pin)
     assert pins.put(pin), "an answer that was lost locks nobody out"
-    assert pins.of(QUEUE) == pin
-    assert pins.of(f"{QUEUE}2") is None
+    assert pins.load(QUEUE) == pin
+    assert pins.load(f"{QUEUE}2") is None
 
 
 @pytest.mark.parametrize("generation", [1, 2, 4])
@@ -43,7 +43,7 @@ def test_a_pin_that_was_decided_on_another_is_not_retained(
     pins.put(_pin(account, 1))
     pins.put(_pin(account, 2, "{}"))
     assert not pins.put(replace(_pin(account, generation), pinned_by="eve"))
-    found = pins.of(QUEUE)
+    found = pins.load(QUEUE)
     assert found is not None
     assert (found.generation, found.pinned_by) == (2, "ada")
 
@@ -52,8 +52,8 @@ def test_a_pin_that_is_taken_away_leaves_its_number(account: Account) -> None:
     pins, pin = _pins(account), _pin(account)
     pins.put(pin)
     assert pins.remove(pin)
-    assert pins.of(QUEUE) is None
-    assert pins.last_generation(QUEUE) == 1
+    assert pins.load(QUEUE) is None
+    assert pins.load_last_generation(QUEUE) == 1
     assert not pins.put(_pin(account, 1, "{}"))
     assert pins.put(_pin(account, 2, "{}"))
     assert not pins.remove(pin)

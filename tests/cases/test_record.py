@@ -40,7 +40,9 @@ def _unsent(account: Account) -> str:
     with Stubber(account.clients.sns) as sns:
         sns.add_client_error("publish", "InternalError")
         healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert {type(each).__name__ for each in healed.errors.values()} == {"NotificationNotSent"}
+    assert {type(each).__name__ for each in healed.error_by_message_id.values()} == {
+        "NotificationNotSent"
+    }
     return queue
 
 
@@ -80,7 +82,9 @@ def test_a_page_that_sns_does_not_take_is_sent_when_the_events_come_again(
     assert "VisibilityTimeout" in _page_item(proposing, queue)["body"]["S"]
     proposing.later(minutes=6)
     for _ in range(2):
-        assert proposing.heal(proposing.late_deletes(queue, "1", "2", "3")).errors == {}
+        assert (
+            proposing.heal(proposing.late_deletes(queue, "1", "2", "3")).error_by_message_id == {}
+        )
     assert len(proposing.pages("info")) == 1
     assert "body" not in _page_item(proposing, queue)
 
@@ -101,7 +105,7 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
         announcement = Announcements(seen.notification, proposing.now).decide_stored(seen.case)
         assert announcement is Announcement.SEND_STORED
         assert seen.notification is not None
-        assert context_of(proposing).notifier.take(queue, SYMPTOM, seen.notification)
+        assert context_of(proposing).notifier.take_over(queue, SYMPTOM, seen.notification)
     proposing.later(hours=7)
     record = look(proposing, queue).notification
     assert record is not None

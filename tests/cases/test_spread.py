@@ -15,20 +15,20 @@ NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 def noted(spread: Spread, now: datetime, *queues: str) -> Spread:
     """As the case store does it: what is outdated goes, what is missing comes."""
     texts = {f"{slot.isoformat()} {queue}" for slot, queue in spread.notes}
-    texts -= set(spread.outdated_notes(now))
-    return Spread.from_texts(texts | set(spread.notes_to_add(queues, now)))
+    texts -= set(spread.list_outdated_notes(now))
+    return Spread.from_texts(texts | set(spread.make_new_notes(queues, now)))
 
 
 def test_what_is_over_an_hour_old_counts_no_more() -> None:
     spread = noted(Spread(), NOW, "a")
-    assert spread.queues(NOW + timedelta(minutes=64)) == {"a"}
-    assert spread.queues(NOW + timedelta(minutes=75)) == frozenset()
+    assert spread.list_queue_arns(NOW + timedelta(minutes=64)) == {"a"}
+    assert spread.list_queue_arns(NOW + timedelta(minutes=75)) == frozenset()
 
 
 def test_the_same_queue_is_noted_once_in_two_slots() -> None:
     spread = noted(Spread(), NOW, "a")
-    assert spread.notes_to_add(["a"], NOW + timedelta(minutes=14)) == []
-    assert len(spread.notes_to_add(["a"], NOW + timedelta(minutes=15))) == 1
+    assert spread.make_new_notes(["a"], NOW + timedelta(minutes=14)) == []
+    assert len(spread.make_new_notes(["a"], NOW + timedelta(minutes=15))) == 1
 
 
 def test_a_symptom_that_lasts_never_reads_small() -> None:
@@ -38,7 +38,7 @@ def test_a_symptom_that_lasts_never_reads_small() -> None:
         now = NOW + timedelta(minutes=minute)
         spread = noted(spread, now, *queues[minute * 2 % 40 :][:2])
         if minute >= 20:
-            assert len(spread.queues(now)) == 40
+            assert len(spread.list_queue_arns(now)) == 40
     assert len(spread.notes) <= 2 * 40
 
 
@@ -56,16 +56,16 @@ def test_a_note_that_cannot_be_read_is_none() -> None:
 
 
 def test_a_persons_value_stays_known_through_our_writes_and_a_later_one_starts_anew() -> None:
-    record = AttributeRecord().after_writing("30", "45", HEAL_NOW)
-    again = record.after_writing("45", "68", HEAL_NOW)
-    assert again.person_value == again.person_value_behind("68") == "30"
-    assert record.person_value_behind("10") == "10"
-    assert record.after_writing("10", "15", HEAL_NOW).person_value == "10"
+    record = AttributeRecord().add_write("30", "45", HEAL_NOW)
+    again = record.add_write("45", "68", HEAL_NOW)
+    assert again.person_value == again.find_person_value("68") == "30"
+    assert record.find_person_value("10") == "10"
+    assert record.add_write("10", "15", HEAL_NOW).person_value == "10"
 
 
 def test_old_writes_are_forgotten_but_not_the_budget() -> None:
     record = AttributeRecord(writes=written(49, 23, 1))
-    assert [each.at for each in record.after_writing("30", "45", HEAL_NOW).writes] == [
+    assert [each.at for each in record.add_write("30", "45", HEAL_NOW).writes] == [
         *(each.at for each in written(23, 1)),
         HEAL_NOW,
     ]

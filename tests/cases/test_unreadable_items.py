@@ -73,7 +73,7 @@ def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
     assert undo(account, case_of(account).case_id)["error"] == "case_store_unreadable"
     before = account.attributes(proposed)
     healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert account.attributes(proposed) == before
 
 

@@ -116,7 +116,9 @@ def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: 
     queue = world.account.queue(VisibilityTimeout="30")
     begun, written = world.account.now, world.account.now + timedelta(seconds=55)
     slow = replace(world.account.run(), clock=lambda: written)
-    assert not heal_failed_calls(world.account.late_deletes(queue, "a", "b", "c"), slow).errors
+    assert not heal_failed_calls(
+        world.account.late_deletes(queue, "a", "b", "c"), slow
+    ).error_by_message_id
     (applied,) = world.account.transitions()
     assert datetime.fromisoformat(applied["at"]) == written
     until_it_arrived = world.account.settings.timing.propagation_seconds + 45

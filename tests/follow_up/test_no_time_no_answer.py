@@ -372,7 +372,7 @@ def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
             continue_case(make_owner_request(case), account.run())
         assert cases_in_store(account) == items
         followed = follow(account)
-    assert {type(error) for error in healed.errors.values()} == {FactsUnavailable}
+    assert {type(error) for error in healed.error_by_message_id.values()} == {FactsUnavailable}
     assert [*map(type, followed.errors.values())] == [FactsUnavailable]
     assert claims(account).keys() == before.keys()
     assert "SetQueueAttributes" not in calls
@@ -388,11 +388,11 @@ def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
     before, calls = account.case_store_items(), calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
-    assert {type(error) for error in healed.errors.values()} == {ComeAgain}
+    assert {type(error) for error in healed.error_by_message_id.values()} == {ComeAgain}
     assert follow(account, lambda: LONGEST_CASE_SECONDS - 1).errors == {}
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
-    assert account.heal(bodies).errors == {}
+    assert account.heal(bodies).error_by_message_id == {}
     assert states(account) == ["proposed", "approved", "applied"]
     assert account.visibility(queue) == 45
 
@@ -430,7 +430,7 @@ def test_claim_without_a_step_is_nobodys_to_guess(account: Account) -> None:
     queue = dead(account)
     rewrite_intent(account, queue, steps=[])
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
-    (outcome,) = healed.outcomes.values()
+    (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "case_store_unreadable"
     assert [*map(type, follow(account).errors.values())] == [CaseStoreUnreadable]
@@ -445,7 +445,7 @@ def test_claim_for_a_symptom_that_nobody_knows_is_left_and_nothing_is_written(
     rewrite_intent(account, queue, symptom="from_a_newer_mendq")
     before, calls = claims(account), calls_of(account)
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
-    assert {type(error) for error in healed.errors.values()} == {CaseStoreUnavailable}
+    assert {type(error) for error in healed.error_by_message_id.values()} == {CaseStoreUnavailable}
     (error,) = follow(account).errors.values()
     assert "no symptom of ours" in str(error)
     assert claims(account).keys() == before.keys()
@@ -457,7 +457,7 @@ def test_claim_for_another_symptom_of_the_queue_is_settled_as_that_case(account:
     queue, other = dead(account), "visibility_timeout_default"
     rewrite_intent(account, queue, symptom=other, case_id=f"{other}-0123456789ab")
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     settled = [each for each in account.transitions() if each["symptom"] == other]
     assert [each["to"] for each in settled] == ["applied"]
     assert account.visibility(queue) == 45, "nothing is written on top"

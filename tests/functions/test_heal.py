@@ -90,9 +90,11 @@ def test_to_wait_to_be_unreadable_or_to_be_overtaken_is_no_error() -> None:
     """Of two runs that read one burst one is faster."""
     gone = FactsUnavailable("orders")
     errors = (CaseMoved(), ComeAgain(), EventUnreadable(), gone, gone)
-    healed = BatchResult(errors={f"message-{n}": each for n, each in enumerate(errors)})
-    assert healed.faults == [gone]
-    assert healed.counts()[OwnMetric.HEAL_ERRORS] == 1
+    healed = BatchResult(
+        error_by_message_id={f"message-{n}": each for n, each in enumerate(errors)}
+    )
+    assert healed.unexpected_errors == [gone]
+    assert healed.count_by_metric()[OwnMetric.HEAL_ERRORS] == 1
 
 
 ROOT = str(Path(heal.__file__).parents[1])

@@ -9,11 +9,11 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from msgspec.structs import replace
 
-from mendq.cases.context import FixContext, ManagingContext, Write
+from mendq.cases.context import FixContext, ManagingContext, WriteSteps
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.heal.apply import attach
+from mendq.heal.apply import create_and_attach_dlq
 from mendq.heal.approve import JsonDocument, act_on_decision, answer_request
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import continue_case
@@ -77,14 +77,14 @@ def run_of(symptom: str, account: Account) -> FixContext:
     """An invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
-    ways: dict[Owner, Write] = {
-        Owner.ATTACH_DLQ: attach,
+    ways: dict[Owner, WriteSteps] = {
+        Owner.ATTACH_DLQ: create_and_attach_dlq,
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
         Owner.REDRIVE: RedriveStart(run.settings.consent).write,
     }
     steps = SYMPTOM_BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL
-    return replace(run, write=ways.get(owner, run.write), writer=owner)
+    return replace(run, write_steps=ways.get(owner, run.write_steps), writer=owner)
 
 
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> JsonDocument:

@@ -104,7 +104,14 @@ def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
     assert facts.modified_at is not None
     pins = pins_of(account)
     made, modified = facts.created_at, facts.modified_at
-    of = (digest_of(policy), pins.last_generation(queue) + 1, account.now, "ada", made, modified)
+    of = (
+        digest_of(policy),
+        pins.load_last_generation(queue) + 1,
+        account.now,
+        "ada",
+        made,
+        modified,
+    )
     return pins.put(Pin(queue, policy, *of, tuple(automation)))
 
 

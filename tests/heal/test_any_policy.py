@@ -89,7 +89,7 @@ class Account:
         assert pinned is not None, "written, and nothing is pinned"
         assert list(attributes) == ["Policy"]
         assert attributes["Policy"].encode() == pinned.policy.encode()
-        assert pins_of(self.account).of(QUEUE) == pinned, "another generation"
+        assert pins_of(self.account).load(QUEUE) == pinned, "another generation"
         assert self.account.now < pinned.expires_at
         assert not self.known.a_person_came_after, "a person was overruled"
         assert self.analyzer.asked[-1][0] == "CheckNoPublicAccess"
@@ -109,7 +109,7 @@ class Account:
         self.account.later(minutes=2)
         if self.account.attributes(self.queue).get("Policy"):
             assert pin(self.account, self.queue, [DEPLOYS] if automation else [])
-            self.known = Known(pins_of(self.account).of(QUEUE), written=self.known.written)
+            self.known = Known(pins_of(self.account).load(QUEUE), written=self.known.written)
 
     def somebody_takes_the_pin_away(self) -> None:
         if self.known.pinned is not None:

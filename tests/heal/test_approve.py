@@ -208,7 +208,7 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
     """The case, as a Mendq left it that knew one symptom more."""
     if state != "proposed":
         move(account, proposed, state)
-    newest = context_of(account).open_cases.transitions(proposed.case_id)[-1]
+    newest = context_of(account).open_cases.list_transitions(proposed.case_id)[-1]
     gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
     context = context_of(account)
     view = context.case_store.look(gone.queue_arn, gone.symptom, ())
@@ -224,7 +224,7 @@ def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
     account.later(minutes=1)
     assert say(account, "approve", case.case_id)["error"] == "unknown_symptom"
     assert say(account, "close", case.case_id, BOB)["state"] == "closed"
-    closed = context_of(account).open_cases.transitions(case.case_id)[-1]
+    closed = context_of(account).open_cases.list_transitions(case.case_id)[-1]
     assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)
     assert closed.document() in account.transitions()
     unsettled = context_of(account).open_cases.list_unsettled()

@@ -18,7 +18,7 @@ from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 def codes(healed: BatchResult) -> list[str]:
     """Why groups were declined."""
-    return [each.refusal.code for each in healed.outcomes.values() if each.refusal]
+    return [each.refusal.code for each in healed.outcome_by_group.values() if each.refusal]
 
 
 def test_an_untagged_queue_is_never_touched(account: Account) -> None:
@@ -76,7 +76,7 @@ def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
-    assert healed.ignored == ["own_call"] * 3
+    assert healed.ignore_codes == ["own_call"] * 3
 
 
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
@@ -102,7 +102,7 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     healed = account.heal(all_fail(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
     assert codes(healed) == ["account_budget"]
-    assert len(healed.errors) == 3
+    assert len(healed.error_by_message_id) == 3
     account.later(minutes=1)
     account.heal(account.late_deletes(queues[2], "one-more"))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
@@ -132,7 +132,7 @@ def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_
 ) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(24)]
     for first in range(0, len(queues), 6):
-        assert account.heal(all_fail(account, queues[first : first + 6])).errors == {}
+        assert account.heal(all_fail(account, queues[first : first + 6])).error_by_message_id == {}
         account.later(seconds=5)
     assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
     cases = account.transitions()
@@ -155,7 +155,9 @@ def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="10")
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 10
-    assert {type(each).__name__ for each in healed.errors.values()} == {"CaseStoreUnavailable"}
+    assert {type(each).__name__ for each in healed.error_by_message_id.values()} == {
+        "CaseStoreUnavailable"
+    }
 
 
 @pytest.mark.parametrize("named", [(), ("gone.fifo",)])
@@ -163,7 +165,7 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     account.settings = settings(queues=named, mode=Mode.HEAL)
     gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert account.transitions() == []
 
 
@@ -212,9 +214,9 @@ def test_a_failed_call_is_noted_though_another_run_comes_in_between(
     events: Any = account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.UpdateItem", come_in)
     healed = account.heal(account.late_deletes(queue, "mine"))
-    assert ("message-mine" in healed.errors) is comes_again
+    assert ("message-mine" in healed.error_by_message_id) is comes_again
     if comes_again:
-        assert account.heal(account.late_deletes(queue, "mine")).errors == {}
+        assert account.heal(account.late_deletes(queue, "mine")).error_by_message_id == {}
     assert "mine" in _noted(account, queue)
     assert all(f"other-{n}" in _noted(account, queue) for n in range(between))
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from mendq.aws.errors import StepFailed
-from mendq.heal.apply import attach
+from mendq.heal.apply import create_and_attach_dlq
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive, RedriveAllow, arn_of_dlq
@@ -40,7 +40,7 @@ def seen(account: Account, queue_arn: str) -> Facts:
 
 
 def taken(account: Account, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
-    return attach(account.clients, seen(account, queue_arn), steps)
+    return create_and_attach_dlq(account.clients, seen(account, queue_arn), steps)
 
 
 def code_of(refusal: Refusal | None) -> str:
@@ -109,7 +109,10 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
     looked_at = seen(account, queue)
     policy = Redrive(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
-    assert code_of(attach(account.clients, looked_at, plan_for(queue))) == "changed_meanwhile"
+    assert (
+        code_of(create_and_attach_dlq(account.clients, looked_at, plan_for(queue)))
+        == "changed_meanwhile"
+    )
     assert AttachDlq.value_in(account.attributes(queue)) == policy
     assert names(account) == {"orders", "theirs"}
 

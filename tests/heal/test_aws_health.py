@@ -32,7 +32,11 @@ def said(lines: list[str]) -> list[str]:
 def test_while_one_is_open_it_is_said_first_and_once(account: Account) -> None:
     another_page = told(account, detail={"page": "2", "totalPages": "2"})
     healed = heal_hears(account, told(account), told(account), another_page)
-    assert (healed.errors, healed.unreadable, healed.failed_calls) == ({}, {}, 0)
+    assert (
+        healed.error_by_message_id,
+        healed.unreadable_by_message_id,
+        healed.failed_call_count,
+    ) == ({}, {}, 0)
     lines = page_about(account)
     started = f"{account.now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S} UTC"
     assert lines[1] == (
@@ -77,7 +81,7 @@ def mass_symptom(account: Account) -> list[str]:
         queue = account.queue(f"q{n}.fifo", VisibilityTimeout="10")
         bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
     healed = account.heal(bodies)
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     ((_, text),) = account.pages("urgent")
     assert "4 of 4 queues" in text
     return text.splitlines()
@@ -144,7 +148,7 @@ def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
 def test_what_is_no_such_event_of_ours_is_not_noted(account: Account, over: dict[str, Any]) -> None:
     body = told(account, **over)
     assert read_health(body, ACCOUNT, REGION) is None
-    assert heal_hears(account, body).errors == {}
+    assert heal_hears(account, body).error_by_message_id == {}
     assert ("account", "aws_health") not in account.case_store_items()
 
 
@@ -155,7 +159,7 @@ def test_one_that_would_never_be_over_is_not_noted(account: Account) -> None:
         told(account, detail={**never, "eventArn": f"{ARN}{n}", "eventTypeCode": "x\n\x1b" * 80})
         for n in range(MAXIMUM_EVENTS + 1)
     ]
-    assert heal_hears(account, told(account), *forged).errors == {}
+    assert heal_hears(account, told(account), *forged).error_by_message_id == {}
     assert len(said(page_about(account))) == 2
 
 
@@ -172,5 +176,5 @@ def test_a_case_store_that_fails_lets_it_come_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(account.clients.dynamodb, "update_item", fails)
-        assert [*heal_hears(account, told(account)).errors] == ["health-0"]
-    assert heal_hears(account, told(account)).errors == {}
+        assert [*heal_hears(account, told(account)).error_by_message_id] == ["health-0"]
+    assert heal_hears(account, told(account)).error_by_message_id == {}

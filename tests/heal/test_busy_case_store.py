@@ -184,7 +184,7 @@ def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) ->
 def test_conflict_that_passes_at_once_is_no_error(account: Account, operation: str) -> None:
     act = heals(account)
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=frozenset({operation}))
-    assert act().errors == {}  # type: ignore[attr-defined]
+    assert act().error_by_message_id == {}  # type: ignore[attr-defined]
     assert busy.call.endswith(operation)
     assert states(account) == ["applied"]
 
@@ -197,9 +197,9 @@ def test_claim_that_dynamodb_cancels_for_good_writes_nothing(account: Account, r
     BusyCaseStore(account, reason, 1, times=1_000, operations=writing)
     healed: Any = act()
     assert "SetQueueAttributes" not in calls
-    assert len(healed.errors) == 3
-    assert {type(error) for error in healed.errors.values()} == {CaseStoreUnavailable}
-    assert "the case store was busy" in str(next(iter(healed.errors.values())))
+    assert len(healed.error_by_message_id) == 3
+    assert {type(error) for error in healed.error_by_message_id.values()} == {CaseStoreUnavailable}
+    assert "the case store was busy" in str(next(iter(healed.error_by_message_id.values())))
     assert account.transitions() == []
 
 
@@ -226,7 +226,7 @@ def test_update_that_meets_a_transaction_is_tried_again(account: Account) -> Non
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=UPDATES)
-    assert account.heal(account.late_deletes(queue_arn, "1")).errors == {}
+    assert account.heal(account.late_deletes(queue_arn, "1")).error_by_message_id == {}
     assert busy.struck
     account.heal(account.late_deletes(queue_arn, "2", "3"))
     assert account.visibility(queue_arn) == 45, "the first call counts"
@@ -239,9 +239,9 @@ def test_failed_call_that_cannot_be_kept_comes_again(account: Account, reason: s
     busy = BusyCaseStore(account, reason, 1, times=CONFLICTS, operations=UPDATES)
     bodies = account.late_deletes(queue_arn, "1")
     healed = account.heal(bodies)
-    assert [*healed.errors] == [*bodies]
+    assert [*healed.error_by_message_id] == [*bodies]
     busy.leave()
-    assert account.heal(bodies).errors == {}
+    assert account.heal(bodies).error_by_message_id == {}
     account.heal(account.late_deletes(queue_arn, "2", "3"))
     assert account.visibility(queue_arn) == 45
 

@@ -84,7 +84,7 @@ def find(account: Account, queue_arn: str) -> BatchResult:
     """Heal is told of what a scan found."""
     request = {"found": [{"queue_arn": queue_arn, "symptom": FINDING}]}
     healed = heal_findings(request, account.run())
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     return healed
 
 

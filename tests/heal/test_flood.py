@@ -51,7 +51,7 @@ def names(count: int, prefix: str = "junk") -> list[str]:
 def looked_at(account: Account, bodies: Mapping[str, str]) -> int:
     """How many queues the batch had SQS asked about; nothing comes again."""
     made = calls_of(account)
-    assert account.heal(dict(bodies)).errors == {}
+    assert account.heal(dict(bodies)).error_by_message_id == {}
     return made.count("ListQueueTags")
 
 
@@ -101,7 +101,7 @@ def test_a_stranger_who_calls_a_queue_too_takes_no_turn_of_its_own_caller(accoun
     queue = account.queue("tagged.fifo", VisibilityTimeout="30")
     theirs = {f"s{n}": call(account, queue, f"s{n}", "stranger") for n in range(3)}
     flood = junk(account, names(A_FLOOD), "stranger") | theirs
-    assert account.heal(flood).errors == {}
+    assert account.heal(flood).error_by_message_id == {}
     assert account.visibility(queue) == 30
     account.heal(flood | {"w": call(account, queue, "w", "worker")})
     assert account.visibility(queue) == 45
@@ -111,7 +111,7 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
     flood = junk(account, names(A_FLOOD), "stranger", "other")
     healed = account.heal(flood)
     each = (A_FLOOD - MAXIMUM_UNKNOWN_NAMES) // 2
-    assert healed.skipped_names == {role("stranger"): each, role("other"): each}
+    assert healed.skipped_name_count_by_caller == {role("stranger"): each, role("other"): each}
     for _ in range(3):
         account.later(hours=2)
         account.heal(flood)
@@ -127,7 +127,7 @@ def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_n
     """Anybody can call made-up names, and Mendq would report each of them as missing."""
     account.settings = settings(queues=("made-up",) if names_it else ("made-up-too",))
     bodies = {f"{n}": call(account, arn("made-up"), f"{n}", "worker", **MISSING) for n in range(3)}
-    (outcome,) = account.heal(bodies).outcomes.values()
+    (outcome,) = account.heal(bodies).outcome_by_group.values()
     assert len(account.pages("urgent")) == len(account.transitions()) == int(names_it)
     if not names_it:
         assert outcome.refusal is not None
@@ -159,7 +159,7 @@ def test_a_mass_symptoms_page_names_one_queue_of_each_caller_first(account: Acco
         for n in range(3):
             bodies[f"{name}-{n}"] = call(account, queue, f"{name}-{n}", caller, **denied)
     account.later(minutes=2)
-    assert account.heal(bodies).errors == {}
+    assert account.heal(bodies).error_by_message_id == {}
     ((_, body),) = account.pages("urgent")
     listed = body.partition("QUEUES\n")[2].split("\n")
     assert "  payments" in listed[:2]

@@ -61,7 +61,7 @@ def test_failing_queue_is_not_fixed_if_a_freeze_is_set_just_before_the_claim(
     bodies = account.late_deletes(queue, "1", "2", "3")
     before, calls = account.attributes(queue), calls_of(account)
     come_between(account, CLAIM, account.freeze)
-    (outcome,) = account.heal(bodies).outcomes.values()
+    (outcome,) = account.heal(bodies).outcome_by_group.values()
     assert code_of(outcome) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before

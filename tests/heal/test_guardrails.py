@@ -16,7 +16,7 @@ from mendq.catalogue import examples
 from mendq.heal import guardrails
 from mendq.heal.decide import GUARDRAILS_ABOUT_PLAN, GUARDRAILS_BEFORE_READING, KeepWaiting, decide
 from mendq.heal.gather import is_fresh
-from mendq.heal.situation import FREQUENT_CHANGES, Situation
+from mendq.heal.situation import MINIMUM_FREQUENT_CHANGES, Situation
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.state import FINAL_STATES, State
@@ -35,7 +35,7 @@ Given = tuple[Situation, Plan]
 
 
 def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
-    view = CaseStoreView(attributes={step.attribute: AttributeRecord(**record)})
+    view = CaseStoreView(record_by_attribute={step.attribute: AttributeRecord(**record)})
     return situation(view=view), Plan((step,), "because")
 
 
@@ -58,7 +58,7 @@ def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> Non
 
 def test_a_quiet_account_refuses_nothing() -> None:
     assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation()) is None
-    observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
+    observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(freeze_reason="drill"))
     assert guardrails.refuse_if_frozen(observed) is None
     assert on_plan(proposal()) is None
 
@@ -75,9 +75,16 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
 @pytest.mark.parametrize(
     ("over", "expected"),
     [
-        ({"view": CaseStoreView(frozen="drill")}, "frozen"),
-        ({"view": CaseStoreView(frozen="drill"), "fresh_sightings": ()}, "stale_or_future"),
-        ({"view": CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})}, "claimed"),
+        ({"view": CaseStoreView(freeze_reason="drill")}, "frozen"),
+        ({"view": CaseStoreView(freeze_reason="drill"), "fresh_sightings": ()}, "stale_or_future"),
+        (
+            {
+                "view": CaseStoreView(
+                    freeze_reason="drill", record_by_attribute={VISIBILITY: HELD_BY}
+                )
+            },
+            "claimed",
+        ),
         ({"fresh_sightings": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
@@ -92,7 +99,7 @@ def test_cases(over: dict[str, Any], expected: str) -> None:
 
 
 def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
-    held = CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})
+    held = CaseStoreView(freeze_reason="drill", record_by_attribute={VISIBILITY: HELD_BY})
     decision = decide(situation(waiting_case=case(State.APPROVED), view=held))
     assert isinstance(decision, KeepWaiting)
     assert decision.refusal.code == "claimed"
@@ -130,7 +137,7 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
     until = NOW + timedelta(seconds=seconds_left)
     record = AttributeRecord(claim_owner=owner, claim_until=until)
     refusal = guardrails.refuse_if_claimed(
-        situation(view=CaseStoreView(attributes={VISIBILITY: record}))
+        situation(view=CaseStoreView(record_by_attribute={VISIBILITY: record}))
     )
     assert code(refusal) == expected
     assert refusal is None or refusal.is_retried
@@ -194,7 +201,9 @@ def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
     """Of a queue in heal mode, where so many in each mode show it."""
     modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
     spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
-    refusal = guardrails.refuse_if_mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
+    refusal = guardrails.refuse_if_mass_symptom(
+        situation(reach=Reach.count_among(spread, modes, HEAL))
+    )
     assert code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
@@ -202,7 +211,7 @@ def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
 def test_queues_that_have_left_are_none_of_many() -> None:
     """The notes of the last hour outlive the queues that they were made of."""
     managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
-    reach = Reach.among(frozenset({"left", "stays"}), managed, HEAL)
+    reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)
     assert reach == Reach(frozenset({"stays"}), 3, 1, 2)
 
 
@@ -219,12 +228,12 @@ def _hours_ago(*hours: float) -> tuple[datetime, ...]:
 
 def test_the_sixth_change_of_a_day_pages() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
-    assert len(changes) == FREQUENT_CHANGES
-    refusal = guardrails.refuse_if_keeps_changing(situation(changes=changes))
+    assert len(changes) == MINIMUM_FREQUENT_CHANGES
+    refusal = guardrails.refuse_if_keeps_changing(situation(excusing_change_times=changes))
     assert refusal is not None
     assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
     for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
-        assert guardrails.refuse_if_keeps_changing(situation(changes=few)) is None, (
+        assert guardrails.refuse_if_keeps_changing(situation(excusing_change_times=few)) is None, (
             "each counts once, and for a day"
         )

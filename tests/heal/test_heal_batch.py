@@ -27,7 +27,7 @@ def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account
     healed = heal_failed_calls(all_fail(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3
-    assert len(healed.errors) == 3 * (3 - raised)
+    assert len(healed.error_by_message_id) == 3 * (3 - raised)
     assert len(account.transitions()) == raised
 
 
@@ -35,7 +35,7 @@ def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "\ud800", requestID="\udfff"))
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert account.visibility(queue) == 45
 
 
@@ -51,7 +51,7 @@ def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str)
     _keep_out(account, ending)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert codes(healed) == ["queue_refuses_us"]
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
 
 
 def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) -> None:
@@ -61,7 +61,9 @@ def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) 
     let_in = refusing(account.clients.sqs, "GetQueueAttributes", words="a resource-based policy")
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert codes(healed) == ["queue_refuses_us"]
-    assert healed.errors == {}, "the calls do not come again: the policy is its owner's word"
+    assert healed.error_by_message_id == {}, (
+        "the calls do not come again: the policy is its owner's word"
+    )
     let_in()
     assert account.attributes(queue) == before
     assert account.transitions() == []

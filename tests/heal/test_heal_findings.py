@@ -38,10 +38,10 @@ def round_and_heal(scanned: Scanning) -> list[str]:
 
 
 def became(healed: BatchResult) -> list[str]:
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     return [
         str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
-        for each in healed.outcomes.values()
+        for each in healed.outcome_by_group.values()
     ]
 
 
@@ -151,7 +151,7 @@ def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Scanning) -> None
     queue = dlq(scanned)
     names = [each.name for each in CATALOGUE if each.plan and each.detection]
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": each}]} for each in names]
-    assert [healed.errors for healed in scanned.heal()] == [{}] * len(names)
+    assert [healed.error_by_message_id for healed in scanned.heal()] == [{}] * len(names)
 
 
 GONE = EXPIRED.replace(

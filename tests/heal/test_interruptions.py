@@ -46,7 +46,7 @@ def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> No
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
     assert codes(healed) == ["changed_meanwhile"]
-    assert len(healed.errors) == 3
+    assert len(healed.error_by_message_id) == 3
     assert "claim_owner" not in account.attribute_item(queue)
     assert not [sk for _, sk in account.case_store_items() if sk.startswith("snapshot")]
     assert account.transitions() == []
@@ -63,7 +63,7 @@ def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) 
     account.clients.sqs_for_writing.meta.events.register_last("before-send", lose)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
-    assert len(healed.errors) == 3
+    assert len(healed.error_by_message_id) == 3
     _redeliver(account, queue)
     assert account.visibility(queue) == 20
     assert account.transitions()[-1]["to"] == "overridden"
@@ -87,7 +87,7 @@ def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> No
     with Stubber(account.clients.sqs_for_writing) as sqs:
         sqs.add_client_error("set_queue_attributes", "InvalidAttributeValue")
         healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert account.visibility(queue) == 30
     assert account.transitions()[0]["to"] == "escalated"
     assert "claim_owner" not in account.attribute_item(queue)
@@ -185,6 +185,8 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
     other = account.late_deletes(queue, "2")
     come_between(account, "dynamodb.UpdateItem", lambda: account.heal(other))
     last = account.late_deletes(queue, "3")
-    assert [*account.heal(last).errors] == [*last], "it comes again, and finds the others' too"
+    assert [*account.heal(last).error_by_message_id] == [*last], (
+        "it comes again, and finds the others' too"
+    )
     account.heal(last)
     assert account.visibility(queue) == 45

@@ -23,7 +23,7 @@ PAGE = NotificationText("Mendq: something", "is the matter\n")
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     """Left unsent by a run that died before it could send it."""
     record = NotificationRecord.create(None, "lost", PAGE, urgent=True, at=account.now)
-    assert context_of(account).notifier.put(notification_key("account", "probe"), record, None)
+    assert context_of(account).notifier.store(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
     notifier = context_of(account).notifier

@@ -56,7 +56,7 @@ def queue(account: Account, analyzer: Analyzer) -> str:
 
 
 def pin_of(account: Account, queue: str) -> Pin:
-    found = pins_of(account).of(queue)
+    found = pins_of(account).load(queue)
     assert found is not None
     return found
 

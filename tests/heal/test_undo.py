@@ -67,7 +67,7 @@ def found(
 
 def only(undone: tuple[Undo, ...]) -> tuple[UndoOutcome, str, str, str | None]:
     (each,) = undone
-    return each.outcome, each.before, each.after, each.now
+    return each.outcome, each.before, each.after, each.current_value
 
 
 def visibility(seconds: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_ours_goes_back_to_before_the_first_write() -> None:
     undone = found(history, visibility("68"))
     assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.THEIRS
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
 
 
 def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
@@ -91,7 +91,7 @@ def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
 def test_what_was_overridden_since_may_be_a_persons() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.THEIRS
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
     again = case(SetVisibilityTimeout(30, 45), n=3)
     assert only(found([history[1], again], visibility("45")))[0] is UndoOutcome.UNDONE
 
@@ -104,8 +104,8 @@ def test_ours_only_where_no_later_write_of_ours_was_overruled(
 ) -> None:
     record = AttributeRecord()
     for after in later_writes:
-        record = record.after_writing("1", after, NOW)
-    view = CaseStoreView(attributes={"VisibilityTimeout": record})
+        record = record.add_write("1", after, NOW)
+    view = CaseStoreView(record_by_attribute={"VisibilityTimeout": record})
     undone = found([case(SetVisibilityTimeout(30, 45))], visibility("45"), view=view)
     assert only(undone)[0] == outcome
     assert bool(list_undo_steps(undone)) == (outcome == "undone")
@@ -116,7 +116,7 @@ def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
     same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
     other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.THEIRS]
+    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.KEPT]
 
 
 def test_what_was_absent_goes_back_to_what_that_means() -> None:
@@ -124,7 +124,7 @@ def test_what_was_absent_goes_back_to_what_that_means() -> None:
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
     undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
     assert list_undo_steps(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
-    assert only(found(history, {}))[0] is UndoOutcome.NOTHING
+    assert only(found(history, {}))[0] is UndoOutcome.ALREADY_UNDONE
 
 
 def test_the_snapshot_decides_what_was_before() -> None:
@@ -156,8 +156,8 @@ def test_what_is_never_written_is_printed(
         "--attributes",
     ]
     assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.THEIRS
-    assert found(history, {attribute: before})[0].outcome is UndoOutcome.NOTHING
+    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.KEPT
+    assert found(history, {attribute: before})[0].outcome is UndoOutcome.ALREADY_UNDONE
 
 
 RETENTION = {"MessageRetentionPeriod": "1209600"}
@@ -180,6 +180,6 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
 def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
-    assert only(undone) == (UndoOutcome.NOTHING, HELD_VALUE, REDRIVE.after, HELD_VALUE)
+    assert only(undone) == (UndoOutcome.ALREADY_UNDONE, HELD_VALUE, REDRIVE.after, HELD_VALUE)
     assert undone[0].command == ""
     assert (list_stopped_steps(undone), list_undo_steps(undone)) == ((), ())

@@ -122,7 +122,7 @@ def _many(account: Account, watched: Account) -> None:
     bodies = [account.late_deletes(each, *(f"{each}-{n}" for n in range(3))) for each in queues]
     healed = watched.heal({name: body for each in bodies for name, body in each.items()})
     assert "mass_symptom" in {
-        each.refusal.code for each in healed.outcomes.values() if each.refusal
+        each.refusal.code for each in healed.outcome_by_group.values() if each.refusal
     }
 
 

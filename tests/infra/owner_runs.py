@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mendq.aws.queue import tags_of
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
-from mendq.heal.apply import apply, attach
+from mendq.heal.apply import claim_and_write, create_and_attach_dlq
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import count_reach
 from mendq.heal.outcome import Outcome
@@ -72,7 +72,7 @@ def found(account: Account, watched: Account) -> None:
         names = [each.name for each in CATALOGUE if each.plan and each.detection]
         request = {"found": [{"queue_arn": queue_arn, "symptom": each} for each in names]}
         healed = heal_findings(request, watched.run())
-        assert healed.errors == {}, healed.errors
+        assert healed.error_by_message_id == {}, healed.error_by_message_id
     assert account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
 
 
@@ -204,10 +204,12 @@ def _dlq_to_attach(account: Account) -> str:
     return queue
 
 
-def _attach(account: Account, watched: Account, write: Callable[..., Any] = attach) -> Outcome:
+def _attach(
+    account: Account, watched: Account, write: Callable[..., Any] = create_and_attach_dlq
+) -> Outcome:
     watched.now = account.now
     watched.deliveries += 100
-    run = replace(watched.run(), write=write, writer=Owner.ATTACH_DLQ)
+    run = replace(watched.run(), write_steps=write, writer=Owner.ATTACH_DLQ)
     return continue_case(make_owner_request(case_of(account)), run)
 
 
@@ -247,7 +249,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)
     tags = tags_of(run.clients, world.dlq) or {}
     facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
-    return apply(case, steps, facts, view, symptom, run)
+    return claim_and_write(case, steps, facts, view, symptom, run)
 
 
 def _taken_up(world: Redriving, run: RedriveRun) -> None:
@@ -288,4 +290,4 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
 def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
     """What many queues show at once is counted against all that are managed."""
     many = _many_show(world.account, SYMPTOM)
-    assert count_reach(frozenset(many), many, run).managed_queues >= len(many)
+    assert count_reach(frozenset(many), many, run).managed_count >= len(many)

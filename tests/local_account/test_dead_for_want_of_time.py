@@ -31,7 +31,7 @@ PUT_BACK_MINUTES = (1, 65)  # the last whole minute is an empty queue's as well
 
 def _scan(account: LocalAccount) -> None:
     """Have the deployed scan begin the hour's round once more."""
-    table, note = account.outputs["CaseTable"], items.key(items.ACCOUNT_PARTITION, "scan")
+    table, note = account.outputs["CaseTable"], items.item_key(items.ACCOUNT_PARTITION, "scan")
     account.client("dynamodb").delete_item(TableName=table, Key=note)
     assert invoked(account, "Scan", {})["findings"]
 

@@ -120,7 +120,11 @@ def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
     made = heart.event("1", issuer, **over)
     heart.account.later(minutes=4)
     healed = heart.account.heal(made)
-    assert (healed.errors, healed.outcomes, healed.failed_calls) == ({}, {}, 0)
+    assert (healed.error_by_message_id, healed.outcome_by_group, healed.failed_call_count) == (
+        {},
+        {},
+        0,
+    )
     known = heart.known
     assert (known.was_seen, known.seen_at) == (True, heart.account.now)
     assert (known.spelled, known.without_queue) == ("InvalidParameterValueException", without_queue)
@@ -137,11 +141,11 @@ def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
     heart.beat()
     fix = refusing(heart.account.clients.dynamodb, "UpdateItem")
     healed = heart.account.heal(heart.event("1"))
-    assert isinstance(healed.errors["message-1"], CaseStoreUnavailable)
+    assert isinstance(healed.error_by_message_id["message-1"], CaseStoreUnavailable)
     fix()
     calls = heart.account.late_deletes(queue, "a", "b", "c")
     healed = heart.account.heal(heart.event("1") | calls)
-    assert (healed.errors, healed.failed_calls) == ({}, 3)
+    assert (healed.error_by_message_id, healed.failed_call_count) == ({}, 3)
     assert heart.account.visibility(queue) > 30
     assert heart.known.was_seen
 

@@ -24,7 +24,7 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     case_id = case_of(world.account).case_id
 
     def turn() -> bool:
-        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": UndoOutcome.THEIRS}
+        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": UndoOutcome.KEPT}
         return "error" not in answered and outcomes(answered) == kept
 
     return turn

@@ -143,7 +143,7 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     queues = [ManagedQueue(each.arn, each.tags) for world in worlds for each in world.queues]
     detected = [each for each in CATALOGUE if each.name in MEASURED]
     done = reduce(merge_results, scan(queues, reader, Allowance(), detected), ScanResult())
-    assert not done.failed, done.failed
+    assert not done.error_by_target, done.error_by_target
     waits = find_waiting_findings(
         done.findings, {each.name: each.gives_way_to for each in detected}
     )

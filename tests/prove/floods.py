@@ -71,7 +71,7 @@ class _Noise:
             event_id: envelope_of(_record(self.account, queue, caller, event_id, **over))
             for event_id in (f"{queue}-{symptom}-{self.account.now:%H%M}-{n}" for n in range(3))
         }
-        assert self.account.heal(bodies).errors == {}
+        assert self.account.heal(bodies).error_by_message_id == {}
 
     def junk_of_an_hour(self, hour: int, callers: Sequence[str]) -> None:
         queues = [f"junk-{hour}-{n}" for n in range(JUNK_QUEUES_AN_HOUR)]

@@ -206,7 +206,7 @@ class Race:
 
     def _twin(self) -> None:
         """The same events once more."""
-        self._heard(self.account.heal(dict(self.bodies)).errors.values())
+        self._heard(self.account.heal(dict(self.bodies)).error_by_message_id.values())
 
     def _follow_up(self) -> None:
         followed = follow_up(context_of(self.account), OWNERS, lambda: 60)

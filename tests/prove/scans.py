@@ -273,17 +273,17 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
             "seconds_at_the_retained_rates": round(seconds),
             "suspects": done.suspects,
             "measured": done.measured,
-            "skipped_for_budget": len(done.skipped),
+            "skipped_for_budget": len(done.skipped_arns),
             "metrics_asked": metrics,
         }
     )
     lists, timeouts = calls["ListEventSourceMappings"], calls["GetFunctionConfiguration"]
     mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
     budget = metrics == spent["metrics"] <= limits.scan_metrics_per_day
-    counted = done.measured + len(done.skipped) == done.suspects
+    counted = done.measured + len(done.skipped_arns) == done.suspects
     proving.holding(
         {
-            "every queue is looked at, and none fails": not done.failed,
+            "every queue is looked at, and none fails": not done.error_by_target,
             "all of them are": done.queues_scanned == queues,
             "no queue's attributes are asked for twice": asked == 1,
             "the mappings are listed once for the account": lists <= 1 + mapped // 10_000,

@@ -47,7 +47,7 @@ class World:
 
     def deliver(self, bodies: Mapping[str, str]) -> bool:
         """One delivery of the intake queue; whether it was taken."""
-        return not self.account.heal(dict(bodies)).errors
+        return not self.account.heal(dict(bodies)).error_by_message_id
 
     def minute(self) -> bool:
         """follow_up, then what it asked of heal; whether all of it went through."""
@@ -71,7 +71,7 @@ class World:
         """What heal makes of a scan's finding."""
         request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
         healed = heal_findings(request, self.account.run())
-        assert healed.errors == {}, healed.errors
+        assert healed.error_by_message_id == {}, healed.error_by_message_id
 
     def deletes(self, queue_arn: str) -> None:
         """As CloudWatch counts what consumers did a minute ago."""

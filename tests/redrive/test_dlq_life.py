@@ -36,7 +36,7 @@ def without_dlq(scanned: Scanning) -> str:
 def found(scanned: Scanning) -> None:
     scanned.scan()
     for healed in scanned.heal():
-        assert healed.errors == {}
+        assert healed.error_by_message_id == {}
 
 
 def approved(scanned: Scanning) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import MAXIMUM_NAMED_QUEUES, Finding, make_request, read_references
 from mendq.heal.batch import heal_findings
-from mendq.heal.gather import name_other_queues
+from mendq.heal.gather import add_other_queue_names
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
@@ -35,7 +35,7 @@ def sharing(scanned: Scanning, names: Sequence[str]) -> tuple[list[str], str]:
 
 def cases(scanned: Scanning) -> list[dict[str, Any]]:
     for healed in scanned.heal():
-        assert healed.errors == {}
+        assert healed.error_by_message_id == {}
     return [each for each in scanned.account.transitions() if each["symptom"] == SYMPTOM]
 
 
@@ -62,7 +62,7 @@ def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -
     ((later,), _) = sharing(scanned, "a")
     request = {"found": [{"queue_arn": later, "symptom": SYMPTOM, "open_at": queues}]}
     healed = heal_findings(request, scanned.account.run())
-    (outcome,) = healed.outcomes.values()
+    (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "said_of_another"
     assert first["case_id"] in outcome.refusal.reason
@@ -73,7 +73,9 @@ def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -
 PREFIX = "arn:aws:sqs:us-east-1:123456789012:"
 _FINDINGS = st.lists(
     st.builds(
-        lambda name, symptom, about: Finding(PREFIX + name, symptom, "gone", about=about),
+        lambda name, symptom, about: Finding(
+            PREFIX + name, symptom, "gone", missing_queue_arn=about
+        ),
         st.sampled_from("abcdef"),
         st.sampled_from(["lost", "late"]),
         st.sampled_from(["", f"{PREFIX}x", f"{PREFIX}y"]),
@@ -97,21 +99,25 @@ def _spoken_for(
 @given(_FINDINGS)
 def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[Finding]) -> None:
     retained = _spoken_for(findings)
-    announced = [(each.symptom, each.about) for each in retained if each.about]
+    announced = [
+        (each.symptom, each.missing_queue_arn) for each in retained if each.missing_queue_arn
+    ]
     assert len(announced) == len(set(announced))
     silent = map_merged_findings(findings, retained)
     assert {*retained, *silent} == set(findings)
     assert not set(retained) & set(silent)
     for each, by in silent.items():
-        assert (each.symptom, each.about) == (by.symptom, by.about)
-        assert each.queue_arn in by.others
-        assert each.queue_arn in by.sources
+        assert (each.symptom, each.missing_queue_arn) == (by.symptom, by.missing_queue_arn)
+        assert each.queue_arn in by.other_queue_arns
+        assert each.queue_arn in by.source_arns
 
 
 def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
-    findings = [Finding(arn, "lost", "gone", about=f"{PREFIX}x") for arn in _arns("cba")]
+    findings = [
+        Finding(arn, "lost", "gone", missing_queue_arn=f"{PREFIX}x") for arn in _arns("cba")
+    ]
     (first,) = _spoken_for(findings)
-    assert (first.queue_arn, first.others) == (f"{PREFIX}a", _arns("bc"))
+    assert (first.queue_arn, first.other_queue_arns) == (f"{PREFIX}a", _arns("bc"))
     (first,) = _spoken_for(findings, "bc")
     assert first.queue_arn == f"{PREFIX}b"
     (first,) = _spoken_for(findings, "bc", open_at="a")
@@ -119,7 +125,7 @@ def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
 
 
 def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
-    finding = Finding(f"{PREFIX}z", "lost", "", others=_arns("abcde"))
+    finding = Finding(f"{PREFIX}z", "lost", "", other_queue_arns=_arns("abcde"))
     assert read_references(json.loads(make_request([finding]))) == [finding.reference]
     assert finding.reference.more == 2
 
@@ -140,4 +146,4 @@ def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
         assert len(read.others) <= MAXIMUM_NAMED_QUEUES
         assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
         assert read.more >= 0
-        assert len(name_other_queues("", read)) < 1_000
+        assert len(add_other_queue_names("", read)) < 1_000

@@ -63,7 +63,7 @@ def opened(scanned: Scanning) -> list[dict[str, Any]]:
     """What is written down of it, after a scan and what heal makes of it."""
     scanned.scan()
     for healed in scanned.heal():
-        assert healed.errors == {}
+        assert healed.error_by_message_id == {}
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
 
 

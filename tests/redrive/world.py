@@ -246,7 +246,7 @@ def run_of(
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,
-        write=RedriveStart(settings.consent).write,
+        write_steps=RedriveStart(settings.consent).write,
         writer=Owner.REDRIVE,
     )
 

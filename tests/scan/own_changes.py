@@ -49,7 +49,7 @@ def a_round(scanned: Scanning) -> None:
     """The scan of this hour, and heal about what it found."""
     scanned.done()
     for healed in scanned.heal():
-        assert healed.errors == {}
+        assert healed.error_by_message_id == {}
 
 
 def follow(scanned: Scanning) -> FollowUpResult:

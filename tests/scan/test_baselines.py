@@ -27,7 +27,7 @@ def _queue(scanned: Scanning, name: str = "orders", **attributes: str) -> str:
 
 
 def _of(scanned: Scanning, queue: str) -> tuple[Baseline, ...]:
-    return Baselines(scanned.account.clients.dynamodb, "case_store").of(queue)
+    return Baselines(scanned.account.clients.dynamodb, "case_store").load(queue)
 
 
 def _writes(scanned: Scanning) -> list[str]:
@@ -48,7 +48,7 @@ def test_a_well_queue_is_put_once_with_tags_and_consumers(scanned: Scanning) -> 
     scanned.account.tag(queue, team="")
     consumed(scanned, queue)
     written, at = _writes(scanned), scanned.account.now
-    assert scanned.done(QUIET).failed == {}
+    assert scanned.done(QUIET).error_by_target == {}
     (first,) = _of(scanned, queue)
     assert first.at == at.replace(microsecond=at.microsecond // 1000 * 1000)
     assert first.attributes["VisibilityTimeout"] == "90"
@@ -148,9 +148,9 @@ def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
 
     client.meta.events.register_first("before-call.dynamodb.UpdateItem", refuse)
     done = scanned.done([DLQ_MISSING])
-    assert list(done.failed) == ["baselines"]
+    assert list(done.error_by_target) == ["baselines"]
     assert scanned.findings()["failed"] == 1, "an operator sees it"
     client.meta.events.unregister("before-call.dynamodb.UpdateItem", refuse)
     an_hour_on(scanned.account)
-    assert scanned.done(QUIET).failed == {}
+    assert scanned.done(QUIET).error_by_target == {}
     assert len(_of(scanned, queue)) == 1, "it is put by the next"

@@ -109,7 +109,7 @@ def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_fou
     dlq_arn = faulty_queue(scanned)
     available = throttle(scanned, step)
     done = scanned.done([DLQ_RETENTION_TOO_SHORT])
-    assert {name: type(error) for name, error in done.failed.items()} == {
+    assert {name: type(error) for name, error in done.error_by_target.items()} == {
         "baselines": CaseStoreUnavailable
     }
     assert count_faults(done) == 1, "an alarm hears of it"
@@ -118,7 +118,7 @@ def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_fou
     assert not [sort for _, sort in items(scanned) if sort.startswith("baselines#")]
     available()
     an_hour_on(scanned.account)
-    assert scanned.done([DLQ_RETENTION_TOO_SHORT]).failed == {}
+    assert scanned.done([DLQ_RETENTION_TOO_SHORT]).error_by_target == {}
     assert [sort for _, sort in items(scanned) if sort.startswith("baselines#")], "an hour later"
 
 
@@ -157,7 +157,7 @@ def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy
     available = throttle(scanned, "attribute#DeadLetterQueue")
     done = scanned.done()
     orders = faulty_dlq.removesuffix("-dlq")
-    assert {arn: type(error) for arn, error in done.failed.items()} == {
+    assert {arn: type(error) for arn, error in done.error_by_target.items()} == {
         orders: CaseStoreUnavailable,
         source: CaseStoreUnavailable,
     }
@@ -167,5 +167,5 @@ def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy
     available()
     an_hour_on(scanned.account)
     done = scanned.done()
-    assert done.failed == {}
+    assert done.error_by_target == {}
     assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"

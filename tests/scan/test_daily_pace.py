@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
-from mendq.scan.selection import NEW_FAULTS_PER_DAY, Admission, admit_topics
+from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY, Admission, admit_topics
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q-{n:02}" for n in range(30)]
@@ -33,7 +33,9 @@ def test_no_name_hides_another_for_ever() -> None:
     """Whoever may make queues makes ten new ones a day, whose names come first."""
     notes, told = frozenset[str](), set[str]()
     for day in range(10):
-        flood = [QUEUES[0].replace("q-", f"0-{day}-{n}-") for n in range(NEW_FAULTS_PER_DAY)]
+        flood = [
+            QUEUES[0].replace("q-", f"0-{day}-{n}-") for n in range(MAXIMUM_NEW_FAULTS_PER_DAY)
+        ]
         notes, admitted = _noted(notes, [*flood, QUEUES[0]], NOW + timedelta(days=day))
         told.update(admitted)
     assert QUEUES[0] in told
@@ -49,4 +51,4 @@ def test_no_day_has_more_new_ones_than_ten(asked: list[tuple[int, list[str]]]) -
         announced.setdefault(f"{now:%F}", set()).update(set(admitted) - known)
         assert set(admitted) <= set(queues)
         assert known & set(queues) <= set(admitted)
-    assert all(len(each) <= NEW_FAULTS_PER_DAY for each in announced.values())
+    assert all(len(each) <= MAXIMUM_NEW_FAULTS_PER_DAY for each in announced.values())

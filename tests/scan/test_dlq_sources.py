@@ -60,7 +60,7 @@ def after_a_round(scanned: Scanning, queue_arn: str) -> tuple[str, set[str], lis
     scanned.scan()
     found = scanned.findings()["findings"]
     for healed in scanned.heal():
-        assert healed.errors == {}
+        assert healed.error_by_message_id == {}
     there = {each["symptom"] for each in found if each["queue_arn"] == queue_arn}
     about = {NAME, UNCONFIRMED} & there
     retention = scanned.account.attributes(queue_arn)["MessageRetentionPeriod"]
@@ -99,19 +99,19 @@ def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scan
     pins = Pins(scanned.account.clients.dynamodb, "case_store")
     assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
     say(scanned.account, "decline", scanned.account.transitions()[-1]["case_id"])
-    assert pins.approved_sources(dead) == frozenset()
+    assert pins.load_approved_sources(dead) == frozenset()
     scanned.account.later(days=8)
     after_a_round(scanned, dead)
     case_id = scanned.account.transitions()[-1]["case_id"]
     assert say(scanned.account, "approve", case_id)["state"] == "approved"
-    assert pins.approved_sources(dead) == {naming}
+    assert pins.load_approved_sources(dead) == {naming}
     other = scanned.account.queue("other-dlq", MessageRetentionPeriod="60")
     scanned.account.set(naming, RedrivePolicy=Redrive(other, 5).text)
     *_, (_, _, newest) = (after_a_round(scanned, other),)
     assert newest[-1] == "proposed", "another pair is another question"
     assert not pins.revoke_source(dead, other)
     assert pins.revoke_source(dead, naming)
-    assert pins.approved_sources(dead) == frozenset()
+    assert pins.load_approved_sources(dead) == frozenset()
 
 
 LIVE = [
@@ -218,5 +218,5 @@ def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int)
         return
     scanned.account.later(hours=1)
     done = scanned.done()
-    assert f"more than 1,000 queues name {dead}" in str(done.failed[dead])
+    assert f"more than 1,000 queues name {dead}" in str(done.error_by_target[dead])
     assert scanned.named() == []

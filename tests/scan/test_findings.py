@@ -80,12 +80,12 @@ def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     one: list[Finding], other: list[Finding]
 ) -> None:
     first = ScanResult(
-        queues_scanned=3, suspects=2, measured=1, skipped=("a",), findings=tuple(one)
+        queues_scanned=3, suspects=2, measured=1, skipped_arns=("a",), findings=tuple(one)
     )
     stood = {"a": {"backlog": 1}, "b": {"backlog": 2}}
-    first = replace(first, queues={"a": {"backlog": 3}, "b": stood["b"]})
+    first = replace(first, levels_by_arn={"a": {"backlog": 3}, "b": stood["b"]})
     second = ScanResult(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
-    second = replace(second, queues={"a": stood["a"]})
+    second = replace(second, levels_by_arn={"a": stood["a"]})
     document = merge_documents(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7
     assert (document["suspects"], document["measured"]) == (3, 2)

@@ -276,13 +276,15 @@ def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_que
     arrive(scanned, dlq, 3)
     let_in = refusing(scanned.account.clients.sqs, "ListQueueTags", [scanned.account.url(dlq)])
     done = scanned.done()
-    assert {arn: type(error) for arn, error in done.failed.items()} == {dlq: FactsUnavailable}
+    assert {arn: type(error) for arn, error in done.error_by_target.items()} == {
+        dlq: FactsUnavailable
+    }
     assert (done.queues_scanned, done.unseen) == (4, 1)
     assert scanned.findings()["failed"] == 1
     assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
     let_in()
     an_hour_on(scanned.account)
-    assert scanned.done().failed == {}
+    assert scanned.done().error_by_target == {}
     assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"
 
 
@@ -309,7 +311,7 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned
     arrive(scanned, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
     healed = heal_findings(request, scanned.account.run())
-    (outcome,) = healed.outcomes.values()
+    (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_managed"
 
@@ -334,8 +336,8 @@ def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
     url = account.url(dlq)
     come_between(account, moment, lambda: account.clients.sqs.delete_queue(QueueUrl=url))
     (healed,) = scanned.heal()
-    assert healed.errors == {}
-    (outcome,) = healed.outcomes.values()
+    assert healed.error_by_message_id == {}
+    (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == code
     assert url not in account.clients.sqs.list_queues()["QueueUrls"], "it was deleted in between"

@@ -15,7 +15,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import Redrive
-from mendq.scan.store import MOST_OBJECT_BYTES
+from mendq.scan.store import MAXIMUM_OBJECT_BYTES
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import slow
 
@@ -90,13 +90,13 @@ def test_what_is_no_answer_is_not_believed(scanned: Scanning, body: bytes) -> No
     _pair(scanned)
     asked = _asked(scanned)
     for _ in range(3):
-        assert scanned.done().failed == {}
+        assert scanned.done().error_by_target == {}
         for turn in (0, 1):
             key = f"findings/answers-{turn}.json.z"
             scanned.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
         an_hour_on(scanned.account)
     assert (asked[ATTRIBUTES, "orders-dlq"], asked[SOURCES, "orders"]) == (3, 3)
-    assert MOST_OBJECT_BYTES < 10**8, "what a Lambda has room for"
+    assert MAXIMUM_OBJECT_BYTES < 10**8, "what a Lambda has room for"
 
 
 def test_a_dlq_that_is_gone_is_found_a_round_late_at_most(scanned: Scanning) -> None:

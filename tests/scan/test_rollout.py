@@ -12,7 +12,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive
-from mendq.scan.selection import NEW_FAULTS_PER_DAY
+from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import measured_queues, slow
 
@@ -31,13 +31,13 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
     found = Counter(finding.symptom for finding in done.findings)
     assert found["alarm_missing"] == found["tls_not_enforced"] == 60
     assert found["tag_not_understood"] == found["dlq_retention_too_short"] == 20
-    assert len(scanned.named()) == NEW_FAULTS_PER_DAY
-    fixed = [each for healed in scanned.heal() for each in healed.outcomes.values()]
+    assert len(scanned.named()) == MAXIMUM_NEW_FAULTS_PER_DAY
+    fixed = [each for healed in scanned.heal() for each in healed.outcome_by_group.values()]
     assert [str(each.case.state) for each in fixed if each.case] == [
         "proposed"
-    ] * NEW_FAULTS_PER_DAY
+    ] * MAXIMUM_NEW_FAULTS_PER_DAY
     assert account.pages("urgent") == [], "nor of a mass symptom"
-    assert len(account.pages("info")) == NEW_FAULTS_PER_DAY
+    assert len(account.pages("info")) == MAXIMUM_NEW_FAULTS_PER_DAY
 
 
 def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
@@ -51,6 +51,6 @@ def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
     monkeypatch.setattr("mendq.aws.facts_reader.read_alarmed_metrics", Mock(side_effect=refuses))
     done = scanned.done([slow(), ALARM_MISSING])
     document = scanned.findings()
-    assert document["skipped"] == sorted(done.skipped) == sorted(queues)
+    assert document["skipped"] == sorted(done.skipped_arns) == sorted(queues)
     assert document["not_looked_at"].keys() == set(queues)
     assert {len(each) for each in document["not_looked_at"].values()} == {300}

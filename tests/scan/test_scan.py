@@ -25,7 +25,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
-from mendq.scan.selection import NEW_FAULTS_PER_DAY
+from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on, denied
 
 A_DAY = 86_400
@@ -77,12 +77,12 @@ def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None
     queue = dlq(scanned)
     before = scanned.account.attributes(queue)
     done = scanned.done([DLQ_RETENTION_TOO_SHORT])
-    assert (done.queues_scanned, done.failed) == (1, {}), "its source is not managed"
+    assert (done.queues_scanned, done.error_by_target) == (1, {}), "its source is not managed"
     assert scanned.account.attributes(queue) == before, "a scan itself changes nothing"
     assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
     assert scanned.named() == [(queue, "dlq_retention_too_short")]
     (healed,) = scanned.heal()
-    assert healed.errors == {}
+    assert healed.error_by_message_id == {}
     assert scanned.account.attributes(queue)["MessageRetentionPeriod"] == str(14 * A_DAY)
     (transition,) = scanned.account.transitions()
     evidence = transition["evidence"]
@@ -118,14 +118,14 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     scanned.remaining_seconds = lambda: next(times, 100.0)
     symptoms = [slow(of_configuration=True)]
     first = scanned.done(symptoms)
-    assert (first.queues_scanned, first.after) == (4, "q-3")
+    assert (first.queues_scanned, first.last_queue_name) == (4, "q-3")
     scanned.remaining_seconds = lambda: 900.0
     if lies:
         key, client = findings_key(start_of_hour(scanned.account.now)), scanned.account.clients.s3
         client.put_object(Bucket="cases", Key=key, Body=lies)
     scanned.account.later(minutes=10)
     second = scanned.done(symptoms)
-    assert (second.queues_scanned, second.after) == (1, "q-4")
+    assert (second.queues_scanned, second.last_queue_name) == (1, "q-4")
     document, first_known = scanned.findings(), 4 * bool(lies)
     names = [f"q-{n}" for n in range(first_known, 5)]
     assert document["queues_scanned"] == len(names)
@@ -148,11 +148,11 @@ def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scan
         announced.append({arn for arn, _ in scanned.named()})
         scanned.announced.clear()
         an_hour_on(scanned.account)
-    assert [len(each) for each in announced] == [NEW_FAULTS_PER_DAY] * 3
+    assert [len(each) for each in announced] == [MAXIMUM_NEW_FAULTS_PER_DAY] * 3
     assert announced[0] == announced[1] == announced[2] < set(queues)
     scanned.account.later(days=1)
     scanned.scan(symptoms)
-    assert len({arn for arn, _ in scanned.named()} - announced[0]) == NEW_FAULTS_PER_DAY
+    assert len({arn for arn, _ in scanned.named()} - announced[0]) == MAXIMUM_NEW_FAULTS_PER_DAY
     assert len(scanned.findings()["findings"]) == 25, "all of them are reported"
 
 
@@ -179,7 +179,12 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning
     measured_queues(scanned, 25)
     limit(scanned, of_an_hour(100))
     done = scanned.done([slow()])
-    assert (done.suspects, done.measured, len(done.skipped), done.metrics) == (25, 10, 15, 80)
+    assert (done.suspects, done.measured, len(done.skipped_arns), done.metrics) == (
+        25,
+        10,
+        15,
+        80,
+    )
     assert scanned.findings()["skipped_for_budget"] == 15
     stood = scanned.findings()["queues"].values()
     assert [set(each) for each in stood] == [{"backlog", "oldest_age_seconds"}] * 10
@@ -197,7 +202,7 @@ def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     symptoms = [slow("dear", is_measured_last=True), harmed]
     limit(scanned, of_an_hour(80))
     done = scanned.done(symptoms)
-    assert (done.suspects, done.measured, len(done.skipped)) == (25, 10, 15)
+    assert (done.suspects, done.measured, len(done.skipped_arns)) == (25, 10, 15)
     assert {each.queue_arn for each in done.findings} == set(queues[-10:])
     assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
 
@@ -212,7 +217,7 @@ def test_one_queue_or_entry_that_fails_costs_itself(scanned: Scanning) -> None:
 
     failing = slow("failing", of_configuration=True, detect=detect)
     done = scanned.done([failing, slow(of_configuration=True)])
-    assert done.failed.keys() == {bad}
+    assert done.error_by_target.keys() == {bad}
     assert {(each.queue_arn, each.symptom) for each in done.findings} == {
         (good, "failing"),
         (good, "slow"),
@@ -229,7 +234,7 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     listed = QueueListing((gone,), {})
     monkeypatch.setattr("mendq.scan.hourly.list_readable_queues", lambda *_: listed)
     done = scanned.done()
-    assert (done.queues_scanned, done.gone, done.failed) == (1, 1, {})
+    assert (done.queues_scanned, done.gone, done.error_by_target) == (1, 1, {})
 
 
 def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scanning) -> None:
@@ -304,7 +309,7 @@ def test_a_dlq_that_keeps_us_out_costs_its_source_nothing_else(scanned: Scanning
     scanned.count_one_coming_back(queue)
     denied(scanned, dead, words="a resource-based policy")
     done = scanned.done([slow(), TOO_SHORT])
-    assert (done.unseen, [*done.failed]) == (0, [queue])
+    assert (done.unseen, [*done.error_by_target]) == (0, [queue])
     assert scanned.named() == [(queue, "slow")]
 
 
@@ -331,7 +336,7 @@ def test_dlq_whose_moves_cannot_be_listed_costs_other_queues_nothing(
     events.register_first("before-call.sqs.ListMessageMoveTasks", refuse)
     done = scanned.done([TOO_SHORT, DLQ_RETENTION_TOO_SHORT])
     assert refused
-    assert done.failed.keys() <= {dark}
+    assert done.error_by_target.keys() <= {dark}
     assert (queue, TOO_SHORT.name) in scanned.named()
 
 

@@ -28,7 +28,7 @@ def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alar
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     let_in = denied(scanned, bad, words="a resource-based policy")
     done = scanned.done(SYMPTOMS)
-    assert (set(done.failed), done.is_blind, count_faults(done)) == ({bad}, False, 0)
+    assert (set(done.error_by_target), done.is_blind, count_faults(done)) == ({bad}, False, 0)
     assert [each.queue_arn for each in done.findings] == [good]
     assert counts(scanned) == (2, 1, 1), "doctor knows"
     assert scanned.scan(SYMPTOMS) is None
@@ -44,7 +44,7 @@ def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -
     let_in = denied(scanned)
     for _ in range(2):
         done = scanned.done(SYMPTOMS)
-        assert (set(done.failed), done.is_blind, count_faults(done)) == (queues, True, 2)
+        assert (set(done.error_by_target), done.is_blind, count_faults(done)) == (queues, True, 2)
         assert counts(scanned) == (2, 2, 2), "each try is the round's first"
         assert scanned.announced == []
         scanned.account.later(minutes=10)
@@ -63,7 +63,7 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     denied(scanned, *queues[1:])
     times = iter([900.0])
     scanned.remaining_seconds = lambda: next(times, 100.0)
-    assert scanned.done(SYMPTOMS).after == "q-0"
+    assert scanned.done(SYMPTOMS).last_queue_name == "q-0"
     scanned.remaining_seconds = lambda: 900.0
     scanned.account.later(minutes=10)
     assert scanned.done(SYMPTOMS).unseen == 2
@@ -86,7 +86,7 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanni
     assert list_managed_queues(named.account.clients, settings.account, settings.consent)
     refusing(named.account.clients.sqs, "ListQueues")
     done = named.done(SYMPTOMS)
-    assert {each: type(error) for each, error in done.failed.items()} == {
+    assert {each: type(error) for each, error in done.error_by_target.items()} == {
         "orders*": FactsUnavailable
     }
     assert queue in {arn for arn, _ in named.named()}
@@ -146,10 +146,10 @@ def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanned: Sc
     away = EndpointConnectionError(endpoint_url="cloudwatch")
     let_through = refusing(cloudwatch, "GetMetricData", unreachable=away)
     done = scanned.done()
-    assert set(done.failed) == queues
+    assert set(done.error_by_target) == queues
     found_by_attributes = {finding.queue_arn for finding in done.findings}
     assert found_by_attributes == queues, "what needs no metric is still found"
     assert count_faults(done) == 2
     let_through()
     an_hour_on(scanned.account)
-    assert scanned.done().failed == {}
+    assert scanned.done().error_by_target == {}

@@ -42,7 +42,7 @@ def queue_with(scanned: Scanning, name: str, messages: int, **attributes: str) -
 
 def asked_of(scanned: Scanning, symptom: Symptom) -> tuple[int, int]:
     done = scanned.done([symptom])
-    assert done.failed == {}
+    assert done.error_by_target == {}
     return done.suspects, done.metrics
 
 
@@ -99,5 +99,5 @@ def test_scan_for_everything_asks_no_metric_of_an_idle_queue(
     queue_with(scanned, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
     queue_with(scanned, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
     done = scanned.done(CATALOGUE)
-    assert (done.queues_scanned, done.failed) == (2, {})
+    assert (done.queues_scanned, done.error_by_target) == (2, {})
     assert (done.suspects, done.metrics, measured) == (0, 0, [])

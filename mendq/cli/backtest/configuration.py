@@ -40,9 +40,10 @@ class Configuration(Struct, frozen=True):
 
 
 def read_current_configuration(account: Account) -> Configuration:
-    """Return the current configuration. It is read with the operator's credentials when asked for.
+    """Return the present configuration of the account's queues.
 
-    Each fact is read from AWS only once.
+    The queues are listed now. The facts of a queue are read when they are needed, with the
+    operator's credentials, and only once.
     """
     region_scan = RegionScan(account, datetime.now(UTC), MetricBudget(0))
     fact_reader = region_scan.reader
@@ -61,13 +62,13 @@ def read_current_configuration(account: Account) -> Configuration:
     return Configuration({queue.queue_arn: queue.tags for queue in region_scan.queues}, read_facts)
 
 
-def _make_facts_without_queue(queue_arn: str, needs: Collection[Need], missing_in: str) -> Facts:
+def _make_facts_without_queue(queue_arn: str, needs: Collection[Need], place: str) -> Facts:
     """Return empty facts about a queue that does not exist, if the symptom needs no facts.
 
-    Otherwise raise QueueGone. `missing_in` says in the error where the queue is missing.
+    Otherwise raise QueueGone. The error says that the queue is missing in `place`.
     """
     if needs:
-        raise QueueGone(f"{missing_in} does not have it")
+        raise QueueGone(f"{place} does not have it")
     return Facts(queue_arn, {}, {})
 
 
@@ -93,11 +94,11 @@ class _SnapshotQueue(Struct, frozen=True):
     @property
     def attribute_texts(self) -> dict[str, str]:
         """Attributes as SQS spells them: every value is a text, also a policy."""
-        texts = {}
+        text_by_name = {}
         for name, attribute in self.attributes.items():
             is_document = isinstance(attribute, dict)
-            texts[name] = to_compact_json(attribute) if is_document else str(attribute)
-        return select_configuration(texts)
+            text_by_name[name] = to_compact_json(attribute) if is_document else str(attribute)
+        return select_configuration(text_by_name)
 
 
 def read_configuration(path: Path) -> Configuration:

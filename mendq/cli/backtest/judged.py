@@ -27,9 +27,9 @@ from mendq.cli.scan.dry_run import (
     ExpectedAction,
     describe_decision,
 )
-from mendq.heal.decide import Decision, RecordTransition, WriteFix
+from mendq.heal.decide import Decision, KeepWaiting, RecordTransition, Rejection, WriteFix
 from mendq.heal.gather import gather_and_decide
-from mendq.heal.guardrails import COINCIDENCE_QUEUES
+from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES
 from mendq.heal.situation import Situation
 from mendq.model.case import Severity
 from mendq.model.consent import Consent
@@ -37,7 +37,6 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
-from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
 from mendq.model.tags import MODE_OFF, MODE_TAG
@@ -73,7 +72,10 @@ class PastIncident(Struct, frozen=True, dict=True):
 
     @property
     def decided_at(self) -> datetime:
-        """Time at which heal would first have had enough calls, else that of the first failure."""
+        """Time at which heal would first have had enough failed calls to act.
+
+        If there were never enough, the time of the first failure.
+        """
         sightings = self.first_evidence.sightings
         return sightings[-1].event_time if sightings else self.first_failure
 
@@ -98,24 +100,30 @@ class JudgedIncident(Struct, frozen=True):
 
 
 class Backtest(Struct, frozen=True):
-    """Decider of past incidents. It counts how many queues show a symptom at the same time."""
+    """Decides about past incidents as heal would have decided.
+
+    It also counts how many queues showed a symptom at the same time.
+    """
 
     configuration: Configuration
 
     def judge_incidents(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
         """Yield heal's decision on each incident, in the order of their time."""
-        spreads = defaultdict[str, Spread](Spread)
+        spread_by_symptom_key = defaultdict[str, Spread](Spread)
         for incident in sorted(
             incidents, key=lambda incident: (incident.decided_at, incident.incident_id)
         ):
-            yield JudgedIncident(incident, self._answer_in_each_mode(incident, spreads))
+            yield JudgedIncident(
+                incident, self._answer_in_each_mode(incident, spread_by_symptom_key)
+            )
 
     def _answer_in_each_mode(
-        self, incident: PastIncident, spreads: dict[str, Spread]
+        self, incident: PastIncident, spread_by_symptom_key: dict[str, Spread]
     ) -> Mapping[Mode, ModeAnswer]:
         """Return the answers by mode, and note in `spreads` that the queue shows the symptom.
 
-        `spreads` has the queues that showed a symptom lately, by the symptom's mass symptom key.
+        `spread_by_symptom_key` has the queues that showed a symptom lately, by the symptom's mass
+        symptom key.
         """
         symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
@@ -125,13 +133,15 @@ class Backtest(Struct, frozen=True):
         try:
             facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
             symptom_key = mass_symptom_key(symptom.name, facts.tags)
-            spread = spreads[symptom_key]
-            expired_notes = Spread.from_texts(spread.outdated_notes(incident.decided_at))
+            spread = spread_by_symptom_key[symptom_key]
+            expired_notes = Spread.from_texts(spread.list_outdated_notes(incident.decided_at))
             new_notes = Spread.from_texts(
-                spread.notes_to_add([incident.queue_arn], incident.decided_at)
+                spread.make_new_notes([incident.queue_arn], incident.decided_at)
             )
-            spreads[symptom_key] = Spread(spread.notes - expired_notes.notes | new_notes.notes)
-            queue_arns = spreads[symptom_key].queues(incident.decided_at)
+            spread_by_symptom_key[symptom_key] = Spread(
+                spread.notes - expired_notes.notes | new_notes.notes
+            )
+            queue_arns = spread_by_symptom_key[symptom_key].list_queue_arns(incident.decided_at)
             return {
                 mode: self._decide_in_mode(incident, symptom, facts, mode, queue_arns)
                 for mode in Mode
@@ -156,7 +166,9 @@ class Backtest(Struct, frozen=True):
             )
         if symptom.autonomy is not None:
             queue_mode = min(queue_mode, symptom.autonomy)
-        view = CaseStoreView(attributes={name: AttributeRecord() for name in symptom.attributes})
+        view = CaseStoreView(
+            record_by_attribute={name: AttributeRecord() for name in symptom.attributes}
+        )
         evidence = incident.first_evidence
         situation = Situation(
             symptom=symptom,
@@ -173,9 +185,9 @@ class Backtest(Struct, frozen=True):
         )
         decision, _ = gather_and_decide(
             situation,
-            read_queue=lambda unread: structs.replace(unread, is_read=True),
-            count_queues=lambda uncounted: self._count_queues(
-                uncounted, spread_queue_arns, account_mode
+            read_queue=lambda unread_situation: structs.replace(unread_situation, is_read=True),
+            count_queues=lambda uncounted_situation: self._count_queues(
+                uncounted_situation, spread_queue_arns, account_mode
             ),
         )
         return _describe_answer(decision, queue_mode)
@@ -190,7 +202,7 @@ class Backtest(Struct, frozen=True):
             spread_queue_arns: The queues that showed the symptom in the hour before the incident.
             account_mode: The mode of the account that is assumed.
         """
-        if len(spread_queue_arns) <= COINCIDENCE_QUEUES:
+        if len(spread_queue_arns) <= MAXIMUM_COINCIDENT_QUEUES:
             return structs.replace(situation, reach=Reach(spread_queue_arns))
         facts = situation.facts
         mode_by_queue_arn: dict[str, Mode] = {}
@@ -198,7 +210,7 @@ class Backtest(Struct, frozen=True):
             queue_mode = find_queue_mode(queue_arn, tags, account_mode)
             if queue_mode is not None:
                 mode_by_queue_arn[queue_arn] = queue_mode
-        reach = Reach.among(
+        reach = Reach.count_among(
             spread_queue_arns, mode_by_queue_arn, mode_by_queue_arn[facts.queue_arn]
         )
         return structs.replace(situation, reach=reach)
@@ -209,9 +221,10 @@ def _make_no_action_answer(why: str) -> ModeAnswer:
 
 
 def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | None:
-    """Return a queue's mode if all were managed in `account_mode`. The queue's tag may lower it.
+    """Return the mode that a queue would have if Mendq managed all queues in `account_mode`.
 
-    None if the queue's tag switches Mendq off, or if the queue is a quarantine.
+    The queue's tag may lower the mode. Return None if the tag switches Mendq off, or if the queue
+    is a quarantine.
     """
     name = parts_of(queue_arn).name
     return Consent(account_mode, queues=(name,)).mode_of(name, tags)
@@ -219,7 +232,7 @@ def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | No
 
 def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
     """Return a decision in words, with its outcome and the severity of its notification."""
-    refusal: Refusal | None = getattr(decision, "refusal", None)
+    refusal = decision.refusal if isinstance(decision, Rejection | KeepWaiting) else None
     is_of_many = (
         refusal is not None
         and refusal.code == "mass_symptom"

@@ -49,7 +49,7 @@ def warn_if_frozen(call: Invocation) -> None:
 class _Freezes(Table, frozen=True):
     """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
-    def end(self, shown_item: Item) -> bool:
+    def end_all(self, shown_item: Item) -> bool:
         """Delete all freezes and return True, if they are still those in `shown_item`.
 
         Otherwise change nothing and return False.
@@ -68,7 +68,7 @@ class _Freezes(Table, frozen=True):
 
 
 # Longest reason of a freeze, in characters.
-MOST_REASON_CHARACTERS = 500
+MAXIMUM_REASON_CHARACTERS = 500
 
 
 @command(3, CommandKind.STEERING, STACK_ACTIONS | {"dynamodb:UpdateItem"})
@@ -86,7 +86,7 @@ def freeze(
       mendq freeze --yes               # at once, for a script
     """
     case_table = call.account.open_store(Table)
-    reason = plain(reason, MOST_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
+    reason = plain(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity
     now_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
@@ -116,7 +116,7 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
         call.out.say(str(current_freeze))
     if freeze_item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        if not call.account.open_store(_Freezes).end(freeze_item):
+        if not call.account.open_store(_Freezes).end_all(freeze_item):
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )

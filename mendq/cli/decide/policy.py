@@ -73,9 +73,11 @@ def pin(
             raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn = resolve_queue_arn(call.account, queue)
     pins = call.account.open_store(Pins)
-    earlier_pin = _require_readable(pins.look(queue_arn))
+    earlier_pin = _require_readable(pins.load_even_if_unreadable(queue_arn))
     facts = require_queue(call.account, queue_arn)
-    new_pin = _make_pin(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
+    new_pin = _make_pin(
+        facts, pins.load_last_generation(queue_arn) + 1, call.account.identity, roles
+    )
     _print_policy(call, new_pin)
     if earlier_pin is not None:
         heading = f"Different from generation {earlier_pin.generation}"
@@ -125,7 +127,7 @@ def unpin(
         # The pinned policy cannot be shown.
         call.out.say(_describe_unreadable_pin(pin), "yellow")
         pin_name = "it"
-        removed_document = {"queue_arn": pin.queue_arn, "doubt": pin.why}
+        removed_document = {"queue_arn": pin.queue_arn, "doubt": pin.error_text}
     else:
         _print_policy(call, pin)
         pin_name = f"the pin of generation {pin.generation}"
@@ -152,11 +154,11 @@ def show(call: Invocation, queue: QueueName) -> None:
     """
     pins = call.account.open_store(Pins)
     queue_arn = resolve_queue_arn(call.account, queue)
-    approved_sources = sorted(pins.approved_sources(queue_arn))
+    approved_sources = sorted(pins.load_approved_sources(queue_arn))
     for source_arn in approved_sources:
         sentence = f"its retention may be raised for {source_arn}: a person approved that once"
         call.out.say(sentence)
-    if approved_sources and pins.look(queue_arn) is None:
+    if approved_sources and pins.load_even_if_unreadable(queue_arn) is None:
         call.out.print_json({"approved_sources": approved_sources})
         return
     pin = _require_readable(_require_pin(pins, queue_arn))
@@ -184,7 +186,7 @@ def show(call: Invocation, queue: QueueName) -> None:
     call.out.say_heading("Good")
     if not checked_pin.is_good:
         call.out.say(f"no: {checked_pin.doubt}", "yellow")
-        call.out.say(_advise(checked_pin, facts, is_in_place=is_in_place), "dim")
+        call.out.say(_advise_about_doubtful_pin(checked_pin, facts, is_in_place=is_in_place), "dim")
     elif is_in_place:
         call.out.say("it stands there", "green")
     else:
@@ -193,7 +195,7 @@ def show(call: Invocation, queue: QueueName) -> None:
 
 def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
     """Return the queue's pin. Raises CommandError if it has none."""
-    pin = pins.look(queue_arn)
+    pin = pins.load_even_if_unreadable(queue_arn)
     if pin is None:
         raise CommandError(
             f"{queue_arn} has no pin: `mendq policy pin QUEUE` makes one", Exit.NOT_FOUND
@@ -229,7 +231,7 @@ def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[st
     )
 
 
-def _advise(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
+def _advise_about_doubtful_pin(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
     """Return what to do about a pin that is in doubt. The differences are printed above it.
 
     `is_in_place` is True if the pinned policy is the queue's current one.
@@ -243,15 +245,17 @@ def _advise(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
-    if_meant = (
+    advice_if_intended = (
         "If somebody meant the difference above, `mendq policy pin` pins what stands there now"
     )
-    if_not_meant = "if nobody did, put the policy above back yourself"
-    return f"Mendq does not put it back. {if_meant}; {if_not_meant}"
+    advice_if_not_intended = "if nobody did, put the policy above back yourself"
+    return f"Mendq does not put it back. {advice_if_intended}; {advice_if_not_intended}"
 
 
 def _describe_unreadable_pin(pin: UnreadablePin) -> str:
-    return f"the pin of {pin.queue_arn} cannot be read, so Mendq puts nothing back: {pin.why}"
+    return (
+        f"the pin of {pin.queue_arn} cannot be read, so Mendq puts nothing back: {pin.error_text}"
+    )
 
 
 def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
@@ -288,8 +292,8 @@ def _print_policy(call: Invocation, pin: Pin) -> None:
     for line in _format_policy(pin.policy):
         call.out.show(Text(line))
     if is_open_to_everybody(pin.policy):
-        why = "it may let everybody in, or cannot be read"
-        call.out.say(f"{why}: Mendq would never put it back", "bold yellow")
+        warning_reason = "it may let everybody in, or cannot be read"
+        call.out.say(f"{warning_reason}: Mendq would never put it back", "bold yellow")
     call.out.say_heading("Pin")
     call.out.say(f"sha256 {pin.digest}, generation {pin.generation}")
     call.out.say(f"pinned {pin.pinned_at:%Y-%m-%d %H:%M} UTC by {pin.pinned_by}")

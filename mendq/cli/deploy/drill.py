@@ -348,7 +348,7 @@ class DrillRun(Struct):
         self.ending_fault = ""
         if "error" in answer:
             self.ending_fault = str(answer.get("reason") or answer["error"])
-        return account.open_store(OpenCases).transitions(self.case.case_id)[-1]
+        return account.open_store(OpenCases).list_transitions(self.case.case_id)[-1]
 
     def _add_stage(self, name: str, end_time: datetime | None = None) -> None:
         """Add a stage that ended at `end_time`, or now."""

@@ -246,7 +246,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
     does not answer.
     """
-    scan_item = account.open_store(Table).get(items.key(items.ACCOUNT_PARTITION, "scan"))
+    scan_item = account.open_store(Table).get(items.item_key(items.ACCOUNT_PARTITION, "scan"))
     if "round" not in scan_item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))

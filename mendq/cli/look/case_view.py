@@ -52,7 +52,7 @@ def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
         # Every id begins with an empty text, so it would fit any open case.
         raise CommandError("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
     case_store = account.open_store(OpenCases)
-    transitions = case_store.transitions(case_or_queue)
+    transitions = case_store.list_transitions(case_or_queue)
     if transitions:
         return transitions
     case_ids = {
@@ -66,7 +66,7 @@ def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
             Exit.USAGE,
         )
     for case_id in case_ids:
-        return case_store.transitions(case_id)
+        return case_store.list_transitions(case_id)
     problem = f"no case {case_or_queue}, nor one open of that queue"
     raise CommandError(f"{problem}; a closed one needs its id: `mendq cases`", Exit.NOT_FOUND)
 
@@ -118,7 +118,7 @@ def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
 
 def describe_hold_up(hold_up: HoldUp) -> str:
     """Return the line that says since when and why the case is held up."""
-    return f"held up since {format_minute(hold_up.since)}: {hold_up.reason}"
+    return f"held up since {format_minute(hold_up.waiting_since)}: {hold_up.reason}"
 
 
 def opened_at(case: Case) -> datetime:

@@ -121,7 +121,9 @@ def _has_fields(case: Case, required_fields: Mapping[str, str]) -> bool:
 
 def _list_all_cases(case_store: OpenCases) -> list[Case]:
     """Return the newest transition of every case."""
-    return [transitions[-1] for transitions in group_by_case(case_store.all_transitions()).values()]
+    return [
+        transitions[-1] for transitions in group_by_case(case_store.scan_all_transitions()).values()
+    ]
 
 
 def _list_open_cases(case_store: OpenCases) -> list[Case]:
@@ -132,7 +134,7 @@ def _list_open_cases(case_store: OpenCases) -> list[Case]:
     """
     open_cases = []
     for indexed_case in case_store.list_open():
-        transitions = case_store.transitions(indexed_case.case_id)
+        transitions = case_store.list_transitions(indexed_case.case_id)
         if transitions and not transitions[-1].is_final:
             open_cases.append(transitions[-1])
     return open_cases

@@ -58,7 +58,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     account = call.account
     queue_arn = resolve_queue_arn(account, queue)
     with call.out.show_waiting("reading baselines, cases and CloudTrail"):
-        baselines = account.open_store(Baselines).of(queue_arn)
+        baselines = account.open_store(Baselines).load(queue_arn)
         changes = list_changes_since(
             account.clients, queue_arn, datetime.now(UTC) - CLOUDTRAIL_HISTORY
         )
@@ -143,7 +143,7 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
 
 def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
     """Yield an event for each case of the queue."""
-    transitions = account.open_store(OpenCases).all_transitions()
+    transitions = account.open_store(OpenCases).scan_all_transitions()
     for case_transitions in group_by_case(transitions).values():
         case = case_transitions[-1]
         if case.queue_arn == queue_arn:

@@ -117,7 +117,7 @@ def _scan_managed_queues(call: Invocation, most_metrics: int | None) -> Exit:
         action_by_finding = dry_run.decide_findings(scan_result.findings)
     call.out.print_json(dry_run.document(scan_result, action_by_finding))
     _print_dry_run(call.out, dry_run, scan_result, action_by_finding)
-    return Exit.FAILED if scan_result.failed else Exit.DONE
+    return Exit.FAILED if scan_result.error_by_target else Exit.DONE
 
 
 def _make_iam_policy() -> dict[str, Any]:
@@ -185,15 +185,16 @@ def _print_dry_run(
     elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
-    elif scan_result.failed or scan_result.skipped:
+    elif scan_result.error_by_target or scan_result.skipped_arns:
         out.say("nothing was found in what was judged", "yellow")
     else:
         out.say("nothing was found", "green")
     out.say("")
     metrics_per_hour = dry_run.count_metrics_per_hour(scan_result, action_by_finding)
+    skipped_count = len(scan_result.skipped_arns)
     out.say(
         f"{scan_result.queues_scanned:,} queues looked at, {scan_result.suspects:,} suspects, "
-        f"{scan_result.measured:,} measured, {len(scan_result.skipped):,} skipped for the budget, "
+        f"{scan_result.measured:,} measured, {skipped_count:,} skipped for the budget, "
         f"{len(scan_result.findings):,} findings"
     )
     asked_metrics = dry_run.budget.asked_metrics
@@ -203,7 +204,7 @@ def _print_dry_run(
         f"${estimate_monthly_dollars(metrics_per_hour):,.2f} a month ({METRIC_READ.note})",
         "dim",
     )
-    for reason, queue_names in _group_by_reason(scan_result.failed).items():
+    for reason, queue_names in _group_by_reason(scan_result.error_by_target).items():
         out.say(
             f"could not look at {shorten_list(queue_names, _MOST_QUEUE_NAMES)}: {reason}", "red"
         )
@@ -326,7 +327,7 @@ def _print_findings_of_symptom(
     for finding in findings:
         action = action_by_finding[finding]
         queue_name = parts_of(finding.queue_arn).name
-        _print_block(out, queue_name, symptom, finding.because, action.line)
+        _print_block(out, queue_name, symptom, finding.sentence, action.line)
         for manual_command in action.commands:
             out.say_command(manual_command)
 

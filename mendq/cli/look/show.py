@@ -35,7 +35,7 @@ from mendq.cli.output import Output
 from mendq.cli.redrive.hold import list_progress_lines, read_progress
 from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
 from mendq.heal.recover import read_written_attributes
-from mendq.heal.restore_policy import new_access
+from mendq.heal.restore_policy import describe_new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
 from mendq.model.case import LOWERED_KEY, Case
 from mendq.model.facts import Facts
@@ -125,7 +125,7 @@ class ShownCase(Struct, frozen=True):
         hold_up_document = None
         if self.hold_up:
             hold_up_document = {
-                "since": format_time(self.hold_up.since),
+                "since": format_time(self.hold_up.waiting_since),
                 "code": self.hold_up.code,
                 "reason": self.hold_up.reason,
             }
@@ -206,7 +206,7 @@ def _find_new_access(account: Account, case: Case) -> str:
     if case.state is not State.PROPOSED or owner_of_case(case.steps) is not Owner.RESTORE_POLICY:
         return ""
     access_texts = [
-        new_access(account.clients, step["before"], step["after"]) for step in case.steps
+        describe_new_access(account.clients, step["before"], step["after"]) for step in case.steps
     ]
     return "".join(access_texts)
 
@@ -216,7 +216,7 @@ def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
 
     None if no scan did.
     """
-    for baseline in account.open_store(Baselines).of(case.queue_arn):
+    for baseline in account.open_store(Baselines).load(case.queue_arn):
         if baseline.at <= opened_at(case):
             return {
                 name: value

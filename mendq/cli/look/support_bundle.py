@@ -58,7 +58,7 @@ def support_bundle(
     path = output or Path(f"{case_id}.json")
     if path.exists() and not yes:
         raise CommandError(f"{path} is there already: --yes overwrites it", Exit.USAGE)
-    translate_errors = items.reading(f"the evidence of {case_id}")
+    translate_errors = items.convert_decode_errors(f"the evidence of {case_id}")
     with call.out.show_waiting("reading the case, its queue and CloudWatch"), translate_errors:
         bundle = _make_bundle(call, read_case_details(call, case_id), datetime.now(UTC))
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")

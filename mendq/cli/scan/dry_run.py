@@ -61,7 +61,7 @@ from mendq.heal.gather import (
     add_reach,
     confirm_finding,
     gather_and_decide,
-    make_managed_situation,
+    make_situation_if_managed,
 )
 from mendq.heal.outcome import Outcome
 from mendq.heal.situation import Situation
@@ -75,7 +75,11 @@ from mendq.model.steps import Owner
 from mendq.notifications.own_change import describe_own_change
 from mendq.scan.reader import ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.selection import NEW_FAULTS_PER_DAY, map_merged_findings, merge_shared_findings
+from mendq.scan.selection import (
+    MAXIMUM_NEW_FAULTS_PER_DAY,
+    map_merged_findings,
+    merge_shared_findings,
+)
 from mendq.scan.store import ScanStore
 
 if TYPE_CHECKING:
@@ -234,7 +238,7 @@ class DryRun(Struct, frozen=True, dict=True):
             owner=_RUN_NAME,
             now=self.now,
             remaining_seconds=lambda: float("inf"),
-            write=lambda *_: None,
+            write_steps=lambda *_: None,
             writer=Owner.HEAL,
         )
 
@@ -285,9 +289,11 @@ class DryRun(Struct, frozen=True, dict=True):
         if finding.queue_arn in self._tags:
             return True
         made_dlqs = self._run.stored(MadeDlqs)
-        managed_sources = [arn for arn in finding.sources if arn in self._tags]
+        managed_sources = [arn for arn in finding.source_arns if arn in self._tags]
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
-            return any(made_dlqs.is_made(arn, finding.queue_arn) for arn in managed_sources)
+            return any(
+                made_dlqs.is_made_by_mendq(arn, finding.queue_arn) for arn in managed_sources
+            )
         return False
 
     def _list_waiting(
@@ -320,7 +326,8 @@ class DryRun(Struct, frozen=True, dict=True):
             admitted_topics = scan_store.admit_faults(
                 [finding.topic for finding in daily_limited], self.now
             )
-            reason = f"of faults in configuration {NEW_FAULTS_PER_DAY} new ones a day are taken up"
+            daily_limit = MAXIMUM_NEW_FAULTS_PER_DAY
+            reason = f"of faults in configuration {daily_limit} new ones a day are taken up"
             for finding in daily_limited:
                 if finding.topic not in admitted_topics:
                     reason_by_finding[finding] = reason
@@ -348,13 +355,13 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self._read_facts(queue_arn, symptom)
         if facts is None:
             return ExpectedAction(NO_DECISION_TEXT, why=METRIC_LIMIT_REASON)
-        group = Group(queue_arn, symptom, is_found=True, shared=finding.reference)
+        group = Group(queue_arn, symptom, must_measure=True, shared_finding=finding.reference)
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.is_held_by_another(run.owner, run.now):
             return ExpectedAction(
                 "first ends what a run that died has begun", why=view.intent.case_id
             )
-        situation = make_managed_situation(group, run, facts.tags, view)
+        situation = make_situation_if_managed(group, run, facts.tags, view)
         if not isinstance(situation, Outcome):
             situation = confirm_finding(group, situation, facts, run)
         if isinstance(situation, Outcome):
@@ -367,7 +374,7 @@ class DryRun(Struct, frozen=True, dict=True):
         decision, situation = gather_and_decide(
             situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
         )
-        action = describe_decision(decision, finding.because)
+        action = describe_decision(decision, finding.sentence)
         own_change = situation.facts.own_change
         if own_change is not None and action.steps:
             return replace(action, first=describe_own_change(own_change, run.now))

@@ -240,7 +240,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         The keys are queue ARNs, names that no queue has, or texts such as `the stack Mendq`.
         """
         listing = self._listing
-        error_by_target = {**listing.error_by_pattern, **scan_result.failed}
+        error_by_target = {**listing.error_by_pattern, **scan_result.error_by_target}
         minutes = format_count(self._timing.measuring_minutes, "minute")
         too_new_note = (
             f"not measured: made or changed too lately, as {minutes} of it have to be counted"
@@ -257,8 +257,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(self.absent_names, _ABSENT_QUEUE_NOTE),
             **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
             **dict.fromkeys(off_queue_arns, _OFF_TAG_NOTE),
-            **dict.fromkeys(scan_result.skipped, _METRIC_LIMIT_NOTE),
-            **dict.fromkeys(scan_result.unsettled, too_new_note),
+            **dict.fromkeys(scan_result.skipped_arns, _METRIC_LIMIT_NOTE),
+            **dict.fromkeys(scan_result.unsettled_arns, too_new_note),
             # AWS names the policy that refused at the end of a long line.
             **{target: describe_error(error)[:600] for target, error in error_by_target.items()},
         }
@@ -276,7 +276,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "queue_arn": finding.queue_arn,
                     "symptom": finding.symptom,
                     "severity": rate_severity(finding),
-                    "reason": finding.because,
+                    "reason": finding.sentence,
                     "plan": asdict(action_by_finding[finding]),
                     "runbook": SYMPTOM_BY_NAME[finding.symptom].runbook,
                 }

@@ -151,7 +151,7 @@ def _list_kept_attributes(answer: Answer) -> list[Answer]:
     return [
         attribute
         for attribute in answer.get("attributes", ())
-        if attribute["outcome"] == UndoOutcome.THEIRS
+        if attribute["outcome"] == UndoOutcome.KEPT
     ]
 
 
@@ -175,7 +175,7 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
             kept_attributes.append((answer["case_id"], attribute))
     if not kept_attributes:
         return
-    histories = group_by_case(account.open_store(OpenCases).all_transitions())
+    histories = group_by_case(account.open_store(OpenCases).scan_all_transitions())
     for case_id, attribute in kept_attributes:
         attribute["later_case"] = _find_later_case(histories, attribute, case_id)
 
@@ -189,14 +189,14 @@ def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> s
     own_write = _find_write(histories.get(case_id, ()), attribute["attribute"])
     if own_write is None:
         return None
-    queue_arn = own_write.last.queue_arn
+    queue_arn = own_write.last_transition.queue_arn
     for other_id, history in histories.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
         later_write = _find_write(history, attribute["attribute"])
         if later_write is None or later_write.was_overridden:
             continue
-        is_later = later_write.last.at > own_write.last.at
+        is_later = later_write.last_transition.at > own_write.last_transition.at
         if is_later and later_write.after == attribute["now"]:
             return other_id
     return None

@@ -101,7 +101,9 @@ def _predict_outcome(
     if restored_value == attribute["after"] != attribute["before"] and not write.was_overridden:
         without_now = {key: attribute[key] for key in attribute if key != "now"}
         return without_now | {"outcome": UndoOutcome.UNDONE}
-    outcome = UndoOutcome.NOTHING if restored_value == attribute["before"] else UndoOutcome.THEIRS
+    outcome = (
+        UndoOutcome.ALREADY_UNDONE if restored_value == attribute["before"] else UndoOutcome.KEPT
+    )
     return {**attribute, "outcome": outcome, "now": restored_value}
 
 
@@ -185,7 +187,7 @@ def _find_written_since(call: Invocation, since: datetime) -> Histories:
 
     Cases that were rolled back already are left out.
     """
-    histories = group_by_case(call.account.open_store(OpenCases).all_transitions())
+    histories = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
     last_applied_at = dict[str, datetime]()
     for case_id, history in histories.items():
         if history[-1].state is State.ROLLED_BACK:
@@ -250,7 +252,7 @@ def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -
     cases_of_kept_values = {
         attribute.get("later_case")
         for attribute in attributes
-        if attribute["outcome"] == UndoOutcome.THEIRS
+        if attribute["outcome"] == UndoOutcome.KEPT
     }
     undone_case_ids = {answer["case_id"] for answer in answers if _list_undone_attributes(answer)}
     other_cases_of_kept_values = cases_of_kept_values - undone_case_ids - {None}

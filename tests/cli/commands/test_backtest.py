@@ -131,14 +131,14 @@ def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
     snapshot, remembered, outdated = (
         _snapshot(tmp_path / "s.json", ["q"]),
         [0],
-        Spread.outdated_notes,
+        Spread.list_outdated_notes,
     )
 
     def noted(spread: Spread, now: datetime) -> list[str]:
         remembered.append(len(spread.notes))
         return outdated(spread, now)
 
-    monkeypatch.setattr(Spread, "outdated_notes", noted)
+    monkeypatch.setattr(Spread, "list_outdated_notes", noted)
     assert len(_judged(snapshot, *(_incident("q", 30 * n) for n in range(50)))) == 50
     assert max(remembered) < 10
 

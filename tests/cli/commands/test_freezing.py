@@ -13,7 +13,9 @@ from tests.cli.conftest import Operator
 def _frozen(operator: Operator) -> str | None:
     arn = "arn:aws:sqs:us-east-1:123456789012:any.fifo"
     return (
-        operator.account.open_store(CaseStore).look(arn, "visibility_timeout_too_short", ()).frozen
+        operator.account.open_store(CaseStore)
+        .look(arn, "visibility_timeout_too_short", ())
+        .freeze_reason
     )
 
 

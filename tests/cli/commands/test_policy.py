@@ -29,7 +29,7 @@ def queue(operator: Operator) -> str:
 
 
 def _pinned(operator: Operator) -> Pin:
-    found = Pins(operator.aws.clients.dynamodb, "case_store").of(QUEUE)
+    found = Pins(operator.aws.clients.dynamodb, "case_store").load(QUEUE)
     assert found is not None
     return found
 
@@ -190,7 +190,7 @@ def test_what_was_approved_for_a_source_is_listed_and_taken_back(operator: Opera
     assert "a person approved that once" in operator.shown("policy", "show", dead)
     removed = operator.json("policy", "unpin", dead, "--source", "orders", "--yes")
     assert removed == {"removed": source}
-    assert pins.approved_sources(dead) == frozenset()
+    assert pins.load_approved_sources(dead) == frozenset()
     assert "has no pin" in operator.refused("policy", "show", dead, code=4)
 
 

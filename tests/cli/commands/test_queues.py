@@ -28,7 +28,7 @@ def listed(operator: Operator) -> dict[str, dict[str, Any]]:
 def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: ScanResult) -> None:
     """A round, as the scan leaves it."""
     arns = (arn_of(each) for each in names)
-    document = add_managed_queues(scanned.document(at), arns, whole=True)
+    document = add_managed_queues(scanned.document(at), arns, is_complete=True)
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
@@ -46,8 +46,8 @@ def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> Non
     store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_done=False)
     newest = ScanResult(
         findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
-        skipped=(arn_of("c-skipped"),),
-        failed={arn_of("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)},
+        skipped_arns=(arn_of("c-skipped"),),
+        error_by_target={arn_of("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)},
     )
     before = now - timedelta(hours=1)
     put_down(operator, before, ("b-found", "e-later"), ScanResult())

@@ -271,7 +271,7 @@ def test_what_holds_an_approved_case_up_is_said(operator: Operator) -> None:
     say(operator.aws, "approve", case_id)
     since = operator.aws.now
     hold_up = HoldUp(since, "frozen", "changes are frozen: Black Friday")
-    context_of(operator.aws).open_cases.hold_up(case_of(operator.aws), hold_up)
+    context_of(operator.aws).open_cases.store_hold_up(case_of(operator.aws), hold_up)
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
     for command in (("show", case_id), ("cases",)):
         assert line in " ".join(operator.mendq(*command).stdout.split())

@@ -97,7 +97,7 @@ def _names_sent(
 def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), FollowUpResult([])
     by_follow_up = _names_sent(lambda call: follow_up.send_metrics(call, followed, now))
-    by_probe = _names_sent(lambda call: call.count(BatchResult().counts())) | {
+    by_probe = _names_sent(lambda call: call.count(BatchResult().count_by_metric())) | {
         OwnMetric.PROBES_LOST
     }
     by_others = {

@@ -127,7 +127,7 @@ SKIPPED = frozenset("abcd")
 
 
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    scanned = ScanResult(queues_scanned=30, suspects=9, measured=5, skipped=tuple(SKIPPED))
+    scanned = ScanResult(queues_scanned=30, suspects=9, measured=5, skipped_arns=tuple(SKIPPED))
     document = scanned.document(at) | over
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 

@@ -319,9 +319,9 @@ def test_a_thousand_queues_take_under_a_minute_of_what_aws_lets_one_ask(alone: O
     paces = Paces()
     alone.json("scan")
     seconds = {
-        "sqs": calls["sqs"] / (paces.sqs.per_second or 1),
-        "lambda": calls["lambda"] / (paces.functions.per_second or 1),
-        "cloudwatch": calls["cloudwatch"] / (paces.cloudwatch.per_second or 1),
+        "sqs": calls["sqs"] / (paces.sqs_pace.per_second or 1),
+        "lambda": calls["lambda"] / (paces.lambda_pace.per_second or 1),
+        "cloudwatch": calls["cloudwatch"] / (paces.cloudwatch_pace.per_second or 1),
     }
     assert calls["sqs"] >= QUEUES
     assert sum(seconds.values()) < MOST_SECONDS, seconds

@@ -26,7 +26,7 @@ def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[s
 
 def _heal(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> None:
     request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
-    assert heal_findings(request, operator.aws.run()).errors == {}
+    assert heal_findings(request, operator.aws.run()).error_by_message_id == {}
 
 
 def _failing(operator: Operator, *names: str) -> list[str]:
