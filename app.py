@@ -29,5 +29,5 @@ try:
         # Only the first synthesis downloads packages; later ones need no network.
         fill_wheels()
     synthesize(settings, app)
-except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
-    sys.exit(str(refused))
+except (NodeMissing, SettingsRefused, WheelsUnavailable) as error:
+    sys.exit(str(error))

@@ -20,7 +20,7 @@ PART_NAMES = ("handler", "nightly")
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, store the measures, and print them with the goals. Return the exit code, 0."""
+    """Measure, store the measures, and print them with the goals. Always return 0."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", nargs="*", choices=PART_NAMES, help="measure only these parts")
     parser.add_argument(
@@ -30,15 +30,19 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     parts = pages.load_parts()
-    take_measures: dict[str, Callable[[Console], Iterator[Measure]]] = {
+    measure_part_by_name: dict[str, Callable[[Console], Iterator[Measure]]] = {
         "handler": handler.take_measures,
         "nightly": partial(nightly.take_measures, with_peers=options.peers),
     }
     for name in options.only or PART_NAMES:
-        parts[name] = pages.make_part(_print_each(take_measures[name](console), console))
+        parts[name] = pages.make_part(_print_each(measure_part_by_name[name](console), console))
         pages.store_parts(parts)
     measures = pages.join_measures(parts)
-    rows = [goal.row(measures) for goal in pages.GOALS if goal.find_result(measures) is not None]
+    rows = [
+        goal.make_goal_row(measures)
+        for goal in pages.GOALS
+        if goal.find_result(measures) is not None
+    ]
     title = "Goals: a machine that misses one is told so, and nothing fails"
     console.print(_make_table(title, ("goal", "asked", "measured", ""), rows))
     console.print(f"measures: {pages.MEASURES_PATH}")
@@ -49,14 +53,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _print_each(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
-    """Yield the same measures, and print each one as soon as it was taken."""
+    """Yield the given measures unchanged, and print each measure as soon as it was taken."""
     for measure in measures:
         console.print(_make_table(measure.title, *pages.make_rows(measure)))
         yield measure
 
 
 def _make_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown:
-    return Markdown(f"### {title}\n\n{pages.markdown_table(headings, rows)}")
+    return Markdown(f"### {title}\n\n{pages.make_markdown_table(headings, rows)}")
 
 
 if __name__ == "__main__":

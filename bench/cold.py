@@ -27,10 +27,10 @@ else:
         invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:heal"
 
         def get_remaining_time_in_millis(self) -> int:
-            """Return one minute."""
+            """Return one minute, in milliseconds."""
             return 60_000
 
-    for path in start_arguments:
-        answer = handler(json.loads(Path(path).read_text()), Context())
+    for batch_file in start_arguments:
+        answer = handler(json.loads(Path(batch_file).read_text()), Context())
         if answer["batchItemFailures"]:
             sys.exit(f"heal did not accept all messages of the batch: {answer}")

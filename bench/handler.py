@@ -41,8 +41,9 @@ STORM_SIZES = (10, 100, 1_000, 10_000)
 START_TIMEOUT_SECONDS = 60
 # The number of failed calls that is enough evidence for heal.
 ENOUGH_FAILED_CALLS = 3
-# With this tag a queue needs a visibility timeout of FIXED seconds. Heal raises SHORT to that. LONG
-# is more than enough, so if calls fail even then, heal leaves the queue to a person.
+# A queue with this tag needs a visibility timeout of FIXED_TIMEOUT seconds. Heal raises
+# SHORT_TIMEOUT to that. LONG_TIMEOUT is more than enough: if calls fail even then, heal leaves the
+# queue to a person.
 NEED_TAG = {"mendq:max-processing-seconds": "30"}
 SHORT_TIMEOUT = "30"
 FIXED_TIMEOUT = "45"
@@ -66,11 +67,12 @@ class Bench:
     account: Account
     queue_count: int = 0  # the number of queues made so far
 
-    def make_queue(self, visibility: str = SHORT_TIMEOUT) -> str:
+    def make_queue(self, visibility_timeout: str = SHORT_TIMEOUT) -> str:
         """Make a queue with this visibility timeout in seconds, and return its ARN.
 
-        Its failed calls will be two minutes later, because heal ignores calls made before a change
-        of the queue took effect. Heal accepts calls that are up to five minutes in the future.
+        Also empty the case store, and set the account's clock two minutes ahead. The failed calls
+        get the clock's time, because heal ignores calls that were made before a change of the queue
+        took effect. Heal accepts calls that are up to five minutes in the future.
         """
         clients = self.account.clients
         settings = self.account.settings
@@ -80,31 +82,33 @@ class Bench:
         self.account.now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2)
         self.queue_count += 1
         queue_name = f"bench-{self.queue_count}"
-        attributes = {"VisibilityTimeout": visibility}
+        attributes = {"VisibilityTimeout": visibility_timeout}
         tags = {"mendq": "heal", **NEED_TAG}
         clients.sqs.create_queue(QueueName=queue_name, Attributes=attributes, tags=tags)  # type: ignore[arg-type]
         return f"arn:aws:sqs:{REGION}:{settings.account}:{queue_name}"
 
     def make_bodies(
-        self, queue_arn: str, event_count: int = ENOUGH_FAILED_CALLS, **changes: str
+        self, queue_arn: str, event_count: int = ENOUGH_FAILED_CALLS, **field_changes: str
     ) -> dict[str, str]:
         """Return intake messages with failed calls of a queue, by message id.
 
-        `changes` replace fields of their CloudTrail records.
+        `field_changes` replaces fields of their CloudTrail records.
         """
-        template = envelope_of(self.account.record(queue_arn, "EVENT-ID", **changes))
+        body_template = envelope_of(self.account.record(queue_arn, "EVENT-ID", **field_changes))
         bodies: dict[str, str] = {}
-        for number in range(event_count):
-            bodies[str(number)] = template.replace("EVENT-ID", f"{queue_arn}-{number}")
+        for event_number in range(event_count):
+            bodies[str(event_number)] = body_template.replace(
+                "EVENT-ID", f"{queue_arn}-{event_number}"
+            )
         return bodies
 
     def make_old_bodies(self, queue_arn: str) -> dict[str, str]:
         """Return intake messages with calls that failed before the queue's last change.
 
-        Heal finds nothing to fix then.
+        Heal finds nothing to fix in such a queue.
         """
-        before = self.account.now - timedelta(minutes=10)
-        return self.make_bodies(queue_arn, eventTime=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        failed_at = self.account.now - timedelta(minutes=10)
+        return self.make_bodies(queue_arn, eventTime=failed_at.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def measure_queue(
         self,
@@ -113,13 +117,13 @@ class Bench:
         make_bodies: MakeMessages,
         deliver: DeliverMessages,
     ) -> Cost:
-        """Return the cost of delivering failed calls of a new queue.
+        """Make a queue, and return the cost of delivering failed calls of this queue to heal.
 
         Args:
             timeout_before: The queue's visibility timeout, in seconds.
-            timeout_after: The visibility timeout that heal must leave.
+            timeout_after: The visibility timeout that the queue must have afterwards, in seconds.
             make_bodies: Makes the messages.
-            deliver: Delivers them.
+            deliver: Delivers the messages.
 
         Raises:
             RuntimeError: if the queue has another visibility timeout afterwards.
@@ -151,10 +155,12 @@ class Bench:
 
     def deliver_cold(self, bodies: dict[str, str], sources: Path = ROOT) -> Cost:
         """Deliver one batch to heal in a new process, and return the cost of the process."""
-        records = [{"messageId": message_id, "body": body} for message_id, body in bodies.items()]
-        path = self.folder / "batch.json"
-        path.write_text(json.dumps({"Records": records}))
-        return self.measure_cold("heal", str(path), sources=sources)
+        lambda_records = [
+            {"messageId": message_id, "body": body} for message_id, body in bodies.items()
+        ]
+        batch_file = self.folder / "batch.json"
+        batch_file.write_text(json.dumps({"Records": lambda_records}))
+        return self.measure_cold("heal", str(batch_file), sources=sources)
 
 
 def take_measures(console: Console) -> Iterator[Measure]:
@@ -165,8 +171,8 @@ def take_measures(console: Console) -> Iterator[Measure]:
         yield take_measure(
             console, "cold", title, _make_cold_variants(bench), COLD_ROUNDS, floor_position=1
         )
-        with heal_lambda(bench.account) as lambda_:
-            deliver_warm = partial(_deliver_warm, lambda_)
+        with heal_lambda(bench.account) as running_heal:
+            deliver_warm = partial(_deliver_warm, running_heal)
             title = "Warm: one invocation, three events of one queue"
             warm_variants = _make_warm_variants(bench, deliver_warm)
             yield take_measure(console, "warm", title, warm_variants, WARM_ROUNDS)
@@ -247,14 +253,14 @@ def _make_warm_variants(bench: Bench, deliver: DeliverMessages) -> list[Variant]
     ]
 
 
-def _deliver_warm(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
+def _deliver_warm(running_heal: HealLambda, bodies: dict[str, str]) -> Cost:
     """Deliver messages to the running heal, in batches of at most BATCH_MESSAGES as Lambda does.
 
     Raises:
         RuntimeError: if heal does not accept a message.
     """
     messages = list(bodies.items())
-    calls_before = lambda_.calls.total
+    calls_before = running_heal.calls.total
     refused_message_ids: list[str] = []
     batch_starts = range(0, len(messages), BATCH_MESSAGES)
     batches = [
@@ -263,26 +269,28 @@ def _deliver_warm(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
 
     def deliver_all() -> None:
         for batch in batches:
-            refused_message_ids.extend(lambda_.deliver(batch))
+            refused_message_ids.extend(running_heal.deliver(batch))
 
     cpu_seconds_before = time.process_time()
     cost = measure_call(deliver_all)
     cpu_ms = 1000 * (time.process_time() - cpu_seconds_before)
     if refused_message_ids:
         raise RuntimeError(f"heal did not accept {len(refused_message_ids)} messages")
-    return replace(cost, cpu_ms=cpu_ms, aws_calls=lambda_.calls.total - calls_before)
+    return replace(cost, cpu_ms=cpu_ms, aws_calls=running_heal.calls.total - calls_before)
 
 
 @contextmanager
 def start_emulator() -> Iterator[str]:
-    """Start MiniStack and yield its URL.
+    """Start MiniStack, yield its URL, and stop it at the end of the block.
 
     The environment of this process is changed so that boto3 calls only this URL, with made-up keys.
     """
     with listen(0) as listener:
         port = int(listener.getsockname()[1])
-    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch:
-        environment = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
+    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch_folder:
+        environment = emulator_environment(
+            {**os.environ, "AUTH": "false"}, Path(scratch_folder), port
+        )
         # Every process of this machine can call the emulator, so it must not run code.
         environment |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
         url = endpoint_url(port)
@@ -309,7 +317,10 @@ def start_emulator() -> Iterator[str]:
 
 
 def _wait_until_answering(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the emulator answers. Raise RuntimeError if it ends, or does not start in time."""
+    """Wait until the emulator answers.
+
+    Raise RuntimeError if it ends, or does not answer within START_TIMEOUT_SECONDS.
+    """
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -37,11 +37,11 @@ from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, 
 from bench.trail import TRAIL_DAY, MadeUpTrail, make_trail
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 
-# The last files of a day are published on the next.
-PUBLISHED_DAYS = Days(TRAIL_DAY.date(), TRAIL_DAY.date() + timedelta(days=1))
+# The days on which CloudTrail publishes the trail's files. It publishes the last files of a day on
+# the next day.
+PUBLISHING_DAYS = Days(TRAIL_DAY.date(), TRAIL_DAY.date() + timedelta(days=1))
 READER_BY_NAME = {"native": Reader(NATIVE_READER), "standard library": Reader(FALLBACK_READER)}
-# The made-up failed calls: each of KEYS queues has bursts of BURST_CALLS calls that are
-# APART_SECONDS apart, with SILENCE_SECONDS between bursts.
+# The made-up failed calls: each of QUEUE_COUNT queues has bursts of CALLS_PER_BURST calls.
 QUEUE_COUNT = 2_000
 CALLS_PER_BURST = 20
 SECONDS_BETWEEN_CALLS = 10
@@ -67,16 +67,17 @@ class TrailSize(NamedTuple):
 
 ONE_DAY_SIZE = TrailSize(20, 10_000)
 TENFOLD_SIZE = TrailSize(200, 10_000)
-# As many records as ONCE, in small files.
+# As many records as ONE_DAY_SIZE, in small files.
 SMALL_FILES_SIZE = TrailSize(2_000, 100)
 # 1,000,000 records in small files, and in very small ones.
 MANY_SMALL_FILES_SIZE = TrailSize(2_000, 500)
 MANY_TINY_FILES_SIZE = TrailSize(100_000, 10)
 # The numbers of failed calls in which bursts are found.
 FAILED_CALL_COUNTS = (1_000_000, 10_000_000)
-ROUNDS = 5
-SLOW_ROUNDS = 3
-FEW_ROUNDS = 2
+# The numbers of counted rounds. A measure that takes longer has fewer.
+INGEST_ROUNDS = 5
+SLOW_MEASURE_ROUNDS = 3
+SLOWEST_MEASURE_ROUNDS = 2
 # A program that only starts the nightly job's Spark session, reads a file and writes a table: every
 # Spark job costs at least this.
 SPARK_ALONE_PROGRAM = """
@@ -89,7 +90,7 @@ records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 
 
 class _PlannedMeasure(NamedTuple):
-    """A planned measurement: its name, title, number of rounds and variants."""
+    """A planned measurement: its name, title, number of counted rounds and variants."""
 
     name: str
     title: str
@@ -98,25 +99,28 @@ class _PlannedMeasure(NamedTuple):
 
     @property
     def warm_up_rounds(self) -> int:
-        """The number of rounds to drop. Single rounds and whole processes have no warm-up."""
+        """The number of rounds that are run first and dropped.
+
+        0 if there is only one round, or if each variant is a whole process, which has no warm-up.
+        """
         if self.rounds == 1 or self.name == "nightly_runs":
             return 0
         return 1
 
 
 def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
-    """Take all measures of the nightly job, in the order of the page.
+    """Take all measures of the nightly job, in the order of docs/performance.md, and yield them.
 
-    If `with_peers`, DuckDB and Polars are installed and measured too.
+    If `with_peers` is True, DuckDB and Polars are installed and measured too.
     """
-    with ExitStack() as stack:
-        limit_processes = stack.enter_context(readers.start_processes())
+    with ExitStack() as exit_stack:
+        limit_processes = exit_stack.enter_context(readers.start_processes())
         peer_processes: Executor | None = None
         if with_peers:
             readers.install_peers()
-            peer_processes = stack.enter_context(readers.start_processes(peers=True))
+            peer_processes = exit_stack.enter_context(readers.start_processes(peers=True))
         spark = start_session()
-        stack.callback(spark.stop)
+        exit_stack.callback(spark.stop)
         for plan in NightlyPlans(spark, limit_processes, peer_processes).list_plans():
             yield take_measure(
                 console,
@@ -130,22 +134,28 @@ def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
 
 @dataclass
 class NightlyPlans:
-    """The session and the processes that the measures of the nightly job share."""
+    """Plans the measures of the nightly job.
+
+    It holds the Spark session and the processes that these measures share.
+    """
 
     spark: SparkSession
     limit_processes: Executor  # the processes of the fastest possible reader
     peer_processes: Executor | None = None  # the process of DuckDB and Polars, if they are measured
 
     def list_plans(self) -> Iterator[_PlannedMeasure]:
-        """Yield each measure. Its trails are made just before, if they do not exist yet."""
+        """Yield the planned measures.
+
+        The trails of a measure are made just before it is yielded, if they do not exist yet.
+        """
         yield _PlannedMeasure(
             "ingest",
             f"From gzip files to failed SQS calls, {ONE_DAY_SIZE.records:,} records",
-            ROUNDS,
+            INGEST_ROUNDS,
             [
-                self._make_limit(ONE_DAY_SIZE, "limit: isal + msgspec in two processes"),
+                self._make_limit_variant(ONE_DAY_SIZE, "limit: isal + msgspec in two processes"),
                 *(
-                    self._make_reader(reader, ONE_DAY_SIZE, f"{reader} reader")
+                    self._make_reader_variant(reader, ONE_DAY_SIZE, f"{reader} reader")
                     for reader in READER_BY_NAME
                 ),
             ],
@@ -153,28 +163,28 @@ class NightlyPlans:
         yield _PlannedMeasure(
             "growth",
             "The same for ten times the records",
-            SLOW_ROUNDS,
+            SLOW_MEASURE_ROUNDS,
             [
-                self._make_limit(ONE_DAY_SIZE, f"limit, {ONE_DAY_SIZE.records:,}"),
-                self._make_reader(
+                self._make_limit_variant(ONE_DAY_SIZE, f"limit, {ONE_DAY_SIZE.records:,}"),
+                self._make_reader_variant(
                     "native", ONE_DAY_SIZE, f"native reader, {ONE_DAY_SIZE.records:,}"
                 ),
-                self._make_limit(TENFOLD_SIZE, f"limit, {TENFOLD_SIZE.records:,}"),
-                self._make_reader(
+                self._make_limit_variant(TENFOLD_SIZE, f"limit, {TENFOLD_SIZE.records:,}"),
+                self._make_reader_variant(
                     "native", TENFOLD_SIZE, f"native reader, {TENFOLD_SIZE.records:,}"
                 ),
-                self._make_hand_over(TENFOLD_SIZE),
+                self._make_byte_reader_variant(TENFOLD_SIZE),
             ],
         )
         yield _PlannedMeasure(
             "files",
             "The same records in small files and in large ones",
-            SLOW_ROUNDS,
+            SLOW_MEASURE_ROUNDS,
             [
-                self._make_reader(
+                self._make_reader_variant(
                     "native", ONE_DAY_SIZE, f"native reader, {ONE_DAY_SIZE.size_text}"
                 ),
-                self._make_reader(
+                self._make_reader_variant(
                     "native", SMALL_FILES_SIZE, f"native reader, {SMALL_FILES_SIZE.size_text}"
                 ),
             ],
@@ -183,39 +193,49 @@ class NightlyPlans:
             yield _PlannedMeasure(
                 "peers",
                 "One question, asked of others too: how many SQS calls failed?",
-                FEW_ROUNDS,
+                SLOWEST_MEASURE_ROUNDS,
                 [
-                    self._make_reader("native", TENFOLD_SIZE, "native reader"),
-                    *(self._make_peer(self.peer_processes, name) for name in readers.COUNT_BY_PEER),
+                    self._make_reader_variant("native", TENFOLD_SIZE, "native reader"),
+                    *(
+                        self._make_peer_variant(self.peer_processes, name)
+                        for name in readers.COUNT_BY_PEER
+                    ),
                 ],
             )
         yield _PlannedMeasure(
             "sessions",
             "Incidents from failed calls that are there already",
-            FEW_ROUNDS,
-            [self._make_burst_finder(call_count) for call_count in FAILED_CALL_COUNTS],
+            SLOWEST_MEASURE_ROUNDS,
+            [self._make_burst_variant(call_count) for call_count in FAILED_CALL_COUNTS],
         )
         yield _PlannedMeasure(
             "session memory",
             "The same, each in a process of its own",
             1,
-            [_make_burst_process(call_count) for call_count in FAILED_CALL_COUNTS],
+            [_make_burst_process_variant(call_count) for call_count in FAILED_CALL_COUNTS],
         )
         yield _PlannedMeasure(
             "nightly_runs",
             "Whole nightly runs: python -m analytics.job backfill of one day, from start to end",
-            SLOW_ROUNDS,
-            [_make_spark_alone(), _make_nightly_run(ONE_DAY_SIZE), _make_nightly_run(TENFOLD_SIZE)],
+            SLOW_MEASURE_ROUNDS,
+            [
+                _make_spark_alone_variant(),
+                _make_nightly_run_variant(ONE_DAY_SIZE),
+                _make_nightly_run_variant(TENFOLD_SIZE),
+            ],
         )
         yield _PlannedMeasure(
             "small_runs",
             "The same, once, of small files and of very small ones",
             1,
-            [_make_nightly_run(MANY_SMALL_FILES_SIZE), _make_nightly_run(MANY_TINY_FILES_SIZE)],
+            [
+                _make_nightly_run_variant(MANY_SMALL_FILES_SIZE),
+                _make_nightly_run_variant(MANY_TINY_FILES_SIZE),
+            ],
         )
 
-    def _make_limit(self, size: TrailSize, variant_name: str) -> Variant:
-        """Return the variant that reads a trail with the fastest possible reader."""
+    def _make_limit_variant(self, size: TrailSize, variant_name: str) -> Variant:
+        """Return the variant that reads a trail with the fastest possible reader in Python."""
         trail = make_trail(*size)
         files = trail.files()
 
@@ -226,20 +246,20 @@ class NightlyPlans:
 
         return _make_reading_variant(variant_name, trail, count_trail)
 
-    def _make_reader(self, reader_name: str, size: TrailSize, variant_name: str) -> Variant:
+    def _make_reader_variant(self, reader_name: str, size: TrailSize, variant_name: str) -> Variant:
         """Return the variant that reads a trail with one of the nightly job's readers."""
         trail = make_trail(*size)
         return _make_reading_variant(
             variant_name, trail, partial(read_trail, self.spark, trail, reader_name)
         )
 
-    def _make_hand_over(self, size: TrailSize) -> Variant:
-        """Return the variant in which Spark reads the bytes and Python only gets them."""
+    def _make_byte_reader_variant(self, size: TrailSize) -> Variant:
+        """Return the variant in which Spark reads the files and Python only gets their bytes."""
         trail = make_trail(*size)
         name = f"Spark hands the bytes to Python, {size.records:,}"
         return _make_reading_variant(name, trail, partial(hand_bytes_to_python, self.spark, trail))
 
-    def _make_peer(self, peers: Executor, peer_name: str) -> Variant:
+    def _make_peer_variant(self, peers: Executor, peer_name: str) -> Variant:
         """Return the variant that reads a trail with DuckDB or Polars."""
         trail = make_trail(*TENFOLD_SIZE)
 
@@ -249,20 +269,20 @@ class NightlyPlans:
 
         return _make_reading_variant(peer_name, trail, count_trail)
 
-    def _make_burst_finder(self, call_count: int) -> Variant:
+    def _make_burst_variant(self, call_count: int) -> Variant:
         """Return the variant that groups made-up failed calls into bursts, in this process."""
-        find_bursts_of_calls = partial(find_bursts, self.spark, call_count)
-        return Variant(f"{call_count:,} calls", partial(measure_call, find_bursts_of_calls))
+        find_bursts_once = partial(find_bursts, self.spark, call_count)
+        return Variant(f"{call_count:,} calls", partial(measure_call, find_bursts_once))
 
 
-def _make_burst_process(call_count: int) -> Variant:
+def _make_burst_process_variant(call_count: int) -> Variant:
     """Return the variant that groups made-up failed calls into bursts, in a new process."""
     command = ("-m", "bench.nightly", f"{call_count}")
     return Variant(f"{call_count:,} calls", partial(measure_process, command))
 
 
-def _make_spark_alone() -> Variant:
-    """Return the variant that runs SPARK_ALONE in a new process."""
+def _make_spark_alone_variant() -> Variant:
+    """Return the variant that runs SPARK_ALONE_PROGRAM in a new process."""
     trail = make_trail(*ONE_DAY_SIZE)
 
     def measure_run() -> Cost:
@@ -273,23 +293,26 @@ def _make_spark_alone() -> Variant:
     return Variant("Spark alone: one file read, one table written", measure_run)
 
 
-def _make_nightly_run(size: TrailSize) -> Variant:
-    """Return the variant that runs the nightly job for one day, without cases, in a new process."""
+def _make_nightly_run_variant(size: TrailSize) -> Variant:
+    """Return the variant that runs the nightly job for one day in a new process.
+
+    The run finds no cases.
+    """
     trail = make_trail(*size)
-    day = f"{TRAIL_DAY:%Y-%m-%d}"
+    trail_day = f"{TRAIL_DAY:%Y-%m-%d}"
 
     def measure_run() -> Cost:
         with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
             (Path(folder) / "cases").mkdir()
             cost = measure_process(
                 (
-                    *("-m", "analytics.job", "backfill", "--from", day, "--to", day),
+                    *("-m", "analytics.job", "backfill", "--from", trail_day, "--to", trail_day),
                     *("--trail", str(trail.root)),
                     *("--cases", f"{folder}/cases"),
                     *("--out", f"{folder}/out"),
                 )
             )
-            table_files = list(Path(folder).rglob(f"dt={day}/*.parquet"))
+            table_files = list(Path(folder).rglob(f"dt={trail_day}/*.parquet"))
             _require_equal("files written", len(table_files), 3)
             return _add_bytes(cost, trail)
 
@@ -299,7 +322,10 @@ def _make_nightly_run(size: TrailSize) -> Variant:
 def _make_reading_variant(
     variant_name: str, trail: MadeUpTrail, read_files: Callable[[], None]
 ) -> Variant:
-    """Return a variant that reads the whole trail, so that its cost has the trail's bytes."""
+    """Return a variant that calls `read_files`, which must read the whole trail.
+
+    The variant's cost contains the trail's unpacked bytes, so that a reading rate can be computed.
+    """
 
     def measure_run() -> Cost:
         return _add_bytes(measure_call(read_files), trail)
@@ -311,14 +337,20 @@ def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
     return replace(cost, raw_bytes=trail.true_counts.raw_bytes)
 
 
-def _require_equal(names_of_values: str, result: object, expected: object) -> None:
-    """Raise RuntimeError if a result is wrong: a fast variant must also be right."""
+def _require_equal(value_names: str, result: object, expected: object) -> None:
+    """Raise RuntimeError if `result` is not `expected`.
+
+    The cost of a variant with a wrong result would mean nothing. `value_names` says in the error
+    which values were compared.
+    """
     if result != expected:
-        raise RuntimeError(f"{names_of_values} were {result}, not {expected}")
+        raise RuntimeError(f"{value_names} were {result}, not {expected}")
 
 
 def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> None:
-    """List, read and label a trail as a nightly run does. `reader_name` is the reader's name.
+    """List, read and label a trail as a nightly run does.
+
+    `reader_name` is a key of READER_BY_NAME.
 
     Raises:
         RuntimeError: if failed calls or records are missing.
@@ -328,29 +360,29 @@ def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> Non
         root.staging() as staging_storage,
         closing(TrailReader(spark, root, READER_BY_NAME[reader_name], staging_storage)) as reader,
     ):
-        reader.read(PUBLISHED_DAYS)
-        sums = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records"))
-        reading_sums = sums.collect()[0]
+        reader.read(PUBLISHING_DAYS)
+        sums_frame = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records"))
+        sums_row = sums_frame.collect()[0]
     true_counts = trail.true_counts
     _require_equal(
         "failed calls, records",
-        tuple(reading_sums),
+        tuple(sums_row),
         (true_counts.failed_sqs_calls, true_counts.records),
     )
 
 
 def hand_bytes_to_python(spark: SparkSession, trail: MadeUpTrail) -> None:
-    """Let Spark read the files, and Python only count their bytes.
+    """Let Spark read the files and hand their bytes to Python, which only counts them.
 
     Raises:
         RuntimeError: if bytes are missing.
     """
     files = trail.files()
     folders = sorted({str(file.parent) for file in files})
-    contents = load_binary_files(spark, "file:", folders).select("content")
-    sizes = contents.mapInArrow(_measure_lengths, "bytes bigint")
-    total = sizes.agg(sf.sum("bytes")).collect()[0][0]
-    _require_equal("bytes", total, sum(file.stat().st_size for file in files))
+    file_contents = load_binary_files(spark, "file:", folders).select("content")
+    file_sizes = file_contents.mapInArrow(_measure_lengths, "bytes bigint")
+    total_bytes = file_sizes.agg(sf.sum("bytes")).collect()[0][0]
+    _require_equal("bytes", total_bytes, sum(file.stat().st_size for file in files))
 
 
 def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -359,33 +391,36 @@ def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def find_bursts(spark: SparkSession, call_count: int) -> None:
-    """Group this number of made-up failed calls into bursts.
+    """Group `call_count` made-up failed calls into bursts.
 
     Raises:
-        RuntimeError: if their number is wrong.
+        RuntimeError: if the number of bursts, or of the calls in them, is wrong.
     """
     bursts = group_into_bursts(make_failed_calls(spark, call_count))
-    burst_sums = bursts.agg(sf.count("*"), sf.sum("failed_calls")).collect()[0]
-    bursts_of_a_queue = -(-(call_count // QUEUE_COUNT) // CALLS_PER_BURST)  # rounded up
+    sums_row = bursts.agg(sf.count("*"), sf.sum("failed_calls")).collect()[0]
+    bursts_per_queue = -(-(call_count // QUEUE_COUNT) // CALLS_PER_BURST)  # rounded up
     _require_equal(
-        "incidents, calls", tuple(burst_sums), (QUEUE_COUNT * bursts_of_a_queue, call_count)
+        "incidents, calls", tuple(sums_row), (QUEUE_COUNT * bursts_per_queue, call_count)
     )
 
 
 def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
-    """Return made-up failed calls. Spark computes them when it needs them, so no disk is read."""
+    """Return `call_count` made-up failed calls.
+
+    Spark computes them when it needs them, so nothing is read from disk.
+    """
     queue_number = sf.col("id") % QUEUE_COUNT
     call_number = sf.floor(sf.col("id") / QUEUE_COUNT)
     burst_number = sf.floor(call_number / CALLS_PER_BURST)
-    call_position = call_number % CALLS_PER_BURST
-    burst_seconds = CALLS_PER_BURST * SECONDS_BETWEEN_CALLS + SECONDS_BETWEEN_BURSTS
+    position_in_burst = call_number % CALLS_PER_BURST
+    seconds_per_burst = CALLS_PER_BURST * SECONDS_BETWEEN_CALLS + SECONDS_BETWEEN_BURSTS
     call_second = (
         sf.lit(int(TRAIL_DAY.timestamp()))
-        + burst_number * burst_seconds
-        + call_position * SECONDS_BETWEEN_CALLS
+        + burst_number * seconds_per_burst
+        + position_in_burst * SECONDS_BETWEEN_CALLS
     )
     queue_arn_prefix = "arn:aws:sqs:us-east-1:123456789012"
-    constant_columns = {
+    value_by_constant_column = {
         "account": "123456789012",
         "region": "us-east-1",
         "symptom": "visibility_timeout_too_short",
@@ -396,7 +431,7 @@ def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
         sf.concat(sf.lit("event-"), "id").alias("event_id"),
         sf.timestamp_seconds(call_second).alias("event_time"),
         sf.concat(sf.lit(f"{queue_arn_prefix}:queue-"), queue_number).alias("queue_arn"),
-        *(sf.lit(value).alias(name) for name, value in constant_columns.items()),
+        *(sf.lit(value).alias(name) for name, value in value_by_constant_column.items()),
         sf.lit(None).cast("string").alias("ignored"),
         sf.lit("false").cast("boolean").alias("is_own_look"),
     )

@@ -1,7 +1,7 @@
-"""Store the measures, compare them with the goals, and write docs/performance.md.
+"""Store the measures, compare them with the goals, and make the text of docs/performance.md.
 
-`make bench KEEP=1` writes the page. Its figures are those of one machine on one day, so
-`make check` does not compare them with anything.
+`make bench KEEP=1` writes the page. Its figures are those of one machine on one day, so `make
+check` does not compare them with anything.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ SCHEMA_VERSION = 3
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """A limit on one figure of a measure, or on its ratio to another variant's figure.
+    """A limit for one figure of a measure, or for its ratio to another variant's figure.
 
     Args:
         text: The goal in words.
         measure: The name of the measure.
-        variant: The variant that the goal is about.
+        variant: The name of the variant that the goal is about.
         bound: The limit.
-        of: The figure: a field of `Cost`.
-        against: The other variant, for a ratio. Empty for the figure alone.
-        is_least: True if the bound is a minimum, False if it is a maximum.
-        unit: The unit, with a space before it. ` x` for a ratio.
+        of: The figure: the name of a field of `Cost`.
+        against: The name of the other variant if the goal limits a ratio; empty if it limits the
+            figure itself.
+        is_least: True if `bound` is a minimum, False if it is a maximum.
+        unit: The unit, with a space before it, such as ` ms`. ` x` for a ratio.
     """
 
     text: str
@@ -51,12 +52,12 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bound_text(self) -> str:
-        """The bound for the table, such as `≤ 1.3 x`."""
-        sign = "≥" if self.is_least else "≤"
-        return f"{sign} {self.add_unit(self.bound)}"
+        """The limit as the table of goals shows it, such as `≤ 1.3 x`."""
+        comparison_sign = "≥" if self.is_least else "≤"
+        return f"{comparison_sign} {self.add_unit(self.bound)}"
 
     def find_result(self, measures: Mapping[str, Measure]) -> float | None:
-        """Return the measured figure or ratio. Return None if it was not measured."""
+        """Return the measured figure or ratio; None if it was not measured."""
         measure = measures.get(self.measure)
         if measure is None or self.variant not in measure.costs:
             return None
@@ -67,7 +68,7 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         return measure.median_cost(self.variant, self.of)
 
     def verdict(self, result: float) -> str:
-        """Return `met` or `missed`."""
+        """Return `met` if the result is within the limit, otherwise `missed`."""
         is_met = result >= self.bound if self.is_least else result <= self.bound
         return "met" if is_met else "missed"
 
@@ -75,10 +76,10 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         """Return an amount with its unit, as text."""
         return f"{amount:,.4g}{self.unit}" if amount < 1000 else f"{amount:,.0f}{self.unit}"
 
-    def row(self, measures: Mapping[str, Measure]) -> tuple[str, str, str, str]:
-        """Return the row of the table of goals: goal, limit, result and verdict.
+    def make_goal_row(self, measures: Mapping[str, Measure]) -> tuple[str, str, str, str]:
+        """Return the goal's row in the table of goals: goal, limit, result and verdict.
 
-        A ratio of wall times also shows the ratio of CPU times.
+        If the result is a ratio of wall times, it also shows the ratio of CPU times.
         """
         result = self.find_result(measures)
         if result is None:
@@ -95,7 +96,7 @@ GOALS = msgspec.convert(_GOAL_TABLES, list[Goal])
 
 
 class PartMeasures(Struct, frozen=True):
-    """The measures of the handler or of the nightly job."""
+    """The measures of one part of the bench: of the handler or of the nightly job."""
 
     taken_at: str  # for people
     machine: str  # for people: cores, processor, memory, system and Python
@@ -103,7 +104,7 @@ class PartMeasures(Struct, frozen=True):
 
 
 def make_part(measures: Iterable[Measure]) -> PartMeasures:
-    """Return measures with the present time and this machine."""
+    """Return a part with these measures, the present time and a description of this machine."""
     cpu_lines = Path("/proc/cpuinfo").read_text().splitlines()
     cpu_models = [
         line.partition(":")[2].strip() for line in cpu_lines if line.startswith("model name")
@@ -119,7 +120,10 @@ def make_part(measures: Iterable[Measure]) -> PartMeasures:
 
 
 def load_parts(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
-    """Return the stored parts by name. Return none if the file is missing or of another schema."""
+    """Return the stored parts by name.
+
+    Empty if the file is missing or was written with another SCHEMA_VERSION.
+    """
     if not path.exists():
         return {}
     document = json.loads(path.read_text())
@@ -129,13 +133,16 @@ def load_parts(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
 
 
 def store_parts(parts: Mapping[str, PartMeasures], path: Path = MEASURES_PATH) -> None:
-    """Store the parts, so that a later run of only one part still shows the other."""
+    """Store the parts in a JSON file.
+
+    A later run that measures only one part takes the other part from this file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    encoded = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(parts)})
-    path.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
+    encoded_document = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(parts)})
+    path.write_bytes(msgspec.json.format(encoded_document, indent=2) + b"\n")
 
 
-def duration_text(milliseconds: float) -> str:
+def format_duration(milliseconds: float) -> str:
     """Return a duration as text: `31.2 ms`, `312 ms` or `1.24 s`."""
     if milliseconds < 100:
         return f"{milliseconds:.1f} ms"
@@ -145,28 +152,28 @@ def duration_text(milliseconds: float) -> str:
 
 
 class _Column(NamedTuple):
-    """A column of figures in the table of a measure."""
+    """A column in the table of a measure."""
 
     heading: str
     figure: str  # a field of `Cost`
-    to_text: Callable[[float], str]
+    format_figure: Callable[[float], str]
     is_ratio: bool = False  # the ratio to the floor's figure instead of the figure
 
-    def amount(self, measure: Measure, variant: str) -> float:
-        """Return the column's figure for a variant."""
+    def find_figure(self, measure: Measure, variant: str) -> float:
+        """Return the figure that this column shows for a variant."""
         if self.is_ratio:
             return measure.ratio(variant, self.figure)
         return measure.median_cost(variant, self.figure)
 
     def has_figures(self, measure: Measure) -> bool:
-        """Return True if the figure of at least one variant is not 0."""
-        return any(self.amount(measure, variant) for variant in measure.costs)
+        """Return True if at least one variant has a figure other than 0 in this column."""
+        return any(self.find_figure(measure, variant) for variant in measure.costs)
 
 
-_COLUMNS = (
-    _Column("wall", "wall_ms", duration_text),
+_MEASURE_COLUMNS = (
+    _Column("wall", "wall_ms", format_duration),
     _Column("ratio", "wall_ms", "{:.2f}".format, is_ratio=True),
-    _Column("CPU", "cpu_ms", duration_text),
+    _Column("CPU", "cpu_ms", format_duration),
     _Column("ratio", "cpu_ms", "{:.2f}".format, is_ratio=True),
     _Column("inflated", "raw_rate", "{:,.0f} MB/s".format),
     _Column("AWS calls", "aws_calls", "{:g}".format),
@@ -175,12 +182,17 @@ _COLUMNS = (
 
 
 def make_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return headings and rows of a measure's table, without columns in which all figures are 0."""
+    """Return the headings and the rows of a measure's table.
+
+    A column in which all figures are 0 is left out.
+    """
     variants = list(measure.costs)
-    shown_columns = [column for column in _COLUMNS if column.has_figures(measure)]
+    shown_columns = [column for column in _MEASURE_COLUMNS if column.has_figures(measure)]
     rows: list[tuple[str, ...]] = []
     for variant in variants:
-        figures = [column.to_text(column.amount(measure, variant)) for column in shown_columns]
+        figures = [
+            column.format_figure(column.find_figure(measure, variant)) for column in shown_columns
+        ]
         rows.append((variant, *figures))
     return ("medians", *(column.heading for column in shown_columns)), rows
 
@@ -194,11 +206,16 @@ def join_measures(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
 
 
 def make_page(parts: Mapping[str, PartMeasures]) -> str:
-    """Return docs/performance.md. A part that is missing in `parts` is shown as not measured."""
+    """Return the text of docs/performance.md.
+
+    A part that is missing in `parts` is shown as not measured.
+    """
     measures = join_measures(parts)
     note_by_measure = tomllib.loads((TEXTS_FOLDER / "notes.toml").read_text())
-    goal_rows = [goal.row(measures) for goal in GOALS]
-    text_by_placeholder = {"goals": markdown_table(("goal", "asked", "measured", ""), goal_rows)}
+    goal_rows = [goal.make_goal_row(measures) for goal in GOALS]
+    text_by_placeholder = {
+        "goals": make_markdown_table(("goal", "asked", "measured", ""), goal_rows)
+    }
     for name in ("nightly", "handler"):
         part = parts.get(name)
         if part is None:
@@ -217,15 +234,15 @@ def make_page(parts: Mapping[str, PartMeasures]) -> str:
 
 
 def _make_section(measure: Measure, note: str | None) -> str:
-    """Return a measure's section of the page: title, note if there is one, and table."""
+    """Return a measure's section of the page: title, note (if there is one) and table."""
     paragraphs = [f"### {measure.title}"]
     if note:
         paragraphs.append(note)
-    paragraphs.append(markdown_table(*make_rows(measure)))
+    paragraphs.append(make_markdown_table(*make_rows(measure)))
     return "\n\n".join(paragraphs)
 
 
-def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def make_markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table. The first column is left-aligned, the others are right-aligned."""
-    rule_cells = ("---", *["---:"] * (len(headings) - 1))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule_cells, *rows))
+    alignment_cells = ("---", *["---:"] * (len(headings) - 1))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, alignment_cells, *rows))

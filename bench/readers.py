@@ -1,8 +1,9 @@
-"""Read a trail without Mendq, to compare with.
+"""Readers that count a trail's failed calls without Mendq, to compare Mendq's readers with.
 
-The *limit* is the fastest reader that Python can have: as many processes as Spark has cores, which
-only unpack and parse. They use no Spark, make no rows and label nothing. They size their buffer by
-the gzip trailer, which a hostile file could fake; the files of the bench do not.
+The *limit* is the fastest reader that is possible in Python: as many processes as Spark has cores,
+which only unpack and parse. It uses no Spark, makes no rows and labels nothing. It takes the size
+of its buffer from the gzip trailer. A hostile file could fake that size; the files of the bench do
+not.
 
 The *peers* are Polars and DuckDB. They are installed in a folder of their own.
 """
@@ -33,12 +34,12 @@ MAXIMUM_FILES_PER_CHUNK = 64
 MAXIMUM_OBJECT_BYTES = 256 * 1024 * 1024
 SQS_EVENT_SOURCE = "sqs.amazonaws.com"
 # The packages of the peers, and the folder in which they are installed.
-LOCK_FILE = ROOT / "bench" / "peers.txt"
+PEERS_LOCK_FILE = ROOT / "bench" / "peers.txt"
 PEERS_FOLDER = ROOT / "build" / "bench" / "peers"
 
 
 class FileCounts(NamedTuple):
-    """The unpacked bytes of one or more files, and the failed SQS calls in them."""
+    """Counts of one or more files: their unpacked bytes and their failed SQS calls."""
 
     raw_bytes: int
     failed_sqs_calls: int
@@ -53,13 +54,13 @@ class _File(msgspec.Struct, gc=False):
     Records: list[_Record]
 
 
-_decoder = msgspec.json.Decoder(_File)
+_file_decoder = msgspec.json.Decoder(_File)
 
 
 def count_file(file: Path) -> FileCounts:
     """Unpack a file and count its failed SQS calls, by event source and error code."""
     json_bytes = _unpack(file)
-    records = _decoder.decode(json_bytes).Records
+    records = _file_decoder.decode(json_bytes).Records
     failed_calls = sum(
         record.errorCode is not None and record.eventSource == SQS_EVENT_SOURCE
         for record in records
@@ -68,16 +69,16 @@ def count_file(file: Path) -> FileCounts:
 
 
 def _unpack(file: Path) -> bytes:
-    content = file.read_bytes()
-    unpacked_size = int.from_bytes(content[-4:], "little")
-    unpacked: bytes = isal_zlib.decompress(content, GZIP_WINDOW, unpacked_size)
+    gzip_content = file.read_bytes()
+    unpacked_size = int.from_bytes(gzip_content[-4:], "little")
+    unpacked: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW, unpacked_size)
     return unpacked
 
 
 def start_processes(*, peers: bool = False) -> Executor:
-    """Start the processes of the fastest possible reader, before anything is measured.
+    """Return a pool of PROCESS_COUNT processes for the fastest possible reader.
 
-    If `peers`, start one process for DuckDB and Polars instead, which finds their packages.
+    If `peers` is True, return a pool of one process that can import DuckDB and Polars.
     """
     spawn_context = get_context("spawn")
     if not peers:
@@ -89,7 +90,8 @@ def start_processes(*, peers: bool = False) -> Executor:
 def _add_peers_to_path() -> None:
     """Let this process import the packages of DuckDB and Polars.
 
-    `sys.path.insert` as initializer would change a copy of the parent's path instead.
+    A pool calls this function in its new process. If the pool called `sys.path.insert` directly, it
+    would change a copy of the parent's path.
     """
     sys.path.insert(0, str(PEERS_FOLDER))
 
@@ -107,17 +109,28 @@ def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
 
 def install_peers() -> None:
     """Install DuckDB and Polars, unless the versions of the lock file are installed already."""
-    installed_lock = PEERS_FOLDER / "lock.txt"
-    if installed_lock.exists() and installed_lock.read_bytes() == LOCK_FILE.read_bytes():
+    installed_lock_file = PEERS_FOLDER / "lock.txt"
+    if (
+        installed_lock_file.exists()
+        and installed_lock_file.read_bytes() == PEERS_LOCK_FILE.read_bytes()
+    ):
         return
     uv = str(Path(sys.executable).with_name("uv"))
-    options = ("--python", sys.executable, "--target", str(PEERS_FOLDER), "--require-hashes")
-    subprocess.run([uv, "pip", "install", "--quiet", *options, "-r", str(LOCK_FILE)], check=True)
-    installed_lock.write_bytes(LOCK_FILE.read_bytes())
+    install_options = (
+        "--python",
+        sys.executable,
+        "--target",
+        str(PEERS_FOLDER),
+        "--require-hashes",
+    )
+    subprocess.run(
+        [uv, "pip", "install", "--quiet", *install_options, "-r", str(PEERS_LOCK_FILE)], check=True
+    )
+    installed_lock_file.write_bytes(PEERS_LOCK_FILE.read_bytes())
 
 
 def count_by_duckdb(files: Sequence[Path]) -> int:
-    """Count failed SQS calls with DuckDB, by the query its documentation has for such files."""
+    """Count failed SQS calls with DuckDB, by the query that DuckDB documents for such files."""
     query = """SELECT count(*) FROM (SELECT unnest(Records) AS record FROM read_json(
         ?, maximum_object_size = ?,
         columns = {Records: 'STRUCT(eventSource VARCHAR, errorCode VARCHAR)[]'}))
@@ -128,20 +141,20 @@ def count_by_duckdb(files: Sequence[Path]) -> int:
 
 
 def count_by_polars(files: Sequence[Path]) -> int:
-    """Count failed SQS calls with Polars, file by file. isal unpacks the files for Polars."""
-    pl = import_module("polars")
-    record_type = pl.Struct({"eventSource": pl.String, "errorCode": pl.String})
-    is_failed_sqs_call = (pl.col("eventSource") == SQS_EVENT_SOURCE) & pl.col(
+    """Count failed SQS calls with Polars, file by file. isal unpacks the files first."""
+    polars = import_module("polars")
+    record_type = polars.Struct({"eventSource": polars.String, "errorCode": polars.String})
+    is_failed_sqs_call = (polars.col("eventSource") == SQS_EVENT_SOURCE) & polars.col(
         "errorCode"
     ).is_not_null()
 
-    def count_in(file: Path) -> int:
-        file_frame = pl.read_json(_unpack(file), schema={"Records": pl.List(record_type)})
+    def count_in_file(file: Path) -> int:
+        file_frame = polars.read_json(_unpack(file), schema={"Records": polars.List(record_type)})
         records = file_frame.explode("Records").unnest("Records")
         return int(records.filter(is_failed_sqs_call).height)
 
     with ThreadPoolExecutor(PROCESS_COUNT) as threads:
-        return sum(threads.map(count_in, files))
+        return sum(threads.map(count_in_file, files))
 
 
 COUNT_BY_PEER = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}

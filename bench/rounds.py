@@ -29,7 +29,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(Struct, frozen=True):
-    """The cost of one run of a variant. 0 means that a figure was not measured."""
+    """The cost of one run of a variant. A figure that was not measured is 0."""
 
     wall_ms: float
     cpu_ms: float
@@ -39,7 +39,7 @@ class Cost(Struct, frozen=True):
 
     @property
     def raw_rate(self) -> float:
-        """Unpacked megabytes read per second."""
+        """Unpacked megabytes that were read per second."""
         return self.raw_bytes / self.wall_ms / 1000
 
 
@@ -47,10 +47,10 @@ class Measure(Struct, frozen=True):
     """The costs of several variants of one task.
 
     Args:
-        name: The name, by which goals refer to the measure.
+        name: The name by which goals refer to the measure.
         title: The title for people.
         floor: The name of the variant with which the others are compared.
-        costs: The costs of each variant by its name, one for each round.
+        costs: The costs of each counted round, by the variant's name.
     """
 
     name: str
@@ -58,31 +58,34 @@ class Measure(Struct, frozen=True):
     floor: str
     costs: dict[str, list[Cost]]
 
-    def median_cost(self, variant: str, of: str) -> float:
-        """Return the median over all rounds of one field of a variant's `Cost`.
+    def median_cost(self, variant: str, figure: str) -> float:
+        """Return the median of one figure of a variant over all rounds.
 
-        `variant` is the variant's name, `of` the field's name.
+        `variant` is the variant's name, `figure` the name of a field or property of `Cost`.
         """
-        return float(median(getattr(cost, of) for cost in self.costs[variant]))
+        return float(median(getattr(cost, figure) for cost in self.costs[variant]))
 
-    def ratio(self, variant: str, of: str, floor: str = "") -> float:
+    def ratio(self, variant: str, figure: str, floor: str = "") -> float:
         """Return the ratio of a variant's figure to the same figure of the variant `floor`.
 
-        It is the median of the ratios in each round. A ratio to 0 counts as 0. `of` names the field
-        of `Cost` that is compared. If `floor` is empty, the measure's own `floor` is used.
+        It is the median of the ratios in each round. A ratio to 0 counts as 0. `figure` names a
+        field or property of `Cost`. If `floor` is empty, the measure's own `floor` is used.
         """
         ratios: list[float] = []
         for cost, floor_cost in zip(
             self.costs[variant], self.costs[floor or self.floor], strict=True
         ):
-            variant_amount = getattr(cost, of)
-            floor_amount = getattr(floor_cost, of)
-            ratios.append(variant_amount / floor_amount if floor_amount else 0)
+            variant_figure = getattr(cost, figure)
+            floor_figure = getattr(floor_cost, figure)
+            ratios.append(variant_figure / floor_figure if floor_figure else 0)
         return float(median(ratios))
 
 
 class Variant(Struct, frozen=True):
-    """One way to do a task. `run` prepares it, runs it and returns the cost of the run alone."""
+    """One way to do a task.
+
+    `run` prepares the task, does it, and returns its cost without the cost of the preparation.
+    """
 
     name: str
     run: Callable[[], Cost]
@@ -98,7 +101,7 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
     floor_position: int = 0,
     dropped_rounds: int = 1,
 ) -> Measure:
-    """Run all variants in rounds and return their costs.
+    """Run all variants in rounds. Return a measure with the costs of the counted rounds.
 
     Args:
         console: Shows the progress.
@@ -106,7 +109,8 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
         title: The title for people.
         variants: The variants.
         counted_rounds: The number of rounds that count.
-        floor_position: The position of the variant with which the others are compared.
+        floor_position: The position in `variants` of the variant with which the others are
+            compared.
         dropped_rounds: The number of rounds before those that count. 0 for variants that start a
             whole process, which has nothing to warm up.
     """
@@ -129,33 +133,35 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
 
 
 def measure_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
-    """Run Python with these arguments, and return the cost of it and all processes it starts.
+    """Run Python in a new process. Return the cost of it and of all processes that it starts.
 
     Args:
-        arguments: The arguments.
+        arguments: The arguments of the Python executable.
         environment: Variables that are added to the environment.
 
     Raises:
         RuntimeError: with the end of the output, if the process fails.
     """
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output_file:
         command = [sys.executable, *arguments]
         environment = {**os.environ, **(environment or {})}
-        seconds_before = _read_children_seconds()
+        children_seconds_before = _read_children_seconds()
         started_at = time.perf_counter()
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=ROOT)
+        process = subprocess.Popen(
+            command, env=environment, stdout=output_file, stderr=output_file, cwd=ROOT
+        )
         with sample_processes(process.pid) as peak_usage:
             process.wait()
         wall_ms = 1000 * (time.perf_counter() - started_at)
         if process.returncode:
-            output.seek(0)
-            output_end = output.read().decode()[-2_000:]
+            output_file.seek(0)
+            output_end = output_file.read().decode()[-2_000:]
             raise RuntimeError(
                 f"{' '.join(arguments)} ended with {process.returncode}:\n{output_end}"
             )
     # The children's sum lacks processes that nobody waited for. The samples lack processes that
     # ended between two samples. So the larger figure is closer.
-    cpu_seconds = max(peak_usage.cpu_seconds, _read_children_seconds() - seconds_before)
+    cpu_seconds = max(peak_usage.cpu_seconds, _read_children_seconds() - children_seconds_before)
     return Cost(wall_ms, 1000 * cpu_seconds, peak_mb=peak_usage.resident_bytes / 1e6)
 
 
@@ -166,7 +172,10 @@ def _read_children_seconds() -> float:
 
 
 def measure_call(function: Callable[[], object]) -> Cost:
-    """Call a function and return its cost, here and in every process that this one has started."""
+    """Call a function and return its cost.
+
+    The CPU time includes that of every process that this process has started.
+    """
     usage_before = read_process_tree(os.getpid())
     started_at = time.perf_counter()
     function()
@@ -184,7 +193,7 @@ class ProcessUsage(NamedTuple):
 
 
 class PeakUsage:
-    """The highest CPU seconds and resident bytes in all samples."""
+    """The highest CPU seconds and the highest resident memory in all samples."""
 
     def __init__(self) -> None:
         self.cpu_seconds = 0.0
@@ -197,58 +206,59 @@ class PeakUsage:
 
 
 @contextmanager
-def sample_processes(root_process: int) -> Iterator[PeakUsage]:
-    """Sample the process `root_process` and its children at intervals while the block runs.
+def sample_processes(root_process_id: int) -> Iterator[PeakUsage]:
+    """Measure a process and its children again and again while the block runs.
 
-    Memory pages that processes share count once for each of them.
+    Yield the highest usage that was measured so far; it is updated until the block ends. A memory
+    page that several processes share is counted once for each of them.
     """
     peak_usage = PeakUsage()
-    is_over = threading.Event()
+    block_ended = threading.Event()
 
     def take_samples() -> None:
-        while not is_over.wait(SAMPLE_INTERVAL_SECONDS):
-            peak_usage.add(read_process_tree(root_process))
+        while not block_ended.wait(SAMPLE_INTERVAL_SECONDS):
+            peak_usage.add(read_process_tree(root_process_id))
 
     thread = threading.Thread(target=take_samples, daemon=True)
     thread.start()
     try:
         yield peak_usage
     finally:
-        is_over.set()
+        block_ended.set()
         thread.join()
 
 
 class _Process(NamedTuple):
     """A running process, as /proc shows it."""
 
-    parent: int
+    parent_id: int
     cpu_seconds: float
     resident_bytes: float
 
 
-def read_process_tree(root_process: int) -> ProcessUsage:
+def read_process_tree(root_process_id: int) -> ProcessUsage:
     """Return the usage of a process and of all processes that it started, from /proc.
 
-    The CPU time of a process that has ended counts for the process that waited for it.
+    The CPU time of a process that has ended is counted with the process that waited for it.
     """
     processes: dict[int, _Process] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         process = _read_process(folder)
         if process:
             processes[int(folder.name)] = process
-    process_ids = [root_process] if root_process in processes else []
-    for process_id in process_ids:  # the list grows in the loop
-        process_ids.extend(
-            child for child, process in processes.items() if process.parent == process_id
+    tree_process_ids = [root_process_id] if root_process_id in processes else []
+    for process_id in tree_process_ids:  # the list grows in the loop
+        tree_process_ids.extend(
+            child_id for child_id, process in processes.items() if process.parent_id == process_id
         )
     return ProcessUsage(
-        sum(processes[process_id].cpu_seconds for process_id in process_ids),
-        sum(processes[process_id].resident_bytes for process_id in process_ids),
+        sum(processes[process_id].cpu_seconds for process_id in tree_process_ids),
+        sum(processes[process_id].resident_bytes for process_id in tree_process_ids),
     )
 
 
 def _read_process(folder: Path) -> _Process | None:
-    """Return a process from its folder in /proc, or None if it has ended meanwhile."""
+    """Read a process from its folder in /proc. Return None if the process has ended meanwhile."""
     try:
         stat_text = (folder / "stat").read_text()
     except OSError:

@@ -24,7 +24,7 @@ from uuid import UUID
 
 from bench.rounds import ROOT
 
-RECORD_TEXTS = json.loads((ROOT / "bench" / "texts" / "records.json").read_text())
+RECORD_SAMPLES = json.loads((ROOT / "bench" / "texts" / "records.json").read_text())
 TRAIL_DAY = datetime(2026, 11, 10, tzinfo=UTC)
 DAY_SECONDS = 86_400
 SQS_SHARE = 0.70
@@ -32,23 +32,23 @@ FAILED_SHARE = 0.01
 QUEUE_COUNT = 40
 # The number of sessions, each an instance with an assumed role, that make the calls.
 SESSION_COUNT = 3_000
-# For this time all failures are those of one queue.
+# The length of a burst. All SQS calls that fail in this time are about one queue.
 BURST_SECONDS = 1_800
 # The version in the name of a trail's folder. Raise it if records or `truth.json` change.
-SHAPE_VERSION = 3
+TRAIL_VERSION = 3
 # The random generator is seeded anew after this number of records, so that the division into files
 # does not change them.
-BLOCK_RECORDS = 100
+RECORDS_PER_SEED = 100
 # The time from a file's last call until CloudTrail publishes the file.
 DELIVERY_DELAY = timedelta(minutes=5)
 # The accounts and regions of the trail.
 ACCOUNTS_AND_REGIONS: list[tuple[str, str]] = [
-    (account, region) for account, region in RECORD_TEXTS["branches"]
+    (account, region) for account, region in RECORD_SAMPLES["branches"]
 ]
 
 
 class TrueCounts(NamedTuple):
-    """The true counts of a trail, with which the results of readers are compared."""
+    """The true counts of a made-up trail. The results of readers are compared with them."""
 
     records: int
     failed_sqs_calls: int
@@ -56,7 +56,7 @@ class TrueCounts(NamedTuple):
 
 
 class MadeUpTrail(NamedTuple):
-    """A trail on disk."""
+    """A made-up trail on disk."""
 
     root: Path  # the folder that contains AWSLogs
     true_counts: TrueCounts
@@ -72,12 +72,12 @@ def make_trail(
 ) -> MadeUpTrail:
     """Return the trail of this size below `folder`. Make it if it does not exist yet.
 
-    Trails with the same total number of records have the same failed calls, if the number of
-    records in a file is a multiple of BLOCK_RECORDS.
+    Two trails with the same total number of records have the same failed calls, if the number of
+    records in a file is a multiple of RECORDS_PER_SEED.
     """
-    trail_root = folder / f"trail-{file_count}x{records_per_file}-v{SHAPE_VERSION}"
-    truth_file = trail_root / "truth.json"
-    if not truth_file.exists():
+    trail_root = folder / f"trail-{file_count}x{records_per_file}-v{TRAIL_VERSION}"
+    true_counts_file = trail_root / "truth.json"
+    if not true_counts_file.exists():
         shutil.rmtree(trail_root, ignore_errors=True)
         with ProcessPoolExecutor(min(os.cpu_count() or 1, file_count)) as processes:
             write_file = partial(_write_file, trail_root, file_count, records_per_file)
@@ -89,8 +89,8 @@ def make_trail(
                 failed_sqs_calls=sum(counts.failed_sqs_calls for counts in file_counts),
                 raw_bytes=sum(counts.raw_bytes for counts in file_counts),
             )
-        truth_file.write_text(json.dumps(true_counts._asdict()) + "\n")
-    return MadeUpTrail(trail_root, TrueCounts(**json.loads(truth_file.read_text())))
+        true_counts_file.write_text(json.dumps(true_counts._asdict()) + "\n")
+    return MadeUpTrail(trail_root, TrueCounts(**json.loads(true_counts_file.read_text())))
 
 
 def _write_file(
@@ -107,17 +107,17 @@ def _write_file(
         file_number: The file's number, from 0.
     """
     account_and_region = ACCOUNTS_AND_REGIONS[file_number % len(ACCOUNTS_AND_REGIONS)]
-    first_position = file_number * records_per_file
+    first_record_position = file_number * records_per_file
     record_count = file_count * records_per_file
     record_texts: list[str] = []
     failed_count = 0
-    for position in range(first_position, first_position + records_per_file):
-        if (position - first_position) % BLOCK_RECORDS == 0:
-            random = Random(str(position))  # noqa: S311 - the files must be the same every time
-        text, is_failed = _make_record(
-            account_and_region, random, DAY_SECONDS * position // record_count
+    for record_position in range(first_record_position, first_record_position + records_per_file):
+        if (record_position - first_record_position) % RECORDS_PER_SEED == 0:
+            random = Random(str(record_position))  # noqa: S311 - the files must be the same every time
+        record_text, is_failed = _make_record(
+            account_and_region, random, DAY_SECONDS * record_position // record_count
         )
-        record_texts.append(text)
+        record_texts.append(record_text)
         if is_failed:
             failed_count += 1
     raw_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
@@ -127,46 +127,55 @@ def _write_file(
     path = trail_root / _make_path(
         account_and_region,
         file_number,
-        DAY_SECONDS * (first_position + records_per_file - 1) // record_count,
+        DAY_SECONDS * (first_record_position + records_per_file - 1) // record_count,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(compressed)
     return TrueCounts(records_per_file, failed_count, len(raw_bytes))
 
 
-def _make_path(account_and_region: tuple[str, str], file_number: int, last_second: int) -> str:
-    """Return a file's path as CloudTrail would name it.
+def _make_path(
+    account_and_region: tuple[str, str], file_number: int, last_second_of_day: int
+) -> str:
+    """Return the path that CloudTrail would give a file, below the trail's root.
 
-    `last_second` is the second of the day of the file's last call. CloudTrail publishes the last
-    files of a day in the next day's folder.
+    `last_second_of_day` is the time of the file's last call, in seconds since midnight. CloudTrail
+    publishes the last files of a day in the next day's folder.
     """
     account, region = account_and_region
-    published_at = TRAIL_DAY + timedelta(seconds=last_second) + DELIVERY_DELAY
-    unique_suffix = sha256(str(file_number).encode()).hexdigest()[:16]
-    file_name = f"{account}_CloudTrail_{region}_{published_at:%Y%m%dT%H%MZ}_{unique_suffix}.json.gz"
+    published_at = TRAIL_DAY + timedelta(seconds=last_second_of_day) + DELIVERY_DELAY
+    file_suffix = sha256(str(file_number).encode()).hexdigest()[:16]
+    file_name = f"{account}_CloudTrail_{region}_{published_at:%Y%m%dT%H%MZ}_{file_suffix}.json.gz"
     return f"AWSLogs/{account}/CloudTrail/{region}/{published_at:%Y/%m/%d}/{file_name}"
 
 
 def _make_record(
-    account_and_region: tuple[str, str], random: Random, second: int
+    account_and_region: tuple[str, str], random: Random, second_of_day: int
 ) -> tuple[str, bool]:
-    """Return a record of this second of the day as JSON, and True if it is a failed SQS call."""
+    """Return a record as JSON, and True if it is a failed SQS call.
+
+    `second_of_day` is the time of the call, in seconds since midnight.
+    """
     is_sqs = random.random() < SQS_SHARE
     is_failed = random.random() < FAILED_SHARE
     call_number = random.getrandbits(16) % 4
     queue_number = (
-        second // BURST_SECONDS * 7 % QUEUE_COUNT if is_failed else random.randrange(QUEUE_COUNT)
+        second_of_day // BURST_SECONDS * 7 % QUEUE_COUNT
+        if is_failed
+        else random.randrange(QUEUE_COUNT)
     )
     session_fields = _make_session(random.randrange(SESSION_COUNT))
-    hex_digits = f"{random.getrandbits(704):0176x}"
+    random_hex_digits = f"{random.getrandbits(704):0176x}"
     varying_fields = {
-        "time": (TRAIL_DAY + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "digest": hex_digits[128:160],
-        "group": hex_digits[160:168],
-        "host": hex_digits[144:],
+        "time": (TRAIL_DAY + timedelta(seconds=second_of_day)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "digest": random_hex_digits[128:160],
+        "group": random_hex_digits[160:168],
+        "host": random_hex_digits[144:],
     }
-    for position, name in enumerate(("event", "request", "message", "shared")):
-        varying_fields[name] = str(UUID(hex_digits[32 * position : 32 * position + 32]))
+    for record_position, name in enumerate(("event", "request", "message", "shared")):
+        varying_fields[name] = str(
+            UUID(random_hex_digits[32 * record_position : 32 * record_position + 32])
+        )
     role = session_fields["role"]
     template = _make_template(
         account_and_region,
@@ -181,14 +190,14 @@ def _make_record(
 
 @cache
 def _make_session(session_number: int) -> dict[str, str]:
-    """Return the fields of a caller: an instance with an assumed role."""
+    """Return the fields of a caller's session: an instance that uses an assumed role."""
     random = Random(f"session {session_number}")  # noqa: S311 - the session must be the same every time
-    began_at = TRAIL_DAY + timedelta(seconds=random.randrange(-3600, DAY_SECONDS))
+    session_start = TRAIL_DAY + timedelta(seconds=random.randrange(-3600, DAY_SECONDS))
     return {
-        "role": f"{random.choice(RECORD_TEXTS['services'])}-worker",
+        "role": f"{random.choice(RECORD_SAMPLES['services'])}-worker",
         "key": "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
         "instance": f"i-0{random.getrandbits(64):016x}",
-        "began": began_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "began": session_start.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "address": f"10.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(256)}",
     }
 
@@ -213,31 +222,39 @@ def _make_template(  # noqa: PLR0913 - so much decides a record's shape
         queue_number: The number of the queue. It also decides how the call failed.
         role: The caller's role.
     """
-    services = RECORD_TEXTS["services"]
-    failures = RECORD_TEXTS["failures"]
-    call_fields = RECORD_TEXTS["sqs_calls"]
+    services = RECORD_SAMPLES["services"]
+    failures = RECORD_SAMPLES["failures"]
+    call_fields = RECORD_SAMPLES["sqs_calls"]
     if is_sqs:
         event_name, error_code, error_message = failures[queue_number % len(failures)]
         if not is_failed:
             event_name = list(call_fields)[call_number]
-        fields = {"eventName": event_name, **RECORD_TEXTS["sqs"], **call_fields[event_name]}
+        record_fields = {
+            "eventName": event_name,
+            **RECORD_SAMPLES["sqs"],
+            **call_fields[event_name],
+        }
     else:
-        event_source, event_name = RECORD_TEXTS["other_calls"][call_number]
+        event_source, event_name = RECORD_SAMPLES["other_calls"][call_number]
         error_code = "AccessDenied"
         error_message = "Access Denied"
-        fields = {"eventSource": event_source, "eventName": event_name, **RECORD_TEXTS["other"]}
+        record_fields = {
+            "eventSource": event_source,
+            "eventName": event_name,
+            **RECORD_SAMPLES["other"],
+        }
     if is_failed:
-        fields |= {"errorCode": error_code, "errorMessage": error_message}
+        record_fields |= {"errorCode": error_code, "errorMessage": error_message}
         if is_sqs:
-            fields["responseElements"] = None
+            record_fields["responseElements"] = None
     account, region = account_and_region
-    record_json = json.dumps({**RECORD_TEXTS["record"], **fields}, separators=(",", ":"))
+    record_json = json.dumps({**RECORD_SAMPLES["record"], **record_fields}, separators=(",", ":"))
     return Template(record_json).substitute(
         account=account,
         region=region,
         role=role,
         role_id=f"AROA{sha256(role.encode()).hexdigest()[:17].upper()}",
-        agent=RECORD_TEXTS["agents"][len(role) % 2],
+        agent=RECORD_SAMPLES["agents"][len(role) % 2],
         queue=f"{services[queue_number % len(services)]}-{queue_number:02}",
         bucket=f"{services[call_number]}-documents-{account}-{region}",
     )

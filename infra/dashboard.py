@@ -1,6 +1,6 @@
-"""The CloudWatch dashboard: is Mendq well, what is broken now, what did it do today.
+"""The CloudWatch dashboard: is Mendq well, what is broken now, and what did Mendq do today?
 
-A metric that Mendq sends only if something happens is shown as zero while it is not sent.
+If Mendq sends a metric only when something happens, the dashboard shows 0 while nothing is sent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ from constructs import Construct
 
 from infra.alarms import Alarms
 from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES_COMMAND, add_region, own_metric
-from infra.alarms.fixes import BAND_WIDTH, FIXES_OVER_CEILING, FIXES_PERIOD, FIXES_SPIKE
+from infra.alarms.fixes import (
+    BAND_WIDTH_STANDARD_DEVIATIONS,
+    FIXES_OVER_CEILING,
+    FIXES_PERIOD,
+    FIXES_SPIKE,
+)
 from infra.alarms.health import (
     CASE_ESCALATED,
     PROPOSED_CASES_OPEN,
@@ -29,11 +34,11 @@ from mendq.notifications.commands import DOCTOR_COMMAND
 
 # Sizes of widgets in units of CloudWatch's grid, which is 24 units wide.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
-FULL_WIDTH = 24
+FULL_PAGE_WIDTH = 24
 WIDGET_WIDTH = 8
-NARROW_WIDTH = 4
+NARROW_WIDGET_WIDTH = 4
 WIDGET_HEIGHT = 6
-LOW_HEIGHT = 3
+LOW_WIDGET_HEIGHT = 3
 HEADING_HEIGHT = 2
 A_DAY = Duration.days(1)
 CASES_COMMAND = "mendq cases"
@@ -70,7 +75,7 @@ def add_dashboard(
         default_interval=A_DAY,
     )
     queue_alarms, mendq_alarms = alarms.split_by_name(QUEUE_ALARM_NAMES)
-    waiting_cases = _make_own_metrics(WAITING_CASE_METRICS, "Maximum")
+    waiting_case_metrics = _make_own_metrics(WAITING_CASE_METRICS, "Maximum")
     health_heading = _make_heading(
         "Is the healer well?", add_region(DOCTOR_COMMAND, region), "asks for more."
     )
@@ -83,7 +88,9 @@ def add_dashboard(
         "names every case, newest first.",
     )
     dashboard.add_widgets(health_heading)
-    dashboard.add_widgets(_make_alarm_list("Alarms about Mendq itself", mendq_alarms, FULL_WIDTH))
+    dashboard.add_widgets(
+        _make_alarm_list("Alarms about Mendq itself", mendq_alarms, FULL_PAGE_WIDTH)
+    )
     dashboard.add_widgets(*_make_intake_widgets(watched_resources, settings.timing.probe_minutes))
     dashboard.add_widgets(
         *_make_error_widgets(watched_resources, is_nightly_enabled=settings.nightly.enabled)
@@ -91,8 +98,10 @@ def add_dashboard(
     dashboard.add_widgets(broken_queues_heading)
     dashboard.add_widgets(
         _make_alarm_list("Alarms about your queues", queue_alarms, WIDGET_WIDTH),
-        _make_numbers("Waiting for a person now", waiting_cases, WIDGET_WIDTH, WIDGET_HEIGHT),
-        _make_graph("Cases that wait for a person", waiting_cases),
+        _make_numbers(
+            "Waiting for a person now", waiting_case_metrics, WIDGET_WIDTH, WIDGET_HEIGHT
+        ),
+        _make_graph("Cases that wait for a person", waiting_case_metrics),
     )
     dashboard.add_widgets(activity_heading)
     dashboard.add_widgets(*_make_count_widgets())
@@ -101,10 +110,12 @@ def add_dashboard(
     )
 
 
-def _make_heading(question: str, command: str, effect_text: str) -> cloudwatch.IWidget:
-    """Return a heading with a question, and the command that says more."""
-    markdown_text = f"## {question}\n`{command}` {effect_text}"
-    return cloudwatch.TextWidget(markdown=markdown_text, width=FULL_WIDTH, height=HEADING_HEIGHT)
+def _make_heading(question: str, command: str, command_effect: str) -> cloudwatch.IWidget:
+    """Return a heading: a question, and the command that answers it in detail."""
+    markdown_text = f"## {question}\n`{command}` {command_effect}"
+    return cloudwatch.TextWidget(
+        markdown=markdown_text, width=FULL_PAGE_WIDTH, height=HEADING_HEIGHT
+    )
 
 
 def _make_alarm_list(title: str, alarms: list[cloudwatch.IAlarm], width: int) -> cloudwatch.IWidget:
@@ -122,7 +133,10 @@ def _make_graph(
     shows_last_week: bool = False,
     annotations: Sequence[cloudwatch.HorizontalAnnotation] | None = None,
 ) -> cloudwatch.IWidget:
-    """Return a graph of metrics over the page's time range, or over the last week."""
+    """Return a graph of metrics over the time range that the page shows.
+
+    If `shows_last_week` is True, the graph always shows the last week.
+    """
     return cloudwatch.GraphWidget(
         title=title,
         left=list(metrics),
@@ -145,7 +159,10 @@ def _make_numbers(
     *,
     is_over_time_range: bool | None = None,
 ) -> cloudwatch.IWidget:
-    """Return the newest values of metrics, or their values over the page's time range."""
+    """Return the newest values of metrics as numbers.
+
+    If `is_over_time_range` is True, each number is over the time range that the page shows.
+    """
     return cloudwatch.SingleValueWidget(
         title=title,
         metrics=list(metrics),
@@ -158,7 +175,7 @@ def _make_numbers(
 def _make_own_metrics(
     metrics: Sequence[OwnMetric | NightlyMetric], statistic: str, period: Duration = FIVE_MINUTES
 ) -> list[cloudwatch.Metric]:
-    """Return Mendq's own metrics, each with its name in words as label."""
+    """Return metrics that Mendq itself sends, each with its name in words as label."""
     return [
         own_metric(metric, statistic, period).with_(label=metric.name.lower().replace("_", " "))
         for metric in metrics
@@ -168,7 +185,10 @@ def _make_own_metrics(
 def _make_math_metric(
     expression: str, label: str, period: Duration, metrics: Mapping[str, cloudwatch.IMetric]
 ) -> cloudwatch.IMetric:
-    """Return what CloudWatch computes from metrics; `expression` uses their names."""
+    """Return a metric that CloudWatch computes from other metrics.
+
+    `expression` uses the other metrics by their names in `metrics`.
+    """
     return cloudwatch.MathExpression(
         expression=expression, label=label, period=period, using_metrics=metrics
     )
@@ -177,52 +197,56 @@ def _make_math_metric(
 def _make_intake_widgets(
     watched_resources: WatchedResources, probe_minutes: int
 ) -> list[cloudwatch.IWidget]:
-    """Return the widgets on the way of failed calls to heal.
+    """Return the graphs about failed calls on their way to heal.
 
     Five follow-ups in a period of five minutes mean that follow_up ran each minute.
     """
-    follow_up_runs = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
+    follow_up_runs_metric = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
         label="follow-ups in 5 minutes"
     )
-    lost_probes = _make_own_metrics(
+    lost_probes_metrics = _make_own_metrics(
         [OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes)
     )
     intake = watched_resources.intake
-    oldest_message_age = intake.oldest_age_metric(FIVE_MINUTES, label="age of the oldest, seconds")
-    waiting_calls = waiting_messages_metric(intake.queue, label="failed calls that wait")
-    dlq_by_label = {**watched_resources.list_dlqs_by_owner(), "undelivered": intake.undelivered}
-    messages_in_dlqs = [
+    oldest_age_metric_of_intake = intake.oldest_age_metric(
+        FIVE_MINUTES, label="age of the oldest, seconds"
+    )
+    waiting_calls_metric = waiting_messages_metric(intake.queue, label="failed calls that wait")
+    dlq_by_label = {**watched_resources.list_dlqs_by_owner(), "undelivered": intake.undelivered_dlq}
+    dlq_metrics = [
         waiting_messages_metric(queue, label=label) for label, queue in dlq_by_label.items()
     ]
     return [
-        _make_graph("Signs of life", [follow_up_runs, *lost_probes]),
-        _make_graph("Failed calls on their way to heal", [oldest_message_age, waiting_calls]),
-        _make_graph("Given up, for a person", messages_in_dlqs, is_stacked=True),
+        _make_graph("Signs of life", [follow_up_runs_metric, *lost_probes_metrics]),
+        _make_graph(
+            "Failed calls on their way to heal", [oldest_age_metric_of_intake, waiting_calls_metric]
+        ),
+        _make_graph("Given up, for a person", dlq_metrics, is_stacked=True),
     ]
 
 
 def _make_error_widgets(
     watched_resources: WatchedResources, *, is_nightly_enabled: bool
 ) -> list[cloudwatch.IWidget]:
-    """Return the widgets on errors.
+    """Return the graphs of errors.
 
-    AWS counts no error if the Lambda caught it, so Mendq's own counts have a graph too. Nightly
-    runs have one point a day, so their graph always shows a week.
+    AWS does not count an error that the Lambda caught, so Mendq's own counts have a graph too.
+    Nightly runs have one point a day, so their graph always shows the last week.
     """
-    lambda_errors = [
+    lambda_error_metrics = [
         watched_resources.error_metric(handler_name, label=handler_name.replace("_", "-"))
         for handler_name in watched_resources.lambdas
     ]
     widgets = [
-        _make_graph("Lambdas that failed", lambda_errors, is_stacked=True),
+        _make_graph("Lambdas that failed", lambda_error_metrics, is_stacked=True),
         _make_graph(
             "Queues and cases that a Lambda failed at", _make_own_metrics(ERROR_METRICS, "Sum")
         ),
     ]
     if is_nightly_enabled:
-        nightly_runs = _make_own_metrics(NIGHTLY_RUN_METRICS, "Maximum", A_DAY)
+        nightly_run_metrics = _make_own_metrics(NIGHTLY_RUN_METRICS, "Maximum", A_DAY)
         widgets.append(
-            _make_graph("Nightly runs of the last week", nightly_runs, shows_last_week=True)
+            _make_graph("Nightly runs of the last week", nightly_run_metrics, shows_last_week=True)
         )
     return widgets
 
@@ -230,47 +254,57 @@ def _make_error_widgets(
 def _make_count_widgets() -> list[cloudwatch.IWidget]:
     """Return the counts of the page's time range, by default one day, and the oldest open case.
 
-    A case stays open while its fix is watched, also if the fix has worked so far.
+    A case stays open while its fix is watched, even if the fix has worked so far.
     """
-    counts = [_make_count_metric(metric) for metric in ACTIVITY_METRICS]
-    oldest_case_seconds = own_metric(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
-    oldest_case_hours = _make_math_metric(
-        "age / 3600", "hours, of watched fixes too", FIVE_MINUTES, {"age": oldest_case_seconds}
+    count_metrics = [_make_count_metric(metric) for metric in ACTIVITY_METRICS]
+    oldest_case_seconds_metric = own_metric(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
+    oldest_case_hours_metric = _make_math_metric(
+        "age / 3600",
+        "hours, of watched fixes too",
+        FIVE_MINUTES,
+        {"age": oldest_case_seconds_metric},
     )
     return [
         _make_numbers(
             "In the time shown",
-            counts,
-            FULL_WIDTH - NARROW_WIDTH,
-            LOW_HEIGHT,
+            count_metrics,
+            FULL_PAGE_WIDTH - NARROW_WIDGET_WIDTH,
+            LOW_WIDGET_HEIGHT,
             is_over_time_range=True,
         ),
-        _make_numbers("Oldest case not closed", [oldest_case_hours], NARROW_WIDTH, LOW_HEIGHT),
+        _make_numbers(
+            "Oldest case not closed",
+            [oldest_case_hours_metric],
+            NARROW_WIDGET_WIDTH,
+            LOW_WIDGET_HEIGHT,
+        ),
     ]
 
 
 def _make_count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
     """Return the sum of a metric over a day; 0 if Mendq sent nothing.
 
-    CloudWatch shows `--` for a metric that was not sent, which looks as if the count were unknown.
+    CloudWatch would show `--` for a metric that was not sent, as if the count were unknown.
     """
-    (daily_sum,) = _make_own_metrics([metric], "Sum", A_DAY)
+    (daily_sum_metric,) = _make_own_metrics([metric], "Sum", A_DAY)
     if metric not in METRICS_SENT_ON_EVENTS:
-        return daily_sum
+        return daily_sum_metric
     metric_id = f"{metric[0].lower()}{metric[1:]}"
     return _make_math_metric(
-        f"FILL({metric_id}, 0)", str(daily_sum.label), A_DAY, {metric_id: daily_sum}
+        f"FILL({metric_id}, 0)", str(daily_sum_metric.label), A_DAY, {metric_id: daily_sum_metric}
     )
 
 
 def _make_fixes_graph(limits: Limits) -> cloudwatch.IWidget:
     """Return the graph of fixes, with the band that CloudWatch expects and the ceiling."""
-    (fixes,) = _make_own_metrics([OwnMetric.AUTO_FIXES], "Sum", FIXES_PERIOD)
-    band_expression = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
-    usual_fixes = _make_math_metric(band_expression, "usual", FIXES_PERIOD, {"fixes": fixes})
-    ceiling = cloudwatch.HorizontalAnnotation(value=names.fix_ceiling(limits), label="ceiling")
+    (fixes_metric,) = _make_own_metrics([OwnMetric.AUTO_FIXES], "Sum", FIXES_PERIOD)
+    band_expression = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH_STANDARD_DEVIATIONS})"
+    usual_fixes_metric = _make_math_metric(
+        band_expression, "usual", FIXES_PERIOD, {"fixes": fixes_metric}
+    )
+    ceiling_line = cloudwatch.HorizontalAnnotation(value=names.fix_ceiling(limits), label="ceiling")
     title = f"Fixes in {FIXES_PERIOD.to_minutes():.0f} minutes"
-    return _make_graph(title, [fixes, usual_fixes], annotations=[ceiling])
+    return _make_graph(title, [fixes_metric, usual_fixes_metric], annotations=[ceiling_line])
 
 
 def _make_symptom_graph() -> cloudwatch.IWidget:
@@ -284,7 +318,7 @@ def _make_symptom_graph() -> cloudwatch.IWidget:
 
 
 def _make_time_to_heal_graph() -> cloudwatch.IWidget:
-    """Return the graph of the median and the longest time to heal. A mean would show neither."""
+    """Return the graph of the median and of the longest time to heal. A mean would show neither."""
     metrics = [
         own_metric(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
         for statistic, label in (("p50", "median"), ("Maximum", "slowest"))

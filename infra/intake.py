@@ -44,13 +44,13 @@ class Intake(Construct):
     Attributes:
         queue: failed calls and AWS Health events that wait for heal.
         dlq: messages that heal could not handle.
-        undelivered: events that EventBridge could not send to `queue`.
+        undelivered_dlq: events that EventBridge could not send to `queue`.
     """
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.dlq = make_dlq(self, DLQ_CONSTRUCT_ID)
-        self.undelivered = make_dlq(self, "Undelivered")
+        self.undelivered_dlq = make_dlq(self, "Undelivered")
         self.queue = make_queue(
             self,
             "Queue",
@@ -76,7 +76,7 @@ class Intake(Construct):
         """Add a rule that sends matching events to the intake queue."""
         target = targets.SqsQueue(
             self.queue,
-            dead_letter_queue=self.undelivered,
+            dead_letter_queue=self.undelivered_dlq,
             # Heal ignores older events, so longer retries would be useless.
             max_event_age=Duration.hours(1),
             retry_attempts=MAXIMUM_EVENT_RETRIES,
@@ -93,9 +93,9 @@ class Intake(Construct):
         """Let the intake queue invoke heal.
 
         Batches are large, because heal reads each queue once for all failed calls of a batch. Only
-        the records that heal reports as failed come again. At most MAX_CONCURRENCY invocations run
-        at once, so that one continues while another is slow. No concurrency is reserved for heal,
-        because that would take it from the account's other functions.
+        the records that heal reports as failed come again. At most MAXIMUM_CONCURRENCY invocations
+        run at once, so that one continues while another is slow. No concurrency is reserved for
+        heal, because that would take it from the account's other functions.
         """
         heal_function.add_event_source(
             sources.SqsEventSource(
@@ -119,8 +119,8 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
 
     A role is recognized by the end of the session issuer's ARN. The end is the same in both
     spellings, the IAM role and the assumed role; both ARNs in full would exceed the length of a
-    pattern. `anything-but` does not match if the field is absent. `exists: false` adds those calls:
-    IAM users have no sessionIssuer.
+    pattern. `anything-but` does not match a call without this field, such as a call by an IAM user,
+    so `exists: false` adds these calls.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
     own_role_endings = [
@@ -140,7 +140,7 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
 def _aws_health_pattern(stack: Stack) -> events.EventPattern:
     """Return the pattern of AWS Health events about this region.
 
-    The region is tested, because two regions also receive the events of other regions.
+    The pattern tests the region, because two regions also receive events about other regions.
     https://docs.aws.amazon.com/health/latest/ug/choosing-a-region.html
     """
     return events.EventPattern(

@@ -40,7 +40,7 @@ class JobCodeUris(Struct, frozen=True):
 
 
 class JobRoots(Struct, frozen=True):
-    """S3 URIs below which a job run reads (`trail`, `cases`) and writes (`out`, `logs`)."""
+    """S3 URIs of the roots that a job run reads (`trail`, `cases`) and writes (`out`, `logs`)."""
 
     trail: str
     cases: str
@@ -72,7 +72,7 @@ class NightlyJob(Construct):
         self._reads_all_accounts = settings.nightly.scope == ORGANIZATION_SCOPE
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules_path))
-        self._compiled = assets.Asset(self, "Compiled", path=str(code.package_archive))
+        self._package_archive = assets.Asset(self, "Compiled", path=str(code.package_archive))
         self.application = _make_application(self, settings.nightly)
         self.role = make_role(
             self,
@@ -90,12 +90,12 @@ class NightlyJob(Construct):
         return JobCodeUris(
             entry_point=self._entry_point.s3_object_url,
             package=self._package.s3_object_url,
-            compiled_packages=self._compiled.s3_object_url,
+            compiled_packages=self._package_archive.s3_object_url,
         )
 
     @property
     def roots(self) -> JobRoots:
-        """S3 URIs below which a job run reads and writes."""
+        """S3 URIs of the roots that a job run reads and writes."""
         trail_bucket_name = self._buckets.trail.bucket_name
         report_bucket_name = self._buckets.reports.bucket_name
         return JobRoots(
@@ -107,7 +107,7 @@ class NightlyJob(Construct):
 
     @property
     def maximum_executors(self) -> int:
-        """The most Spark executors that the application's limits allow besides the driver."""
+        """The largest number of Spark executors, besides the driver, that the limits allow."""
         nightly_settings = self._settings.nightly
         return executors_within(nightly_settings.maximum_vcpu, nightly_settings.maximum_memory_gb)
 
@@ -129,10 +129,10 @@ class NightlyJob(Construct):
 
     @property
     def _case_bucket(self) -> str:
-        """Name of the bucket that cases are read from.
+        """Name of the bucket from which the job reads cases.
 
-        If the job reads for all accounts, the name contains `{account}`. The job replaces it by
-        each account in the trail.
+        If the job reads for all accounts, the name contains `{account}`. The job replaces this by
+        the id of each account in the trail.
         """
         if self._reads_all_accounts:
             return case_bucket_name("{account}", Stack.of(self).region)
@@ -142,13 +142,14 @@ class NightlyJob(Construct):
         """Yield the statements of the job's role.
 
         The role may list buckets: Hadoop first asks for a key and then lists below it, and without
-        ListBucket S3 answers 403 for a missing key. It may read the tables that it replaces. It may
-        delete only below STAGING, because EMR's S3A does not delete directory markers.
+        ListBucket S3 answers 403 for a missing key. The role may read the tables, because the job
+        replaces them. It may delete only below STAGING_PREFIX, because EMR's S3A does not delete
+        directory markers.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
         buckets = self._buckets
         report_bucket = buckets.reports
-        code_assets = (self._entry_point, self._package, self._compiled)
+        code_assets = (self._entry_point, self._package, self._package_archive)
         table_arns = [report_bucket.arn_for_objects(f"{table}/*") for table in TABLE_PREFIXES]
         readable_arns = (
             *self._list_log_arns(),
@@ -175,18 +176,20 @@ class NightlyJob(Construct):
         """Return ARN patterns of the trail's log files, of this account or of all accounts."""
         trail = self._settings.trail
         # An organization's trail has the organization's id before the account in its keys.
-        levels_above_account = ("",) if trail.create else ("", "o-*/")
+        paths_above_account = ("",) if trail.create else ("", "o-*/")
         account = "*" if self._reads_all_accounts else Stack.of(self).account
         return [
-            self._buckets.trail.arn_for_objects(f"{trail.log_key_prefix}AWSLogs/{level}{account}/*")
-            for level in levels_above_account
+            self._buckets.trail.arn_for_objects(
+                f"{trail.log_key_prefix}AWSLogs/{path_above_account}{account}/*"
+            )
+            for path_above_account in paths_above_account
         ]
 
     def _list_hub_statements(self) -> Iterator[iam.PolicyStatement]:
-        """Yield the statements that only the hub's job needs, to read the members' tables.
+        """Yield the statements that only the hub's job needs.
 
-        If the hub's job reads the trail for all accounts, members share no tables: the job reads
-        the members' cases instead.
+        They allow reading the tables of all members. If the hub's job reads the trail for all
+        accounts, members share no tables: then the statements allow reading the members' cases.
         """
         organization = self._settings.organization
         if organization is None or not self._settings.is_hub:
@@ -210,8 +213,11 @@ class NightlyJob(Construct):
 
 
 def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
-    """Make an application that starts with a job run and stops after IDLE_MINUTES without one."""
-    number_of_workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
+    """Make the EMR application.
+
+    It starts with a job run, and stops after IDLE_MINUTES without a job run.
+    """
+    worker_count = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
         scope,
         "Application",
@@ -222,7 +228,7 @@ def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApp
         maximum_capacity={
             "cpu": f"{settings.maximum_vcpu} vCPU",
             "memory": f"{settings.maximum_memory_gb} GB",
-            "disk": f"{number_of_workers * DEFAULT_WORKER.disk_gb} GB",
+            "disk": f"{worker_count * DEFAULT_WORKER.disk_gb} GB",
         },
         auto_start_configuration={"enabled": True},
         auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": IDLE_MINUTES},

@@ -20,12 +20,15 @@ def format_queue_arn(stack: Stack, name: str) -> str:
 
 
 def list_own_queue_arns(stack: Stack) -> list[str]:
-    """Return the ARNs of the queues that were added to the stack before this call."""
+    """Return the ARNs of all queues that the stack has when this function is called."""
     return [queue.queue_arn for queue in _list_queues(stack)]
 
 
 def tag_own_queues(stack: Stack) -> None:
-    """Tag the queues of the stack as not managed, even if a prefix in the settings matches one."""
+    """Tag the stack's queues so that Mendq never manages them.
+
+    The tag counts even if a prefix in the settings matches a queue's name.
+    """
     for queue in _list_queues(stack):
         Tags.of(queue).add(MODE_TAG, MODE_OFF)
 
@@ -35,7 +38,7 @@ def _list_queues(stack: Stack) -> list[sqs.Queue]:
 
 
 class QueueOptions(TypedDict, total=False):
-    """Properties of a queue. Without `queue_name` CloudFormation makes a name."""
+    """Properties of a queue. Without `queue_name`, CloudFormation chooses a name."""
 
     queue_name: str
     fifo: bool
@@ -67,5 +70,8 @@ def make_queue(
 
 
 def make_dlq(scope: Construct, name: str) -> sqs.Queue:
-    """Make a DLQ. It keeps messages for 14 days, the longest that SQS allows, for a person."""
+    """Make a DLQ that keeps messages for 14 days, the longest time that SQS allows.
+
+    A person must look at these messages.
+    """
     return make_queue(scope, name, Duration.days(14))

@@ -1,4 +1,7 @@
-"""Urgent notifications as incidents of PagerDuty: one for each case, resolved when the case ends.
+"""Urgent notifications as incidents of PagerDuty.
+
+A case has at most one open incident, which is resolved when the case ends. Urgent notifications
+without a case open one incident for each account, region and symptom, which a person must resolve.
 
 The requests have the format of PagerDuty's Events API v2. They were not tried with PagerDuty.
 https://developer.pagerduty.com/docs/events-api-v2-overview
@@ -54,7 +57,7 @@ _RESOLVE_RETRY_TIME = Duration.hours(24)
 
 
 class PagerDuty(Construct):
-    """Calls PagerDuty's API: two EventBridge rules and the API destination that they call.
+    """Two EventBridge rules that call PagerDuty's API, and the API destination that they use.
 
     Attributes:
         dlq: events that EventBridge could not deliver to PagerDuty.
@@ -107,7 +110,7 @@ class PagerDuty(Construct):
         detail_type: str,
         detail_pattern: Mapping[str, Any],
         request_body: Mapping[str, Any],
-        retry_for: Duration,
+        retry_time: Duration,
     ) -> None:
         """Add a rule that sends `request_body` to PagerDuty for each matching event of Mendq.
 
@@ -123,7 +126,7 @@ class PagerDuty(Construct):
             event=events.RuleTargetInput.from_object(request_body),
             event_role=self._role,
             dead_letter_queue=self.dlq,
-            max_event_age=retry_for,
+            max_event_age=retry_time,
             retry_attempts=MAXIMUM_EVENT_RETRIES,
         )
         events.Rule(

@@ -43,7 +43,7 @@ SCAN_READS = scan_read_actions(
 
 
 def list_owner_reads(owner: Owner) -> frozenset[ReadAction]:
-    """Return the reads of facts that an owner of writes needs, for all symptoms with its steps."""
+    """Return the reads of facts that an owner needs for all symptoms with one of its steps."""
     return read_actions(
         need
         for symptom in CATALOGUE
@@ -53,7 +53,7 @@ def list_owner_reads(owner: Owner) -> frozenset[ReadAction]:
 
 
 def list_read_statements(stack: Stack, actions: Iterable[ReadAction]) -> PolicyStatements:
-    """Yield one statement that allows these reads for each kind of resource among them."""
+    """Yield statements that allow these reads: one statement for each kind of resource."""
     sorted_actions = sorted(actions, key=lambda action: action.iam_action)
     any_function_arn = stack.format_arn(
         service="lambda",
@@ -66,8 +66,10 @@ def list_read_statements(stack: Stack, actions: Iterable[ReadAction]) -> PolicyS
         "function": any_function_arn,
         "queue": format_queue_arn(stack, "*"),
     }
-    for kind, resource in resource_by_kind.items():
-        iam_actions = [action.iam_action for action in sorted_actions if action.resource == kind]
+    for resource_kind, resource in resource_by_kind.items():
+        iam_actions = [
+            action.iam_action for action in sorted_actions if action.resource == resource_kind
+        ]
         if iam_actions:
             yield allow(iam_actions, resource)
 
@@ -87,12 +89,12 @@ _REDRIVE_ACTIONS = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
 
 
 def list_owned_steps(owner: Owner) -> StepTypes:
-    """Return the types of the steps that a Lambda owns."""
+    """Return the types of the steps that belong to an owner: a Lambda that writes queues."""
     return [step for step in STEP_CLASSES if step.owner is owner]
 
 
 def list_undoable_steps() -> StepTypes:
-    """Return the step types, of all owners, that rollback undoes by writing an attribute."""
+    """Return the types of the steps, of all owners, that rollback can undo automatically."""
     return [
         step
         for step in STEP_CLASSES
@@ -103,11 +105,11 @@ def list_undoable_steps() -> StepTypes:
 def list_write_statements(
     stack: Stack, settings: DeploymentSettings, steps: StepTypes
 ) -> PolicyStatements:
-    """Yield the statements that allow steps on managed queues.
+    """Yield statements that allow steps on managed queues.
 
-    A further statement denies the steps on queues whose tag enables no writes. Nothing is allowed
-    if the settings let no queue, or no symptom with such a step, be in a mode in which Mendq
-    writes.
+    Nothing is allowed if the settings put no queue, or no symptom with such a step, into a mode in
+    which Mendq writes. In any case, a last statement denies all steps on queues whose tag `mendq`
+    has a value that enables no writes.
     """
     enabled_steps = _find_enabled_steps(settings).intersection(steps)
     change_actions = sorted(write_actions(step for step in enabled_steps if not step.is_permanent))
@@ -120,11 +122,12 @@ def list_write_statements(
 
 
 def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> PolicyStatements:
-    """Yield the statements that allow moving messages out of managed DLQs.
+    """Yield statements that allow moving messages out of managed DLQs.
 
     Nothing is allowed if no queue can be in a mode in which Mendq writes. A quarantine has no tag
     of Mendq's, so the statements name it by the end of its name. KMS keys cannot be named either:
-    any key is allowed that SQS uses on behalf of the role.
+    the statements allow any key that SQS uses on behalf of the role. The last statements deny a
+    redrive on queues whose tags forbid it.
     """
     managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
     if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:
@@ -145,7 +148,7 @@ def _allow_on_managed_queues(
 ) -> PolicyStatements:
     """Allow actions on queues whose tag enables writes, and on queues that the settings name.
 
-    `Consent.mode_of` decides the same for one queue.
+    `Consent.mode_of` makes the same decision for one queue.
     """
     if not actions:
         return
@@ -156,13 +159,16 @@ def _allow_on_managed_queues(
             conditions={"StringEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES}},
         )
     if settings.mode in WRITING_MODES:
-        for start in range(0, len(settings.queues), NAMES_PER_STATEMENT):
-            queue_names = settings.queues[start : start + NAMES_PER_STATEMENT]
+        for first_index in range(0, len(settings.queues), NAMES_PER_STATEMENT):
+            queue_names = settings.queues[first_index : first_index + NAMES_PER_STATEMENT]
             yield allow(actions, *(format_queue_arn(stack, name) for name in queue_names))
 
 
 def _deny_other_tags(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
-    """Deny actions on queues whose tag has a value that enables no writes, even if named."""
+    """Deny actions on queues whose tag `mendq` has a value that enables no writes.
+
+    The tag counts even if the settings name the queue.
+    """
     other_value_condition = {
         "Null": {_MODE_TAG_CONDITION_KEY: "false"},
         "StringNotEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES},
@@ -171,10 +177,11 @@ def _deny_other_tags(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatemen
 
 
 def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
-    """Allow to create queues without tags.
+    """Allow creating queues without tags.
 
-    A queue that does not exist yet has no tag that a condition could test. The name can be any if a
-    deleted queue is made again under its old name. Creating a queue that exists changes nothing.
+    A queue that does not exist yet has no tag that a condition could test. To make a deleted queue
+    again under its old name, any name must be allowed. Creating a queue that exists changes
+    nothing.
     """
     return allow(actions, *queue_arns, conditions={"Null": {"aws:TagKeys": "true"}})
 
@@ -190,13 +197,13 @@ def _find_enabled_steps(settings: DeploymentSettings) -> set[type[AttributeStep]
 
 
 def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
-    """Deny a role all writes to Mendq's own queues, and to quarantines.
+    """Deny a role all writes to Mendq's own queues and to quarantines.
 
     Args:
         role: the role of a Lambda that writes queues.
-        is_redrive: True for the role of redrive. It may create a quarantine and send messages
-            to it, and must not move messages of Mendq's own queues. For other roles no message
-            action is denied on those, because heal receives from the intake queue.
+        is_redrive: True for the role of redrive. It may create a quarantine and send messages to
+            it, and must not move messages of Mendq's own queues. Other roles are denied no message
+            action on Mendq's own queues, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
     step_actions = write_actions(STEP_CLASSES)

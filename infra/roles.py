@@ -18,7 +18,7 @@ from mendq.model.names import role_name
 
 
 def make_account_condition(stack: Stack) -> dict[str, dict[str, str]]:
-    """Return the IAM condition that an AWS service acts on behalf of the stack's account."""
+    """Return the IAM condition that a service acts on behalf of the stack's account."""
     return {"StringEquals": {"aws:SourceAccount": stack.account}}
 
 
@@ -96,7 +96,7 @@ def _make_statement(
     service: str,
     conditions: Mapping[str, Any] | None,
 ) -> iam.PolicyStatement:
-    """Make a policy statement. An empty `service` names no principal."""
+    """Return a policy statement. An empty `service` names no principal."""
     principals = [iam.ServicePrincipal(f"{service}.amazonaws.com")] if service else None
     return iam.PolicyStatement(
         effect=effect,

@@ -25,7 +25,7 @@ SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How long and how often Scheduler retries an invocation before it goes to the DLQ."""
+    """How long, and how many times, Scheduler retries an invocation before it goes to the DLQ."""
 
     maximum_age: Duration
     maximum_attempts: int
@@ -99,7 +99,7 @@ def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
 def add_schedules(
     scope: Construct, lambdas: Mapping[str, OwnLambda], settings: DeploymentSettings
 ) -> None:
-    """Add the schedules. An event that Scheduler cannot deliver goes to the DLQ of the Lambda.
+    """Add all schedules. An event that Scheduler cannot deliver goes to the DLQ of its Lambda.
 
     Args:
         scope: the construct that holds the schedules.
@@ -123,7 +123,10 @@ def add_schedules(
 def _add_schedule(
     scope: Construct, role: iam.Role, schedule: Schedule, started_lambda: AsyncLambda
 ) -> None:
-    """Add one schedule, and allow its role to invoke the Lambda and to send to its DLQ."""
+    """Add one schedule.
+
+    Allow `role`, which all schedules share, to invoke the Lambda and to send to the Lambda's DLQ.
+    """
     function_arn = started_lambda.function.function_arn
     dlq_arn = started_lambda.dlq.queue_arn
     role.add_to_policy(allow(["lambda:InvokeFunction"], function_arn))

@@ -54,12 +54,13 @@ class StackCode(Struct, frozen=True):
 
 
 class StackPlacement(Struct, frozen=True):
-    """Name, account and region of the stack, and the buckets of its code.
+    """Name, account and region of the stack, and the place of its code.
 
     Attributes:
         stack_name: the stack's name; None: the id of its construct.
         environment: the stack's account and region; None: those of the credentials at deployment.
-        synthesizer: how the template refers to the code; None: in the buckets of CDK's bootstrap.
+        synthesizer: decides how the template refers to the code; None: as files in the buckets of
+            CDK's bootstrap.
     """
 
     stack_name: str | None = None
@@ -135,7 +136,7 @@ class MendqStack(Stack):
         self._add_outputs(resources, intake, lambdas)
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
-        """Return which queues Mendq manages, and in which mode.
+        """Return which queues Mendq manages, and how far it may go there.
 
         The template of a stack set overrides this method: there the modes are parameters.
         """

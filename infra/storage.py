@@ -79,8 +79,8 @@ def make_retained_bucket(
 def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucket:
     """Make the bucket of cases. Cases never expire; overwritten objects are kept for 90 days.
 
-    If the organization's hub reads the cases of all accounts, the bucket has a fixed name by which
-    the hub finds it, and its policy lets the hub's role read.
+    If the organization's hub reads the cases of all accounts, the bucket has a fixed name, by which
+    the hub finds it, and its policy allows the hub's role to read.
     """
     overwritten_object_rule = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
@@ -137,8 +137,8 @@ def _allow_roles(
 def _make_organization_bucket(scope: Construct, settings: OrganizationSettings) -> s3.Bucket:
     """Make the bucket to which the accounts of an organization copy their tables.
 
-    Each account may only put objects below its own prefix; it may not read, list or delete. A
-    bucket policy can have the caller's account in a key:
+    Each account may only put objects below its own prefix; it may not read, list or delete. The
+    policy has the caller's account as a variable in the key:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/remediate-s3-bucket-policies.html
     """
     expiry_rule = s3.LifecycleRule(
@@ -161,9 +161,10 @@ def _make_organization_bucket(scope: Construct, settings: OrganizationSettings) 
 def find_or_make_organization_bucket(
     scope: Construct, settings: DeploymentSettings
 ) -> s3.IBucket | None:
-    """Return the organization's bucket. The hub's stack makes it, other stacks refer to its name.
+    """Return the organization's bucket; None if accounts share no tables.
 
-    None if accounts share no tables: there is no organization, or its hub reads for all accounts.
+    The hub's stack makes the bucket; other stacks refer to it by name. Accounts share no tables if
+    there is no organization, or if the hub's job reads the trail for all accounts.
     """
     if settings.organization is None or settings.nightly.scope == ORGANIZATION_SCOPE:
         return None
@@ -173,9 +174,9 @@ def find_or_make_organization_bucket(
 
 
 def make_report_bucket(scope: Construct) -> s3.Bucket:
-    """Make the bucket of reports. It sends an event to EventBridge for each object.
+    """Make the bucket of reports. It sends an event to EventBridge for each new object.
 
-    Overwritten objects are kept for 30 days, logs for LOGS_RETAINED_DAYS.
+    Overwritten objects are kept for 30 days, logs for JOB_LOG_RETENTION_DAYS.
     """
     overwritten_object_rule = s3.LifecycleRule(
         noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True

@@ -27,7 +27,7 @@ from infra.settings.reading import (
     load_object,
     parse_json,
 )
-from infra.settings.warnings import find_misplaced, make_stack_settings
+from infra.settings.warnings import find_unusable_settings, make_stack_settings
 from infra.stack import MendqStack, StackCode, StackPlacement
 
 CDK_JSON_FILE = ROOT / "cdk.json"
@@ -43,14 +43,15 @@ def make_app(outdir: Path | None = None) -> cdk.App:
     return cdk.App(context=_load_context(), outdir=str(output_folder))
 
 
-def load_raw_settings(app: cdk.App, file: str = "") -> Any:
-    """Return the settings as the user wrote them: from `file`, or from the app's context.
+def load_raw_settings(app: cdk.App, settings_file: str = "") -> Any:
+    """Return the settings as the user wrote them: from `settings_file`, or from the app's context.
 
     The context is in cdk.json, or comes from `-c mendq='{..}'`. Raises SettingsRefused if the
-    settings are no JSON. The result may be something other than an object; `read` checks that.
+    settings are not JSON. The result may be something other than an object: the caller must check
+    that, as `read_deployment_settings` does.
     """
-    if file:
-        return load_object(Path(file))
+    if settings_file:
+        return load_object(Path(settings_file))
     raw_settings = app.node.try_get_context("mendq")
     if isinstance(raw_settings, str):
         raw_settings = _parse_settings(
@@ -82,7 +83,7 @@ def _load_context() -> Mapping[str, Any]:
 def _find_misplaced_settings(
     cdk_json: Mapping[str, Any], context: Mapping[str, Any]
 ) -> Iterator[Mistake]:
-    """Yield a mistake if the settings are under a wrong key, so that all defaults would apply."""
+    """Yield a mistake if the settings are under a wrong key, where nothing reads them."""
     if "mendq" in cdk_json:
         yield Mistake("mendq", "stands beside `context`, where nobody reads it", "move it in")
     if "mendq" not in context:
@@ -91,7 +92,7 @@ def _find_misplaced_settings(
 
 
 def _parse_settings(text: str, path: str, remedy: str) -> Any:
-    """Parse JSON. Raise SettingsRefused, with `path` and `remedy`, if it is no JSON."""
+    """Parse JSON. Raise SettingsRefused, with `path` and `remedy`, if it is not JSON."""
     try:
         return parse_json(text)
     except ValueError as error:
@@ -110,7 +111,7 @@ def synthesize(
         settings: the deployment's settings.
         app: the CDK app, which names the folder of the assembly.
         platform_options: options of `uv pip install` for the platform that the packages run on.
-        code: the staged code; None: it is staged for `platform_options`.
+        code: the staged code; None: this function stages it for `platform_options`.
 
     Raises:
         SettingsRefused: A stack could not use a setting because of its account or region.
@@ -126,7 +127,7 @@ def synthesize(
         for cdk_environment in cdk_environments
         if (account := _find_account(cdk_environment))
     }
-    mistakes = list(find_misplaced(settings, regions, accounts))
+    mistakes = list(find_unusable_settings(settings, regions, accounts))
     if mistakes:
         raise SettingsRefused(mistakes)
     with TemporaryDirectory(prefix="mendq-") as folder:
@@ -177,7 +178,10 @@ def synthesize_undeployable_template(
 
 
 def make_empty_code(folder: Path) -> StackCode:
-    """Write small files in place of the 100 MB of code, for a synthesis that is not deployed."""
+    """Write small files in place of the 100 MB of code, and return their paths.
+
+    They are for a synthesis that is not deployed.
+    """
     folder.mkdir()
     # The CDK refuses an empty asset, and an asset with the same content as another.
     lambda_module = folder / "index.py"
@@ -193,23 +197,25 @@ def make_empty_code(folder: Path) -> StackCode:
 
 
 def stage_code(folder: Path, platform_options: Sequence[str] = LAMBDA_OPTIONS) -> StackCode:
-    """Copy the code and install the packages that are deployed, below `folder`.
+    """Write the code that is deployed, and the packages that it needs, below `folder`.
 
-    Raises WheelsUnavailable if a package is missing.
+    Return the paths. Raises WheelsUnavailable if a package is missing.
     """
-    lambdas = folder / "lambdas"
-    report = folder / "report"
-    stage_lambda_code(lambdas, LAMBDAS_ZIP, platform_options)
-    stage_lambda_code(report, REPORT_ZIP, platform_options)
+    lambdas_folder = folder / "lambdas"
+    report_folder = folder / "report"
+    stage_lambda_code(lambdas_folder, LAMBDAS_ZIP, platform_options)
+    stage_lambda_code(report_folder, REPORT_ZIP, platform_options)
     return StackCode(
-        lambdas=lambdas, report=report, job=emr.stage_job_code(folder / "job", platform_options)
+        lambdas=lambdas_folder,
+        report=report_folder,
+        job=emr.stage_job_code(folder / "job", platform_options),
     )
 
 
 def _convert_environment(environment: Environment | None) -> cdk.Environment:
     """Return account and region of a stack in CDK's form.
 
-    Without an environment in the settings the account stays open until the deployment. The region
+    If the settings name no environment, the account stays open until the deployment. The region
     does not, because names of roles contain it.
     """
     if environment is not None:

@@ -19,11 +19,11 @@ HOOK_ALIAS = "Mendq::Queues::BeforeDeploy"
 
 
 def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSettings) -> None:
-    """Add the hook and its role, which may only invoke the hook's Lambda.
+    """Add the hook, and its role, which may only invoke the hook's Lambda.
 
-    CloudFormation does not ask about Mendq's own stack: a hook that stops deployments must not stop
-    the deployment that corrects it. It does not ask about resources of Cloud Control either,
-    because these belong to no stack.
+    CloudFormation does not call the hook for Mendq's own stack: a hook that stops deployments must
+    not stop the deployment that corrects it. It does not call the hook for resources of Cloud
+    Control either, because these belong to no stack.
 
     Args:
         stack: Mendq's stack.

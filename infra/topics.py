@@ -38,20 +38,21 @@ class Topic(Struct, frozen=True):
         return self.topic.topic_arn
 
     def publish_statements(self) -> Iterator[iam.PolicyStatement]:
-        """Yield the statements that a role needs to publish.
+        """Yield the statements that a role needs to publish to the topic.
 
-        The role needs the key too: SNS encrypts a message with the permissions of its publisher.
+        The role must be allowed to use the topic's KMS key too: SNS encrypts a message with the
+        permissions of its publisher.
         """
         yield allow(["sns:Publish"], self.arn)
         yield self.key_statement
 
 
 class Topics(Construct):
-    """All topics that Mendq publishes to.
+    """All topics to which Mendq publishes.
 
     Attributes:
-        urgent: topic of urgent notifications: the one in the settings, or a new one.
-        info: topic of all other notifications: the one in the settings, or a new one.
+        urgent: topic of urgent notifications: the topic in the settings, or a new one.
+        info: topic of all other notifications: the topic in the settings, or a new one.
         teams: the teams' topics, which the settings name.
     """
 
@@ -71,7 +72,7 @@ class Topics(Construct):
         ]
 
     def connect_alarm(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
-        """Publish to the topic of `severity` when the alarm begins and when it ends."""
+        """Let an alarm publish to the topic of `severity` when it begins and when it ends."""
         topic = self.urgent if severity is Severity.URGENT else self.info
         alarm.add_alarm_action(actions.SnsAction(topic.topic))
         alarm.add_ok_action(actions.SnsAction(topic.topic))
@@ -79,11 +80,11 @@ class Topics(Construct):
     def _find_or_make_topic(
         self, name: str, existing_arn: str | None, title: str, subscribers: Sequence[str]
     ) -> Topic:
-        """Return a topic with its subscribers. Make it if the settings name none.
+        """Return a topic with its subscribers. Make a topic if the settings name none.
 
         Args:
             name: the id of the topic's construct.
-            existing_arn: the ARN of the topic that the settings name.
+            existing_arn: the ARN of the topic that the settings name; None if they name none.
             title: the new topic's name in mails.
             subscribers: e-mail addresses and https URLs.
         """
@@ -92,18 +93,19 @@ class Topics(Construct):
             topic = _import_topic(scope, existing_arn)
         else:
             topic = _create_topic(scope, title, self._kms_key)
-        for address in subscribers:
-            if address.startswith("https://"):
-                topic.topic.add_subscription(subscriptions.UrlSubscription(address))
+        for subscriber in subscribers:
+            if subscriber.startswith("https://"):
+                topic.topic.add_subscription(subscriptions.UrlSubscription(subscriber))
             else:
-                topic.topic.add_subscription(subscriptions.EmailSubscription(address))
+                topic.topic.add_subscription(subscriptions.EmailSubscription(subscriber))
         return topic
 
     @cached_property
     def _kms_key(self) -> kms.Key:
-        """The KMS key of both new topics. It is made when it is first read.
+        """The KMS key of both new topics. It is made at the first access.
 
-        The AWS-managed key lets no AWS service publish, and its policy cannot be changed.
+        With the AWS-managed key no AWS service could publish, and the key's policy cannot be
+        changed.
         https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
         """
         # Topics store no messages, so the key can be deleted with the stack.
@@ -125,7 +127,10 @@ class Topics(Construct):
 
 
 def _import_topic(scope: Construct, arn: str) -> Topic:
-    """Return a topic that exists already. Its key is not known, so any key of SNS is allowed."""
+    """Return a topic that exists already.
+
+    Its KMS key is not known, so the use of any key of the account through SNS is allowed.
+    """
     stack = Stack.of(scope)
     key_statement = allow_keys_through("sns", stack, ("kms:Decrypt", "kms:GenerateDataKey"))
     return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), key_statement)

@@ -51,7 +51,7 @@ class TrailWithBucket(Construct):
         trail.node.add_dependency(bucket.policy)
 
     def _let_cloudtrail_write(self, bucket: s3.Bucket, log_key_prefix: str) -> None:
-        """Let CloudTrail write log files to the bucket, for this trail only.
+        """Let CloudTrail write log files of Mendq's own trail to the bucket.
 
         https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html
         """
@@ -73,8 +73,8 @@ class TrailWithBucket(Construct):
 def _list_event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
     """Yield the trail's event selectors: which calls it logs.
 
-    Calls to Mendq's own probe queue and drill queue are always logged, whatever the settings
-    choose. So the trail has a selector even if the settings name no queues.
+    Calls to Mendq's own probe queue and drill queues are always logged, whatever the settings
+    select. So the trail has a selector even if the settings name no queues.
 
     No caller is excluded. A call by an AWS service has no ARN, and AWS does not document how a
     selector on `userIdentity.arn` treats such a call. The rule of `Intake` excludes Mendq's own
@@ -110,7 +110,7 @@ def _make_queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[
 def _make_event_selector(
     title: str, tests_by_field: Mapping[str, Mapping[str, list[str]]]
 ) -> dict[str, Any]:
-    """Return an event selector in CloudTrail's form: the tests of each field in one list."""
+    """Return an event selector in CloudTrail's form, which lists a test for each field."""
     field_selectors = [
         {"field": name, **field_tests} for name, field_tests in tests_by_field.items()
     ]

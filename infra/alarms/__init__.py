@@ -118,7 +118,7 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self.node.set_context("docsUrl", settings.docs_url or "")
         self._topics = topics
-        self._notifying: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
+        self._notifying_alarms: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
         construct_by_part = self._make_part_constructs()
         if settings.alarms == FULL_ALARMS:
             self._add_all_alarms(watched_resources, settings, construct_by_part)
@@ -128,10 +128,13 @@ class Alarms(Construct):
     def split_by_name(
         self, names: Collection[str]
     ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
-        """Return the alarms that notify people in two lists: those in `names`, and all others."""
+        """Return the alarms that notify people in two lists.
+
+        The first list has the alarms whose names are in `names`, the second all others.
+        """
         alarms_with_these_names: list[cloudwatch.IAlarm] = []
         other_alarms: list[cloudwatch.IAlarm] = []
-        for description, alarm in self._notifying:
+        for description, alarm in self._notifying_alarms:
             if description.alarm_name() in names:
                 alarms_with_these_names.append(alarm)
             else:
@@ -139,9 +142,9 @@ class Alarms(Construct):
         return alarms_with_these_names, other_alarms
 
     def _make_part_constructs(self) -> Mapping[str, Construct]:
-        """Make the construct of each part, in the order in which the descriptions name the parts.
+        """Make one construct for each part of the alarms. Return the constructs by part name.
 
-        The result has them by the names of the parts.
+        They are made in the order in which the descriptions first name the parts.
         """
         part_names = dict.fromkeys(description.part for description in _ALL_DESCRIPTIONS)
         return {name: Construct(self, name) for name in part_names if name}
@@ -152,12 +155,12 @@ class Alarms(Construct):
         settings: DeploymentSettings,
         construct_by_part: Mapping[str, Construct],
     ) -> None:
-        """Add the alarms that `alarms: essential` keeps. Each of them notifies people."""
-        for watch in list_metric_alarms(watched_resources, settings):
-            if watch.is_essential:
-                description = watch.description
+        """Add the alarms that `alarms: essential` keeps. Each of them notifies people directly."""
+        for metric_alarm in list_metric_alarms(watched_resources, settings):
+            if metric_alarm.is_essential:
+                description = metric_alarm.description
                 self._connect_to_topic(
-                    description, watch.make_alarm(construct_by_part[description.part])
+                    description, metric_alarm.make_alarm(construct_by_part[description.part])
                 )
 
     def _add_all_alarms(
@@ -168,9 +171,9 @@ class Alarms(Construct):
     ) -> None:
         """Add every alarm, and the composites that notify people for alarms without a severity."""
         alarms_by_part = defaultdict[str, list[cloudwatch.IAlarm]](list)
-        for watch in list_metric_alarms(watched_resources, settings):
-            description = watch.description
-            alarm = watch.make_alarm(construct_by_part[description.part])
+        for metric_alarm in list_metric_alarms(watched_resources, settings):
+            description = metric_alarm.description
+            alarm = metric_alarm.make_alarm(construct_by_part[description.part])
             if description.severity:
                 self._connect_to_topic(description, alarm)
             else:
@@ -193,11 +196,11 @@ class Alarms(Construct):
         self._connect_to_topic(fixes.FIXES_SPIKE, spike_alarm)
 
     def _connect_to_topic(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
-        """Notify people when the alarm begins and ends.
+        """Let an alarm notify people when it begins and when it ends.
 
-        If the alarm has no severity, use that of its part's composite.
+        An alarm without a severity uses the severity of its part's composite.
         """
         severity = description.severity or COMPOSITE_BY_PART[description.part].severity
         assert severity  # noqa: S101 - a composite has a severity
         self._topics.connect_alarm(alarm, severity)
-        self._notifying.append((description, alarm))
+        self._notifying_alarms.append((description, alarm))

@@ -31,7 +31,10 @@ MISSING_KEEPS_STATE = cloudwatch.TreatMissingData.IGNORE
 
 
 def add_region(command: str, region: str) -> str:
-    """Add the region to a command, because the reader's default may be another one."""
+    """Return the command with the option `--region`.
+
+    The region must be named, because the reader's default region may be another one.
+    """
     return f"{command} --region {region}"
 
 
@@ -44,7 +47,7 @@ class AlarmDescription(Struct, frozen=True):
         impact: the effect on users, in words.
         command: the command that a person should run first.
         runbook: name of the runbook's page, if it is not the alarm's own name.
-        severity: the topic that the alarm notifies; None if only composites use the alarm.
+        severity: which of Mendq's two topics the alarm notifies; None if only other alarms use it.
         part: the part of the stack that holds the alarm; empty for some composites.
         is_essential: True if the setting `alarms: essential` keeps the alarm.
     """
@@ -60,7 +63,7 @@ class AlarmDescription(Struct, frozen=True):
 
     @property
     def runbook_path(self) -> str:
-        """Path of the alarm's runbook from the repository's root."""
+        """Path of the alarm's runbook, from the repository's root."""
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
     def format_text(self, scope: Construct) -> str:
@@ -82,14 +85,14 @@ class AlarmDescription(Struct, frozen=True):
 
     def construct_id(self, resource: str = "") -> str:
         """Return the id of the alarm's construct: its name without the prefix, in camel case."""
-        words = self.alarm_name(resource).removeprefix(ALARM_PREFIX).split("-")
-        return "".join(word.capitalize() for word in words)
+        name_words = self.alarm_name(resource).removeprefix(ALARM_PREFIX).split("-")
+        return "".join(word.capitalize() for word in name_words)
 
 
 class FiringRule(Struct, frozen=True):
-    """The rule for firing: the metric breaches a threshold in some of the newest periods.
+    """When an alarm fires: if the metric breaches a threshold in some of the newest periods.
 
-    If periods are missing, CloudWatch looks further back; how far is not documented.
+    If periods have no data, CloudWatch looks further back; how far is not documented.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 
     Attributes:
@@ -107,10 +110,10 @@ class FiringRule(Struct, frozen=True):
     operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD
 
 
-class Watch(Struct, frozen=True):
+class MetricAlarm(Struct, frozen=True):
     """An alarm on one metric: its description, the metric and the rule for firing.
 
-    `resource` is the end of the alarm's name, if each watched resource has an alarm of its own.
+    If each watched resource has an alarm of its own, `resource` is the end of the alarm's name.
     """
 
     description: AlarmDescription
@@ -122,12 +125,15 @@ class Watch(Struct, frozen=True):
     def is_essential(self) -> bool:
         """True if the setting `alarms: essential` keeps the alarm.
 
-        If each resource has an alarm of its own, it keeps only the intake's.
+        Of alarms that each watch one resource, the setting keeps only the intake's.
         """
         return self.description.is_essential and self.resource in ("", INTAKE_SUFFIX)
 
     def make_alarm(self, scope: Construct) -> cloudwatch.Alarm:
-        """Make the alarm: an anomaly detection alarm if it fires above a band."""
+        """Make the alarm's construct and return it.
+
+        It is an anomaly detection alarm if the rule fires above the band that CloudWatch expects.
+        """
         if self.firing_rule.operator is ABOVE_EXPECTED_BAND:
             return cloudwatch.AnomalyDetectionAlarm(
                 scope,
@@ -158,7 +164,7 @@ class Watch(Struct, frozen=True):
 def own_metric(
     metric: OwnMetric | NightlyMetric, statistic: str, period: Duration
 ) -> cloudwatch.Metric:
-    """Return a metric that Mendq sends without dimensions."""
+    """Return a metric that Mendq itself sends, without dimensions."""
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
     )

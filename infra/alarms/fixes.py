@@ -13,7 +13,7 @@ from infra.alarms.alarm import (
     OPEN_CASES_COMMAND,
     AlarmDescription,
     FiringRule,
-    Watch,
+    MetricAlarm,
     own_metric,
 )
 from mendq.model import names
@@ -29,7 +29,7 @@ MANY_FIXES_PERIODS = 2
 # Width of the expected band in standard deviations. The model learns from two weeks and takes a
 # slow rise as normal; `fixes_over_ceiling` notices a slow rise.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
-BAND_WIDTH = 3
+BAND_WIDTH_STANDARD_DEVIATIONS = 3
 # Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
 # enough: a forged value in every second minute would then suppress it as long as one each minute.
 SUPPRESSING_MINUTES_IN_A_ROW = 2
@@ -45,15 +45,15 @@ _MANY_FIXES_IMPACT = (
     "or forged events. Each change is within its bounds and can be undone."
 )
 SPIKE_PART = "Spike"
-_PERIOD_TEXT = f"{FIXES_PERIOD.to_minutes():.0f} minutes"
+_FIXES_PERIOD_TEXT = f"{FIXES_PERIOD.to_minutes():.0f} minutes"
 _FREQUENCY_TEXT = (
-    f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_PERIOD_TEXT}"
+    f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_FIXES_PERIOD_TEXT}"
 )
 # How long the page is suppressed, in words. No other text says it.
 SUPPRESSION_TEXT = (
-    f"held back while a fix of the last {_PERIOD_TEXT} is being verified: for {_PERIOD_TEXT} at "
-    f"most where fixes go on, for {MAXIMUM_SUPPRESSED_MINUTES} of any {SUPPRESSION_WINDOW_MINUTES} "
-    "in all, and by the minutes that alarms need to notice"
+    f"held back while a fix of the last {_FIXES_PERIOD_TEXT} is being verified: for "
+    f"{_FIXES_PERIOD_TEXT} at most where fixes go on, for {MAXIMUM_SUPPRESSED_MINUTES} of any "
+    f"{SUPPRESSION_WINDOW_MINUTES} in all, and by the minutes that alarms need to notice"
 )
 FIXES_SPIKE = AlarmDescription(
     name="fixes_spike",
@@ -90,8 +90,8 @@ FIXES_STILL_COMING = AlarmDescription(
 )
 FIXES_OVER_CEILING = AlarmDescription(
     name="fixes_over_ceiling",
-    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_PERIOD_TEXT} as the setting "
-    "limits.writesPerMinute",
+    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_FIXES_PERIOD_TEXT} as the "
+    "setting limits.writesPerMinute",
     impact=_MANY_FIXES_IMPACT,
     command="mendq freeze",
     runbook="fixes_spike",
@@ -101,8 +101,8 @@ FIXES_OVER_CEILING = AlarmDescription(
 )
 FIX_BEING_VERIFIED = AlarmDescription(
     name="fix_being_verified",
-    when=f"{SUPPRESSING_MINUTES_IN_A_ROW} minutes in a row a fix of the last {_PERIOD_TEXT}, one "
-    "of many, was still to prove good",
+    when=f"{SUPPRESSING_MINUTES_IN_A_ROW} minutes in a row a fix of the last {_FIXES_PERIOD_TEXT}, "
+    "one of many, was still to prove good",
     impact="None: while it stands, and not for long, the page of many fixes is held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
@@ -141,31 +141,34 @@ DESCRIPTIONS = (
 )
 
 
-def watch_fix_ceiling(limits: Limits) -> Watch:
+def make_fix_ceiling_alarm(limits: Limits) -> MetricAlarm:
     """Return the alarm that rings if the number of fixes reaches the ceiling.
 
     The ceiling depends on the limits.
     """
-    fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
-    return Watch(FIXES_OVER_CEILING, fixes, FiringRule(names.fix_ceiling(limits), MISSING_IS_FINE))
+    fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+    return MetricAlarm(
+        FIXES_OVER_CEILING, fixes_metric, FiringRule(names.fix_ceiling(limits), MISSING_IS_FINE)
+    )
 
 
 class SpikeRules:
     """The rules of `fixes_spike`: which alarms make it ring, and which suppress its page.
 
     Attributes:
-        spike_rule: true if there are more fixes than usual, and not few, and they still come. More
-            fixes than usual are not enough: after a quiet week three are more than usual. Many
+        spike_rule: true if there are more fixes than usual, they are not few, and they still come.
+            More fixes than usual are not enough: after a quiet week three are more than usual. Many
             fixes that have stopped are not enough either.
-        suppression_rule: true while one of the many fixes is being verified, but not for long.
+        suppression_rule: true while one of the many fixes is being verified, but only for a limited
+            time.
     """
 
     def __init__(self, scope: Construct) -> None:
-        fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
-        recent_fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
-        fixes_being_verified = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
+        fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+        recent_fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
+        unverified_fixes_metric = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
         above_band_rule = FiringRule(
-            BAND_WIDTH,
+            BAND_WIDTH_STANDARD_DEVIATIONS,
             MISSING_IS_FINE,
             MANY_FIXES_PERIODS,
             names.FIXES_ALARM_PERIODS,
@@ -184,17 +187,21 @@ class SpikeRules:
         too_long_rule = FiringRule(
             1, MISSING_IS_FINE, MAXIMUM_SUPPRESSED_MINUTES, SUPPRESSION_WINDOW_MINUTES
         )
-        unusual_fixes_alarm = Watch(FIXES_UNUSUAL, fixes, above_band_rule).make_alarm(scope)
-        many_fixes_alarm = Watch(FIXES_MANY, fixes, not_few_rule).make_alarm(scope)
-        recent_fixes_alarm = Watch(FIXES_STILL_COMING, recent_fixes, any_fix_rule).make_alarm(scope)
-        verification_alarm = Watch(
-            FIX_BEING_VERIFIED, fixes_being_verified, minutes_in_a_row_rule
+        unusual_fixes_alarm = MetricAlarm(FIXES_UNUSUAL, fixes_metric, above_band_rule).make_alarm(
+            scope
+        )
+        many_fixes_alarm = MetricAlarm(FIXES_MANY, fixes_metric, not_few_rule).make_alarm(scope)
+        recent_fixes_alarm = MetricAlarm(
+            FIXES_STILL_COMING, recent_fixes_metric, any_fix_rule
         ).make_alarm(scope)
-        long_verification_alarm = Watch(
-            FIX_VERIFIED_FOR_LONG, fixes_being_verified, too_long_rule
+        verification_alarm = MetricAlarm(
+            FIX_BEING_VERIFIED, unverified_fixes_metric, minutes_in_a_row_rule
         ).make_alarm(scope)
-        is_not_long = cloudwatch.AlarmRule.not_(long_verification_alarm)
+        long_verification_alarm = MetricAlarm(
+            FIX_VERIFIED_FOR_LONG, unverified_fixes_metric, too_long_rule
+        ).make_alarm(scope)
+        not_too_long_rule = cloudwatch.AlarmRule.not_(long_verification_alarm)
         self.spike_rule = cloudwatch.AlarmRule.all_of(
             unusual_fixes_alarm, many_fixes_alarm, recent_fixes_alarm
         )
-        self.suppression_rule = cloudwatch.AlarmRule.all_of(verification_alarm, is_not_long)
+        self.suppression_rule = cloudwatch.AlarmRule.all_of(verification_alarm, not_too_long_rule)

@@ -23,10 +23,10 @@ from infra.alarms.alarm import (
     OPEN_CASES_COMMAND,
     AlarmDescription,
     FiringRule,
-    Watch,
+    MetricAlarm,
     own_metric,
 )
-from infra.alarms.fixes import watch_fix_ceiling
+from infra.alarms.fixes import make_fix_ceiling_alarm
 from infra.intake import MAXIMUM_RECEIVE_COUNT, VISIBILITY_TIMEOUT_SECONDS, Intake
 from infra.lambdas.lambda_function import AsyncLambda, OwnLambda
 from infra.pagerduty import PagerDuty
@@ -328,7 +328,10 @@ class WatchedResources(Struct, frozen=True):
     pagerduty: PagerDuty | None = None
 
     def list_dlqs_by_owner(self) -> dict[str, sqs.Queue]:
-        """Return Mendq's own DLQs, except the rule's, by owner: `intake`, `start-nightly` ..."""
+        """Return Mendq's own DLQs by owner, such as `intake` or `start-nightly`.
+
+        The DLQ of events that EventBridge could not send to the intake queue is not among them.
+        """
         dlq_by_owner = {INTAKE_SUFFIX: self.intake.dlq}
         for name, own_lambda in self.lambdas.items():
             if isinstance(own_lambda, AsyncLambda):
@@ -362,33 +365,37 @@ def waiting_messages_metric(queue: sqs.Queue, *, label: str | None = None) -> cl
 
 def list_metric_alarms(
     watched_resources: WatchedResources, settings: DeploymentSettings
-) -> Iterator[Watch]:
-    """Yield every alarm on a metric, except the alarms of `fixes.Spike`."""
-    yield watch_fix_ceiling(settings.limits)
-    yield from _watch_liveness(watched_resources, settings.timing.probe_minutes)
-    yield _watch_missing_scan(watched_resources)
-    yield from _watch_own_metrics()
+) -> Iterator[MetricAlarm]:
+    """Yield every alarm on a metric, except the alarms that `fixes.SpikeRules` makes."""
+    yield make_fix_ceiling_alarm(settings.limits)
+    yield from _list_liveness_alarms(watched_resources, settings.timing.probe_minutes)
+    yield _make_missing_scan_alarm(watched_resources)
+    yield from _list_own_metric_alarms()
     if settings.nightly.enabled:
-        yield from _watch_nightly_runs(settings)
-    yield from _watch_dlqs_and_writers(watched_resources)
+        yield from _list_nightly_alarms(settings)
+    yield from _list_dlq_and_writer_alarms(watched_resources)
 
 
-def _watch_liveness(watched_resources: WatchedResources, probe_minutes: int) -> Iterator[Watch]:
+def _list_liveness_alarms(
+    watched_resources: WatchedResources, probe_minutes: int
+) -> Iterator[MetricAlarm]:
     """Yield the alarms on the heartbeat, on probes, and on calls that wait for heal."""
     heartbeat_rule = FiringRule(
         1, MISSING_IS_A_FAULT, HEARTBEAT_MISSING_MINUTES, HEARTBEAT_MISSING_MINUTES, BELOW_THRESHOLD
     )
-    yield Watch(
+    yield MetricAlarm(
         HEARTBEAT_MISSING,
         _heartbeat_metric(watched_resources.lambdas["follow_up"].function),
         heartbeat_rule,
     )
-    yield _watch_probes(probe_minutes)
+    yield _make_probe_alarm(probe_minutes)
     intake_late_rule = FiringRule(
         INTAKE_LATE_AGE_SECONDS, MISSING_IS_FINE, INTAKE_LATE_MINUTES, INTAKE_LATE_MINUTES
     )
-    yield Watch(INTAKE_LATE, watched_resources.intake.oldest_age_metric(A_MINUTE), intake_late_rule)
-    yield Watch(
+    yield MetricAlarm(
+        INTAKE_LATE, watched_resources.intake.oldest_age_metric(A_MINUTE), intake_late_rule
+    )
+    yield MetricAlarm(
         HEAL_FAILING,
         watched_resources.error_metric("heal"),
         FiringRule(1, MISSING_IS_FINE, HEAL_FAILING_PERIODS, HEAL_FAILING_PERIODS),
@@ -396,11 +403,11 @@ def _watch_liveness(watched_resources: WatchedResources, probe_minutes: int) -> 
 
 
 def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
-    """Return the metric of the heartbeat of each minute.
+    """Return the heartbeat metric, which has one value a minute.
 
-    It is the number of runs of follow_up without an error, which AWS counts, multiplied by the
-    number of heartbeats that follow_up sent. So it is 0 if no run ended without an error. A minute
-    in which one of the three metrics is missing has no value.
+    The value is the number of runs of follow_up without an error, which AWS counts, multiplied by
+    the number of heartbeats that follow_up sent. So it is 0 if no run ended without an error. A
+    minute in which one of the three metrics is missing has no value.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
     """
     return cloudwatch.MathExpression(
@@ -414,122 +421,124 @@ def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
     )
 
 
-def _watch_probes(probe_minutes: int) -> Watch:
-    """Return the alarm on lost probes. It looks at a time that always contains a probe.
+def _make_probe_alarm(probe_minutes: int) -> MetricAlarm:
+    """Return the alarm on lost probes. It looks back over a time that always contains a probe.
 
-    If that time is longer than CloudWatch's longest period, it is divided into several periods.
-    All of them must breach. A period without a probe has no data and breaches, so the period with
-    the probe decides. CloudWatch may look further back because of the missing data: then the alarm
+    If that time is longer than CloudWatch's longest period, it is divided into several periods. All
+    of them must breach. A period without a probe has no data and breaches, so the period with the
+    probe decides. CloudWatch may look further back because of the missing data: then the alarm
     comes one probe later, but the probe itself sends a page in time.
     """
     watched_minutes = probe_minutes + PROBE_SLACK_MINUTES
-    number_of_periods = ceil(watched_minutes / LONGEST_PERIOD_MINUTES)
-    period = Duration.minutes(ceil(watched_minutes / number_of_periods))
-    probes_lost = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
-    return Watch(
+    period_count = ceil(watched_minutes / LONGEST_PERIOD_MINUTES)
+    period = Duration.minutes(ceil(watched_minutes / period_count))
+    lost_probes_metric = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
+    return MetricAlarm(
         PROBE_LOST,
-        probes_lost,
-        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_IS_A_FAULT, number_of_periods, number_of_periods),
+        lost_probes_metric,
+        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_IS_A_FAULT, period_count, period_count),
     )
 
 
-def _watch_missing_scan(watched_resources: WatchedResources) -> Watch:
-    """Return the alarm on a scan that does not run, or whose runs all fail.
+def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm:
+    """Return the alarm that rings if the scan does not run, or if all its runs fail.
 
-    No other alarm notices that the scan does not run. AWS counts 0 or 1 errors for each run, so the
+    No other alarm notices a scan that does not run. AWS counts 0 or 1 errors for each run, so the
     minimum of a period is 0 if at least one run succeeded.
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
     period = Duration.minutes(SCAN_MISSING_PERIOD_MINUTES)
-    errors = watched_resources.error_metric("scan", period=period, statistic="Minimum")
-    number_of_periods = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
-    return Watch(
+    errors_metric = watched_resources.error_metric("scan", period=period, statistic="Minimum")
+    period_count = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
+    return MetricAlarm(
         SCAN_MISSING,
-        errors,
-        FiringRule(1, MISSING_IS_A_FAULT, number_of_periods, number_of_periods),
+        errors_metric,
+        FiringRule(1, MISSING_IS_A_FAULT, period_count, period_count),
     )
 
 
-def _watch_own_metrics() -> Iterator[Watch]:
+def _list_own_metric_alarms() -> Iterator[MetricAlarm]:
     """Yield the alarms on metrics that heal, follow_up and scan send.
 
-    AWS counts no error that a Lambda caught, so the Lambdas count such errors with these metrics.
-    No composite joins these alarms: a queue that heal cannot fix must not hide that heal has
-    stopped.
+    AWS does not count an error that a Lambda caught, so the Lambdas count such errors with these
+    metrics. No composite joins these alarms: a queue that heal cannot fix must not hide that heal
+    has stopped.
     """
-    heal_errors = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(HEAL_ERRORS, heal_errors, _REPEATED_ERRORS_RULE)
-    follow_up_errors = own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(FOLLOW_UP_ERRORS, follow_up_errors, _REPEATED_ERRORS_RULE)
-    scan_errors = own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
-    yield Watch(
+    heal_errors_metric = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
+    yield MetricAlarm(HEAL_ERRORS, heal_errors_metric, _REPEATED_ERRORS_RULE)
+    follow_up_errors_metric = own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
+    yield MetricAlarm(FOLLOW_UP_ERRORS, follow_up_errors_metric, _REPEATED_ERRORS_RULE)
+    scan_errors_metric = own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
+    yield MetricAlarm(
         SCAN_ERRORS,
-        scan_errors,
+        scan_errors_metric,
         FiringRule(1, MISSING_IS_FINE, SCAN_ERROR_HOURS, SCAN_WATCHED_HOURS),
     )
-    escalations = own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
-    yield Watch(CASE_ESCALATED, escalations, FiringRule(1, MISSING_IS_FINE))
-    open_escalated_cases = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
-    yield Watch(ESCALATED_CASES_OPEN, open_escalated_cases, _WHILE_POSITIVE_RULE)
-    open_proposed_cases = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
-    yield Watch(PROPOSED_CASES_OPEN, open_proposed_cases, _WHILE_POSITIVE_RULE)
+    escalations_metric = own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
+    yield MetricAlarm(CASE_ESCALATED, escalations_metric, FiringRule(1, MISSING_IS_FINE))
+    open_escalated_cases_metric = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
+    yield MetricAlarm(ESCALATED_CASES_OPEN, open_escalated_cases_metric, _WHILE_POSITIVE_RULE)
+    open_proposed_cases_metric = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
+    yield MetricAlarm(PROPOSED_CASES_OPEN, open_proposed_cases_metric, _WHILE_POSITIVE_RULE)
 
 
-def _watch_nightly_runs(settings: DeploymentSettings) -> Iterator[Watch]:
+def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
-    runs_failed = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
-    yield Watch(NIGHTLY_FAILED, runs_failed, _WHILE_POSITIVE_RULE)
-    runs_doubtful = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
-    yield Watch(NIGHTLY_DOUBTFUL, runs_doubtful, _WHILE_POSITIVE_RULE)
-    weeks_failed = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
-    yield Watch(WEEK_FAILED, weeks_failed, _WHILE_POSITIVE_RULE)
-    reports_missing = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
-    yield Watch(REPORT_MISSING, reports_missing, _WHILE_POSITIVE_RULE)
+    failed_runs_metric = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
+    yield MetricAlarm(NIGHTLY_FAILED, failed_runs_metric, _WHILE_POSITIVE_RULE)
+    doubtful_runs_metric = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
+    yield MetricAlarm(NIGHTLY_DOUBTFUL, doubtful_runs_metric, _WHILE_POSITIVE_RULE)
+    failed_weeks_metric = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
+    yield MetricAlarm(WEEK_FAILED, failed_weeks_metric, _WHILE_POSITIVE_RULE)
+    missing_reports_metric = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
+    yield MetricAlarm(REPORT_MISSING, missing_reports_metric, _WHILE_POSITIVE_RULE)
     missing_runs_rule = FiringRule(
         1, MISSING_IS_A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW_THRESHOLD
     )
-    yield Watch(
+    yield MetricAlarm(
         NIGHTLY_MISSING, own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing_runs_rule
     )
     if settings.report.is_mailed:
         # The minimum over the attempts: there is no alarm if one of them succeeded.
-        reports_not_delivered = own_metric(
+        undelivered_reports_metric = own_metric(
             OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD
         )
-        yield Watch(REPORT_NOT_DELIVERED, reports_not_delivered, _WHILE_POSITIVE_RULE)
+        yield MetricAlarm(REPORT_NOT_DELIVERED, undelivered_reports_metric, _WHILE_POSITIVE_RULE)
     too_many_records_rule = FiringRule(
         settings.trail.expected_events_per_day + 1, MISSING_KEEPS_STATE
     )
-    yield Watch(
+    yield MetricAlarm(
         TRAIL_BUSY,
         own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR),
         too_many_records_rule,
     )
 
 
-def _watch_dlqs_and_writers(watched_resources: WatchedResources) -> Iterator[Watch]:
+def _list_dlq_and_writer_alarms(watched_resources: WatchedResources) -> Iterator[MetricAlarm]:
     """Yield an alarm for each of Mendq's own DLQs, and for each owner of writes besides heal.
 
     Each DLQ has an alarm of its own, so that a message that waits in one DLQ for days does not hide
     a message in another. The alarm counts messages that wait, not arrivals, so it ends when a
     person has emptied the DLQ.
     """
-    yield Watch(
+    yield MetricAlarm(
         FAILED_CALLS_UNDELIVERED,
-        waiting_messages_metric(watched_resources.intake.undelivered),
+        waiting_messages_metric(watched_resources.intake.undelivered_dlq),
         _WHILE_POSITIVE_RULE,
     )
     for owner_of_dlq, queue in watched_resources.list_dlqs_by_owner().items():
-        yield Watch(OWN_DLQ, waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq)
+        yield MetricAlarm(
+            OWN_DLQ, waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq
+        )
     repeated_failure_rule = FiringRule(
         1, MISSING_IS_FINE, WRITER_FAILING_PERIODS, WRITER_WATCHED_PERIODS
     )
     for owner in Owner:
         if owner is not Owner.HEAL:
-            resource = owner.replace("_", "-")
-            yield Watch(
+            alarm_name_end = owner.replace("_", "-")
+            yield MetricAlarm(
                 LAMBDA_FAILING,
                 watched_resources.error_metric(owner),
                 repeated_failure_rule,
-                resource,
+                alarm_name_end,
             )

@@ -1,4 +1,4 @@
-"""The settings of each Lambda, one function for each settings class.
+"""The settings of each Lambda: one function for each settings class.
 
 A Lambda reads its settings from its environment variables. Every argument is named here, so that
 mypy finds an argument that is missing or has a wrong type before anything is deployed.
@@ -36,23 +36,24 @@ from mendq.model.steps import Owner
 
 
 class Peers(Struct, frozen=True):
-    """Other Lambdas, and the probe's queue, that one Lambda needs to know.
+    """What one Lambda must know about the other Lambdas and the probe's queue.
 
-    They are known only after all Lambdas are made.
+    This is known only after all Lambdas are made.
 
     Attributes:
-        owners: function names of the Lambdas that this one invokes, by the writes that they own.
-        heal_function: function name of heal.
+        function_name_by_owner: names of the Lambda functions that this one invokes, by the owner of
+            writes that each of them is.
+        heal_function_name: name of heal's Lambda function.
         probe_queue_url: URL of the queue that the probe sends to.
     """
 
-    owners: Mapping[Owner, str]
-    heal_function: str
+    function_name_by_owner: Mapping[Owner, str]
+    heal_function_name: str
     probe_queue_url: str
 
 
 class CaseArguments(TypedDict):
-    """The arguments that all classes below CaseSettings have."""
+    """The arguments of every settings class that inherits from CaseSettings."""
 
     account: str
     case_table: str
@@ -67,7 +68,7 @@ class CaseArguments(TypedDict):
 
 
 class OwnerArguments(CaseArguments):
-    """The arguments that all classes below OwnerSettings have."""
+    """The arguments of every settings class that inherits from OwnerSettings."""
 
     consent: Consent
     autonomy: Mapping[str, Mode]
@@ -75,7 +76,7 @@ class OwnerArguments(CaseArguments):
 
 
 def _make_case_arguments(resources: StackResources) -> CaseArguments:
-    """Return the arguments for a Lambda that moves cases."""
+    """Return the arguments for the settings of a Lambda that records cases."""
     settings = resources.settings
     return {
         "account": resources.stack.account,
@@ -92,7 +93,7 @@ def _make_case_arguments(resources: StackResources) -> CaseArguments:
 
 
 def _make_owner_arguments(resources: StackResources) -> OwnerArguments:
-    """Return the arguments for a Lambda that owns writes."""
+    """Return the arguments for the settings of an owner: a Lambda that writes queues."""
     return {
         **_make_case_arguments(resources),
         "consent": resources.consent,
@@ -107,24 +108,27 @@ def make_owner_settings(resources: StackResources, _: Peers) -> OwnerSettings:
 
 
 def make_redrive_settings(resources: StackResources, _: Peers) -> RedriveSettings:
-    """Return the settings of redrive: those of an owner of writes, and the redrive's bounds."""
+    """Return the settings of redrive: those of an owner, and the bounds of a redrive."""
     bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
     return RedriveSettings(**_make_owner_arguments(resources), bounds=bounds)
 
 
 def make_follow_up_settings(resources: StackResources, peers: Peers) -> FollowUpSettings:
-    """Return the settings of follow_up. Only the local account sets `most_days_ahead`."""
+    """Return the settings of follow_up.
+
+    `most_days_ahead` is not set: only the local account uses it.
+    """
     return FollowUpSettings(
         **_make_case_arguments(resources),
         consent=resources.consent,
-        owners=peers.owners,
+        owners=peers.function_name_by_owner,
         alarms=resources.settings.alarms,
     )
 
 
 def make_operator_settings(resources: StackResources, peers: Peers) -> OperatorSettings:
     """Return the settings of approve and rollback."""
-    return OperatorSettings(**_make_case_arguments(resources), owners=peers.owners)
+    return OperatorSettings(**_make_case_arguments(resources), owners=peers.function_name_by_owner)
 
 
 def make_scan_settings(resources: StackResources, peers: Peers) -> ScanSettings:
@@ -136,7 +140,7 @@ def make_scan_settings(resources: StackResources, peers: Peers) -> ScanSettings:
         limits=resources.settings.limits,
         timing=resources.settings.timing,
         consent=resources.consent,
-        heal_function=peers.heal_function,
+        heal_function=peers.heal_function_name,
     )
 
 

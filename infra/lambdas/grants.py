@@ -38,7 +38,7 @@ class StackResources(Struct, frozen=True):
     Attributes:
         stack: the stack that the Lambdas belong to.
         settings: the settings of this stack.
-        consent: the queues that Mendq manages, and the mode there.
+        consent: the queues that Mendq manages, and the highest mode there.
         case_store: the case table.
         buckets: buckets of the trail, the cases and the reports.
         topics: topics of urgent and other notifications, and of the teams.
@@ -55,7 +55,10 @@ class StackResources(Struct, frozen=True):
 
     @property
     def job(self) -> NightlyJob:
-        """The nightly job, for Lambdas that exist only if the nightly job is enabled."""
+        """The nightly job.
+
+        Only Lambdas that exist if the nightly job is enabled may read this.
+        """
         assert self.nightly is not None  # noqa: S101 - `make_lambdas` leaves those Lambdas out
         return self.nightly
 
@@ -64,7 +67,7 @@ Grant = Callable[[StackResources], Iterable[iam.PolicyStatement]]
 
 
 def allow_case_writes(resources: StackResources) -> PolicyStatements:
-    """Allow to write single items of the case table, and one object for each transition.
+    """Allow reading and writing single items of the case table, and storing transitions in S3.
 
     A transaction needs the permissions of its single writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
@@ -75,12 +78,12 @@ def allow_case_writes(resources: StackResources) -> PolicyStatements:
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
-    """Allow to send an event for each transition, also for transitions of other Lambdas."""
+    """Allow sending an event for each transition, also for transitions of other Lambdas."""
     yield _allow_events(resources, TRANSITION_EVENT)
 
 
 def _allow_events(resources: StackResources, detail_type: str) -> iam.PolicyStatement:
-    """Allow to send events with Mendq's own source and of one type, and no other events."""
+    """Allow sending events with Mendq's own source and of one type, and no other events."""
     own_event_condition = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
     event_bus_arn = resources.stack.format_arn(
         service="events", resource="event-bus", resource_name="default"
@@ -91,14 +94,17 @@ def _allow_events(resources: StackResources, detail_type: str) -> iam.PolicyStat
 
 
 def allow_notifications(resources: StackResources) -> PolicyStatements:
-    """Allow to send notifications of both severities to Mendq's topics and to all teams' topics."""
+    """Allow sending notifications of both severities, as events and to SNS topics.
+
+    The topics are Mendq's own topics and all teams' topics.
+    """
     yield _allow_events(resources, NOTIFICATION_EVENT)
     for topic in (resources.topics.urgent, resources.topics.info, *resources.topics.teams):
         yield from topic.publish_statements()
 
 
 def allow_freeze_checks(resources: StackResources) -> PolicyStatements:
-    """Allow to check for a change freeze during a claim of an attribute.
+    """Allow checking, while an attribute is claimed, that there is no change freeze.
 
     Rollback does not need this, because a freeze does not stop a rollback.
     """
@@ -108,18 +114,21 @@ def allow_freeze_checks(resources: StackResources) -> PolicyStatements:
 
 
 def allow_case_queries(resources: StackResources) -> PolicyStatements:
-    """Allow to read all transitions of one case, and the newest cases of one queue."""
+    """Allow reading all transitions of one case, and the newest cases of one queue."""
     yield allow(["dynamodb:Query"], resources.case_store.table_arn)
 
 
 def allow_open_case_list(resources: StackResources) -> PolicyStatements:
-    """Allow to list open cases in the order in which they are due."""
+    """Allow listing open cases in the order in which they are due."""
     index_arn = f"{resources.case_store.table_arn}/index/{open_case_index.OPEN_CASES}"
     yield allow(["dynamodb:Query"], index_arn)
 
 
 def allow_finding_writes(resources: StackResources) -> PolicyStatements:
-    """Allow to write the scan's own items of the case table, and one object of findings an hour."""
+    """Allow reading and writing the scan's own records.
+
+    These are its items in the case table, and one object of findings an hour in the case bucket.
+    """
     yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], resources.case_store.table_arn)
     yield allow(
         ["s3:GetObject", "s3:PutObject"], resources.buckets.cases.arn_for_objects("findings/*")
@@ -127,29 +136,32 @@ def allow_finding_writes(resources: StackResources) -> PolicyStatements:
 
 
 class AllowReads(Struct, frozen=True):
-    """A grant that allows the AWS calls that read facts."""
+    """A grant that allows the AWS calls in `actions`, which read facts."""
 
     actions: Collection[ReadAction]
 
     def __call__(self, resources: StackResources) -> PolicyStatements:
-        """Return the statements."""
+        """Return the IAM statements of this grant."""
         return list_read_statements(resources.stack, self.actions)
 
 
 class AllowSteps(Struct, frozen=True):
-    """A grant that allows steps on managed queues. The steps of redrive also move messages."""
+    """A grant that allows `steps` on managed queues.
+
+    If the steps are those of redrive, it allows moving messages out of managed DLQs instead.
+    """
 
     steps: StepTypes
 
     def __call__(self, resources: StackResources) -> PolicyStatements:
-        """Return the statements."""
+        """Return the IAM statements of this grant."""
         if RedriveMessages in self.steps:
             return list_redrive_statements(resources.stack, resources.settings)
         return list_write_statements(resources.stack, resources.settings, self.steps)
 
 
 def allow_probe_records(resources: StackResources) -> PolicyStatements:
-    """Allow to record each probe that is sent, and to notify people if several were lost."""
+    """Allow recording each probe that is sent, and notifying people if several were lost."""
     verbs = ("Get", "Put", "Update")
     yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
     yield _allow_events(resources, NOTIFICATION_EVENT)
@@ -157,7 +169,7 @@ def allow_probe_records(resources: StackResources) -> PolicyStatements:
 
 
 def allow_job_starts(resources: StackResources) -> PolicyStatements:
-    """Allow to start job runs, and to pass the job's role to EMR Serverless only."""
+    """Allow starting job runs, and passing the job's role to EMR Serverless only."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
     yield allow(actions, resources.job.application.attr_arn)
     emr_condition = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
@@ -165,7 +177,11 @@ def allow_job_starts(resources: StackResources) -> PolicyStatements:
 
 
 def allow_job_checks(resources: StackResources) -> PolicyStatements:
-    """Allow to list and read records of nightly runs, ask EMR about them, and list summaries."""
+    """Allow checking nightly runs.
+
+    This means listing and reading the records of nightly runs, asking EMR about the runs, and
+    listing the summaries.
+    """
     job_run_arn_pattern = f"{resources.job.application.attr_arn}/jobruns/*"
     yield allow(["emr-serverless:GetJobRun"], job_run_arn_pattern)
     yield allow(["s3:GetObject"], resources.buckets.reports.arn_for_objects(f"{NIGHTLY_FOLDER}/*"))
@@ -176,7 +192,7 @@ def allow_job_checks(resources: StackResources) -> PolicyStatements:
 
 
 def allow_table_sharing(resources: StackResources) -> PolicyStatements:
-    """Allow to copy tables to the organization's bucket, below the stack's own prefix.
+    """Allow copying tables to the organization's bucket, below the stack's own prefix.
 
     The bucket's policy lets each account write below its own prefix only. Yield nothing if there is
     no such bucket.
@@ -194,10 +210,10 @@ def allow_table_sharing(resources: StackResources) -> PolicyStatements:
 
 
 def allow_report_delivery(resources: StackResources) -> PolicyStatements:
-    """Allow to write the report's page, to read which deliveries were made, and to notify people.
+    """Allow reading a summary, writing the report's page, and sending the report to people.
 
-    If an organization's policy denies iam:ListAccountAliases, the report shows the account's id
-    only.
+    It also allows reading which deliveries were made. If an organization's policy denies
+    iam:ListAccountAliases, the report shows only the account's id.
     """
     report_bucket = resources.buckets.reports
     yield allow(["iam:ListAccountAliases"], "*")
@@ -209,7 +225,7 @@ def allow_report_delivery(resources: StackResources) -> PolicyStatements:
 
 
 def _allow_mail(resources: StackResources) -> PolicyStatements:
-    """Allow to send mail from the sender's address only. A raw mail needs both actions.
+    """Allow sending mail from the sender's address only. A raw mail needs both actions.
 
     SES checks the permission on three resources: the sender's identity; a recipient's identity, if
     it belongs to the account, as in SES's sandbox; and the sender's configuration set, which is set
@@ -228,8 +244,8 @@ def _allow_mail(resources: StackResources) -> PolicyStatements:
     resource_kinds_and_names = [("identity", name) for name in identity_names]
     resource_kinds_and_names.append(("configuration-set", "*"))
     ses_arns = [
-        resources.stack.format_arn(service="ses", resource=kind, resource_name=name)
-        for kind, name in resource_kinds_and_names
+        resources.stack.format_arn(service="ses", resource=resource_kind, resource_name=name)
+        for resource_kind, name in resource_kinds_and_names
     ]
     sender_condition = {"StringEquals": {"ses:FromAddress": sender}}
     yield allow(["ses:SendEmail", "ses:SendRawEmail"], *ses_arns, conditions=sender_condition)
@@ -238,5 +254,5 @@ def _allow_mail(resources: StackResources) -> PolicyStatements:
 def _list_domains(address: str) -> Iterator[str]:
     """Yield the address's domain and its parent domains, except the top-level domain."""
     domain_labels = address.rpartition("@")[2].lower().split(".")
-    for start in range(len(domain_labels) - 1):
-        yield ".".join(domain_labels[start:])
+    for first_label in range(len(domain_labels) - 1):
+        yield ".".join(domain_labels[first_label:])

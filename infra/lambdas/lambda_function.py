@@ -24,7 +24,7 @@ MAXIMUM_ENVIRONMENT_CHARACTERS = 4_096
 # A part of a text that only CloudFormation can fill in. Its length is estimated: 12 digits for the
 # account id, and the longest possible name or ARN for everything else.
 _CDK_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
-_LONGEST_NAME_CHARACTERS = 100
+_LONGEST_NAME_LENGTH = 100
 _ACCOUNT_ID_DIGITS = 12
 # Retries of EventBridge before an event goes to the DLQ: its maximum.
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
@@ -44,7 +44,7 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
     """Set a Lambda's environment variables from its settings.
 
     Raises SettingsRefused if the variables are longer than Lambda allows. The mistake names the
-    setting that takes most of the space.
+    list in the settings that takes most of the space.
     """
     value_by_variable = settings.to_environment()
     length_by_variable = {
@@ -63,11 +63,11 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
 
 
 def _estimate_longest_length(value: str) -> int:
-    """Return the length of a text after CloudFormation has filled it in, at the most."""
+    """Return the greatest length of a text after CloudFormation has filled in its values."""
     length = len(_CDK_TOKEN.sub("", value))
     for token in _CDK_TOKEN.finditer(value):
         is_account_id = token[1] is not None
-        length += _ACCOUNT_ID_DIGITS if is_account_id else _LONGEST_NAME_CHARACTERS
+        length += _ACCOUNT_ID_DIGITS if is_account_id else _LONGEST_NAME_LENGTH
     return length
 
 
@@ -86,7 +86,7 @@ class Handler(Struct, frozen=True):
 
     @property
     def purpose(self) -> str:
-        """The part of the role's name that tells this Lambda, such as start-nightly."""
+        """The part of the role's name that identifies this Lambda, such as start-nightly."""
         return self.name.replace("_", "-")
 
 
@@ -136,8 +136,9 @@ class OwnLambda(Construct):
     def _role_scope(self) -> Construct:
         """Return the construct that holds the role: the Lambda, except for heal.
 
-        Heal's role stays where deployed stacks have it. If its construct moved, CloudFormation
-        would create a second role of the same name before it deletes the first, and fail.
+        Heal's role stays where the stacks that are deployed already have it. If its construct
+        moved, CloudFormation would create a second role of the same name before it deletes the
+        first, and fail.
         """
         if self.node.id == "Heal":
             return Construct(Stack.of(self), "HealRole")
@@ -148,22 +149,22 @@ class AsyncLambda(OwnLambda):
     """A Lambda that is invoked asynchronously. Events that it could not handle go to its DLQ.
 
     Attributes:
-        dlq: the DLQ, which a person reads.
+        dlq: the DLQ, which a person must empty.
     """
 
     def __init__(
-        self, scope: Construct, handler: Handler, code: lambda_.Code, retry_for: Duration
+        self, scope: Construct, handler: Handler, code: lambda_.Code, retry_time: Duration
     ) -> None:
         super().__init__(scope, handler, code)
         self.dlq = make_dlq(self, DLQ_CONSTRUCT_ID)
         self.function.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dlq),
-            max_event_age=retry_for,
+            max_event_age=retry_time,
             retry_attempts=2,
         )
 
     def invoke_on_event(
-        self, name: str, description: str, retry_for: Duration, pattern: events.EventPattern
+        self, name: str, description: str, retry_time: Duration, pattern: events.EventPattern
     ) -> None:
         """Add a rule of the default event bus that invokes the Lambda.
 
@@ -176,7 +177,7 @@ class AsyncLambda(OwnLambda):
         target = targets.LambdaFunction(
             self.function,
             dead_letter_queue=self.dlq,
-            max_event_age=retry_for,
+            max_event_age=retry_time,
             retry_attempts=MAXIMUM_EVENT_RETRIES,
         )
         events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])

@@ -75,7 +75,7 @@ def _list_owner_grants(
 
     Args:
         owner: the Lambda that owns the writes.
-        read_actions: the AWS calls that the Lambda reads with; None if it needs those of all
+        read_actions: the AWS calls with which the Lambda reads facts; None for those of all
             symptoms that plan a step of this owner.
     """
     return (
@@ -91,24 +91,24 @@ class LambdaRow(Struct, frozen=True):
     """A Lambda of the stack.
 
     Attributes:
-        handler: the code that it runs.
-        make_settings: returns the settings that it reads from its environment variables.
-        grants: the grants of its role.
-        retry_for: how long Lambda retries an asynchronous invocation before the event goes to the
+        handler: the code that the Lambda runs.
+        make_settings: returns the settings that the Lambda reads from its environment variables.
+        grants: the grants of the Lambda's role.
+        retry_time: how long Lambda retries an asynchronous invocation before the event goes to the
             Lambda's DLQ; None if every caller waits for the answer.
-        called_handlers: names of the handlers of the Lambdas that it invokes.
-        add_rule: adds an EventBridge rule that invokes it; None if it has none.
-        needs_nightly: True if it exists only if the nightly job is enabled.
-        draws_charts: True if it needs the packages that draw charts.
+        called_handlers: names of the handlers of the Lambdas that this Lambda invokes.
+        add_rule: adds the EventBridge rule that invokes this Lambda; None if there is no such rule.
+        needs_nightly_job: True if the Lambda exists only if the nightly job is enabled.
+        draws_charts: True if the Lambda needs the packages that draw charts.
     """
 
     handler: Handler
     make_settings: Callable[[StackResources, Peers], LambdaSettings]
     grants: tuple[Grant, ...]
-    retry_for: Duration | None = None
+    retry_time: Duration | None = None
     called_handlers: tuple[str, ...] = ()
     add_rule: Callable[[StackResources, AsyncLambda], None] | None = None
-    needs_nightly: bool = False
+    needs_nightly_job: bool = False
     draws_charts: bool = False
 
 
@@ -192,7 +192,7 @@ LAMBDA_ROWS = (
             allow_open_case_list,
             AllowReads(FOLLOW_UP_READS),
         ),
-        retry_for=Duration.minutes(5),
+        retry_time=Duration.minutes(5),
         called_handlers=_OWNER_HANDLERS,
     ),
     # Operators invoke approve and rollback. Both wait for the Lambda that owns the write, or that
@@ -223,7 +223,7 @@ LAMBDA_ROWS = (
         Handler("scan", "Mendq: scans managed queues for what makes no call fail", 900, 1_024),
         make_scan_settings,
         (allow_finding_writes, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
-        retry_for=Duration.minutes(10),
+        retry_time=Duration.minutes(10),
         called_handlers=(HEAL.name,),
     ),
     # The rule of failed calls does not exclude the probe's role: Mendq must see the probe's call.
@@ -232,14 +232,14 @@ LAMBDA_ROWS = (
         Handler("probe", "Mendq: sends a failing call that heal has to see", 30, 256),
         make_probe_settings,
         (allow_probe_records,),
-        retry_for=Duration.minutes(10),
+        retry_time=Duration.minutes(10),
     ),
     LambdaRow(
         Handler("start_nightly", "Mendq: starts the nightly and the weekly job", 60, 256),
         make_start_nightly_settings,
         (allow_job_starts,),
-        retry_for=Duration.hours(1),
-        needs_nightly=True,
+        retry_time=Duration.hours(1),
+        needs_nightly_job=True,
     ),
     LambdaRow(
         Handler(
@@ -250,9 +250,9 @@ LAMBDA_ROWS = (
         ),
         make_watch_nightly_settings,
         (allow_job_checks, allow_table_sharing),
-        retry_for=Duration.hours(6),
+        retry_time=Duration.hours(6),
         add_rule=_add_run_ended_rule,
-        needs_nightly=True,
+        needs_nightly_job=True,
     ),
     # Drawing charts needs much computing, so the memory is the size that gives one whole vCPU.
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -262,7 +262,7 @@ LAMBDA_ROWS = (
         ),
         make_deliver_report_settings,
         (allow_report_delivery,),
-        retry_for=Duration.hours(6),
+        retry_time=Duration.hours(6),
         add_rule=_add_summary_written_rule,
         draws_charts=True,
     ),
@@ -278,10 +278,12 @@ LAMBDA_ROWS = (
 def make_lambdas(
     resources: StackResources, code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
-    """Make the Lambdas of ROWS that the settings need. Return them by the names of their handlers.
+    """Make the Lambdas of LAMBDA_ROWS that the settings need.
+
+    Return them by the names of their handlers.
 
     Args:
-        resources: resources and settings that they work with.
+        resources: resources and settings that the Lambdas work with.
         code: the zip of all Lambdas except those that draw charts.
         report_code: the zip of the Lambdas that draw charts.
     """
@@ -296,11 +298,11 @@ def make_lambdas(
     for row in rows:
         function_by_handler = {name: lambdas[name].function for name in row.called_handlers}
         peers = Peers(
-            owners={
+            function_name_by_owner={
                 Owner(name): function.function_name
                 for name, function in function_by_handler.items()
             },
-            heal_function=lambdas[HEAL.name].function.function_name,
+            heal_function_name=lambdas[HEAL.name].function.function_name,
             probe_queue_url=probe_queue.queue_url,
         )
         _configure_lambda(lambdas[row.handler.name], row, resources, peers, function_by_handler)
@@ -318,14 +320,14 @@ def _is_needed(row: LambdaRow, resources: StackResources) -> bool:
     """Return True if the settings enable the feature that the Lambda belongs to."""
     if row.handler.name == TEMPLATE_HOOK:
         return resources.settings.template_hook.is_on
-    return resources.nightly is not None or not row.needs_nightly
+    return resources.nightly is not None or not row.needs_nightly_job
 
 
 def _make_lambda(row: LambdaRow, scope: Construct, code: lambda_.Code) -> OwnLambda:
     """Make the Lambda of a row, with a DLQ if it is invoked asynchronously."""
-    if row.retry_for is None:
+    if row.retry_time is None:
         return OwnLambda(scope, row.handler, code)
-    return AsyncLambda(scope, row.handler, code, row.retry_for)
+    return AsyncLambda(scope, row.handler, code, row.retry_time)
 
 
 def _configure_lambda(
@@ -337,7 +339,8 @@ def _configure_lambda(
 ) -> None:
     """Give a Lambda its permissions, its environment variables and the rule that invokes it.
 
-    `function_by_handler` has the functions that the Lambda invokes, by the names of their handlers.
+    `function_by_handler` contains the functions that the Lambda invokes, by the names of their
+    handlers.
     """
     for grant in row.grants:
         for statement in grant(resources):

@@ -1,4 +1,4 @@
-"""Run the pinned version of the CDK CLI, as `make cdk` does."""
+"""Run the CDK CLI in its pinned version. `make cdk` calls this module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ NPX_SCRIPT = NODE_EXECUTABLE.parents[1] / "lib" / "node_modules" / "npm" / "bin"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the CLI and return its exit code; 2 if Node is missing or the settings cannot be read."""
+    """Run the CLI and return its exit code.
+
+    Return 2 if Node is missing or the settings cannot be read.
+    """
     try:
         node = require_node()
         cli_arguments = replace_settings_option(arguments)
@@ -27,15 +30,19 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     # The `python3` in cdk.json must be the Python that runs this module.
     python_folder = str(Path(sys.executable).parent)
-    search_path = os.pathsep.join((python_folder, str(node.parent), os.environ.get("PATH", "")))
+    executable_search_path = os.pathsep.join(
+        (python_folder, str(node.parent), os.environ.get("PATH", ""))
+    )
     command = [str(node), str(NPX_SCRIPT), "--yes", CDK_CLI_PACKAGE, *cli_arguments]
-    return subprocess.run(command, env={**os.environ, "PATH": search_path}, check=False).returncode
+    return subprocess.run(
+        command, env={**os.environ, "PATH": executable_search_path}, check=False
+    ).returncode
 
 
 def replace_settings_option(arguments: Sequence[str]) -> list[str]:
     """Replace `--settings FILE` at the start of the arguments by the settings as context.
 
-    Other arguments stay unchanged. Raises SettingsRefused if the file has no JSON object.
+    Other arguments stay unchanged. Raises SettingsRefused if the file is not a JSON object.
     """
     if arguments[:1] != ["--settings"]:
         return list(arguments)

@@ -28,10 +28,12 @@ _GZIP_LEVEL = 4
 def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_FOLDER) -> Path:
     """Return the .tgz of the job's packages. The same lock file gives the same bytes.
 
-    It is built once and kept beside the wheels. Raises WheelsUnavailable if a package is missing.
+    The archive is built once and kept beside the wheels. Raises WheelsUnavailable if a package is
+    missing.
 
     Args:
-        platform_options: options of `uv pip install` for the platform; those of Lambda mean EMR's.
+        platform_options: options of `uv pip install` for the platform. LAMBDA_OPTIONS are replaced
+            by EMR_OPTIONS.
         wheels_folder: the folder of downloaded packages.
     """
     platform_options = EMR_OPTIONS if platform_options == LAMBDA_OPTIONS else platform_options
@@ -51,7 +53,10 @@ def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_
 
 
 def _compute_archive_digest(platform_options: Sequence[str]) -> str:
-    """Return a digest of the lock file, the platform and this module. It names the archive."""
+    """Return a digest of the lock file, the platform options and this module.
+
+    It is the archive's name.
+    """
     digested_bytes = NIGHTLY_LOCK.read_bytes() + Path(__file__).read_bytes()
     return hashlib.sha256(repr(tuple(platform_options)).encode() + digested_bytes).hexdigest()[:16]
 
@@ -87,8 +92,8 @@ JOB_SOURCES = (
     "mendq/nightly/__init__.py",
     "mendq/nightly/verdict.py",
 )
-# Modules in OWN_CODE that only Lambdas need. They import the compiled package msgspec at once; the
-# job's own modules must load where no compiled package can be loaded.
+# Modules in JOB_SOURCES that only Lambdas need. They import the compiled package msgspec when they
+# are loaded. The job's own modules must load even where no compiled package can be loaded.
 _LAMBDA_ONLY_MODULES = (
     "mendq/model/prices.py",
     "mendq/model/settings.py",
@@ -121,9 +126,10 @@ class EmrPackage(NamedTuple):
 
 
 def stage_job_code(folder: Path, platform_options: Sequence[str]) -> EmrPackage:
-    """Write Mendq's own code to `folder`, and build the archive of packages for `platform_options`.
+    """Write Mendq's own code to `folder`, and build the archive of packages.
 
-    Raises WheelsUnavailable if a package is missing.
+    The packages run on the platform of `platform_options`. Raises WheelsUnavailable if a package is
+    missing.
     """
     package = EmrPackage(
         modules_path=folder / "modules",

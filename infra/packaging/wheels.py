@@ -40,7 +40,7 @@ _ARM64_OPTIONS = (
 
 
 class WheelsUnavailable(Exception):
-    """A package that a Lambda zip or the nightly job needs is missing. The text says the remedy."""
+    """A package that a Lambda zip or the nightly job needs is missing. The text has the remedy."""
 
 
 def fill_wheels(
@@ -56,17 +56,26 @@ def fill_wheels(
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels_folder.parent) as folder:
         new_wheels = Path(folder) / "wheels"
-        for lock, python in python_by_lock.items():
-            aws_options = ("--python-version", python, "--implementation", "cp", *_ARM64_OPTIONS)
-            _download_packages(lock, new_wheels, aws_options)
+        for lock_file, python_version in python_by_lock.items():
+            aws_options = (
+                "--python-version",
+                python_version,
+                "--implementation",
+                "cp",
+                *_ARM64_OPTIONS,
+            )
+            _download_packages(lock_file, new_wheels, aws_options)
             this_machine_options = ()
-            _download_packages(lock, new_wheels, this_machine_options)
+            _download_packages(lock_file, new_wheels, this_machine_options)
         shutil.rmtree(wheels_folder, ignore_errors=True)
         new_wheels.rename(wheels_folder)
 
 
-def _download_packages(lock: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
-    """Download the packages of a lock file. Raise WheelsUnavailable with pip's last line."""
+def _download_packages(lock_file: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
+    """Download the packages of a lock file.
+
+    Raise WheelsUnavailable, with the last line of pip's errors, if pip fails.
+    """
     pip_command = [
         sys.executable,
         "-m",
@@ -76,7 +85,7 @@ def _download_packages(lock: Path, folder: Path, platform_options: tuple[str, ..
         "--disable-pip-version-check",
     ]
     lock_options = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
-    completed = subprocess.run(
+    finished_process = subprocess.run(
         [
             *pip_command,
             *lock_options,
@@ -84,16 +93,17 @@ def _download_packages(lock: Path, folder: Path, platform_options: tuple[str, ..
             "--dest",
             str(folder),
             "--requirement",
-            str(lock),
+            str(lock_file),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
-    if completed.returncode:
-        error_lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
+    if finished_process.returncode:
+        error_lines = finished_process.stderr.strip().splitlines() or ["pip said nothing"]
         fault = (
-            f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {error_lines[-1]}"
+            f"the wheels of {lock_file.parent.name}/{lock_file.name} could not be fetched: "
+            f"{error_lines[-1]}"
         )
         raise WheelsUnavailable(f"{fault}; check that pip reaches its index, then {WHEELS_REMEDY}")
 

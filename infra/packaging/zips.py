@@ -92,7 +92,7 @@ def stage_lambda_code(
     """Write the contents of a zip to a new folder. The same sources give the same bytes.
 
     Args:
-        folder: the folder, which this function makes.
+        folder: the folder. It must not exist: this function makes it.
         contents: the contents of the zip.
         platform_options: options of `uv pip install` for the platform that the packages run on.
         wheels_folder: the folder of downloaded packages.
@@ -132,7 +132,7 @@ def install_packages(
 ) -> None:
     """Install the packages of a lock file into `folder`, without network.
 
-    The hashes in the lock file make sure that only inspected wheels are installed.
+    A package is installed only if its hash is in the lock file.
 
     Args:
         folder: the folder to install into.
@@ -153,7 +153,7 @@ def install_packages(
         "--require-hashes",
     )
     wheel_options = ("--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy")
-    completed = subprocess.run(
+    finished_process = subprocess.run(
         [
             *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
             *("--python", sys.executable, "--target", str(folder)),
@@ -164,14 +164,16 @@ def install_packages(
         text=True,
         check=False,
     )
-    if completed.returncode:
+    if finished_process.returncode:
         fault = f"{wheels_folder.name}/ does not hold what {lock.parent.name}/{lock.name} names"
-        raise WheelsUnavailable(f"{fault}; {WHEELS_REMEDY}: {' '.join(completed.stderr.split())}")
+        raise WheelsUnavailable(
+            f"{fault}; {WHEELS_REMEDY}: {' '.join(finished_process.stderr.split())}"
+        )
     remove_paths(folder / "bin", folder / ".lock")
 
 
 def make_zip_bytes(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a folder as a zip, or the bytes of a file as they are.
+    """Return the bytes of a zip of a folder. If `source` is a file, return its bytes unchanged.
 
     The zip has no times, and its files are in the order of their names, so that the same sources
     give the same bytes.
@@ -180,9 +182,9 @@ def make_zip_bytes(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> byt
         return source.read_bytes()
     buffer = io.BytesIO()
     files = sorted(path for path in source.rglob("*") if path.is_file())
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w") as zip_archive:
         for file in files:
             member = zipfile.ZipInfo(file.relative_to(source).as_posix())
             member.external_attr = 0o644 << 16
-            archive.writestr(member, file.read_bytes(), compression)
+            zip_archive.writestr(member, file.read_bytes(), compression)
     return buffer.getvalue()

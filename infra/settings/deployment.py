@@ -123,7 +123,7 @@ DataEvent = Annotated[str, name_bounds("a data event of SQS", DATA_EVENT_NAMES)]
 
 @dataclass(frozen=True)
 class TrailSettings(ComparedSection):
-    """Settings of the CloudTrail trail that logs SQS calls. Mendq looks for the failed ones."""
+    """Settings of the CloudTrail trail that logs SQS calls. Mendq reads the failed calls."""
 
     create: bool = True
     """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
@@ -223,7 +223,10 @@ class ChatSettings:
 
 @dataclass(frozen=True)
 class PagerDutySettings:
-    """Settings of PagerDuty, which gets an incident for each case with an urgent notification."""
+    """Settings of PagerDuty.
+
+    An urgent notification opens an incident, or adds to the open incident of the same case.
+    """
 
     secret_arn: Annotated[str, _SECRET_ARN_BOUNDS]
     """A secret of the stack's account and region whose whole text is the integration key (Events
@@ -354,7 +357,7 @@ _AUTONOMY_BOUNDS = Meta(
 
 @dataclass(frozen=True)
 class ManagingSettings:
-    """The queues that Mendq manages, and the highest mode there."""
+    """The queues that Mendq manages, and how far Mendq may go there."""
 
     mode: Mode = Mode.OBSERVE
     """How far Mendq may go on the queues that `queues` names."""
@@ -430,9 +433,9 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
 def read_deployment_settings(
     raw_settings: Mapping[str, Any], *, applies_floors: bool = True
 ) -> DeploymentSettings:
-    """Convert `raw_settings` to settings. A setting that is missing there has its default.
+    """Convert `raw_settings` to settings. A setting that is missing there gets its default.
 
-    Raises SettingsRefused with every mistake. `applies_floors=False` lifts the lower limits of
-    `timing`; it is only for the local account.
+    Raises SettingsRefused with every mistake. `applies_floors=False` replaces the lower limits of
+    `timing` by those of the local account; only the local account uses it.
     """
     return read_settings(DeploymentSettings, raw_settings, applies_floors=applies_floors)

@@ -1,6 +1,6 @@
 """Render docs/settings.md from the settings classes; `make docs` writes the file.
 
-The sentence below a field is the description of its setting.
+In a settings class, the text below a field is the description of that setting.
 """
 
 from __future__ import annotations
@@ -77,19 +77,21 @@ def _read_sentences(settings_type: Any) -> dict[str, str]:
     """Return the sentences below the fields of a settings class and its base classes, by field."""
     sentence_by_field: dict[str, str] = {}
     settings_class, _ = split_type_and_bounds(settings_type)
-    base_classes_first = [base for base in reversed(settings_class.__mro__) if base is not object]
-    for base in base_classes_first:
-        (class_node,) = ast.parse(inspect.getsource(base)).body
+    classes_base_first = [
+        base_class for base_class in reversed(settings_class.__mro__) if base_class is not object
+    ]
+    for base_class in classes_base_first:
+        (class_node,) = ast.parse(inspect.getsource(base_class)).body
         assert isinstance(class_node, ast.ClassDef)  # noqa: S101 - the source of a class
         for statement, next_statement in pairwise(class_node.body):
             if isinstance(statement, ast.AnnAssign) and isinstance(next_statement, ast.Expr):
-                words = ast.literal_eval(next_statement.value).split()
-                sentence_by_field[ast.unparse(statement.target)] = " ".join(words)
+                sentence_words = ast.literal_eval(next_statement.value).split()
+                sentence_by_field[ast.unparse(statement.target)] = " ".join(sentence_words)
     return sentence_by_field
 
 
 def list_fields_without_sentence(settings_type: Any) -> Iterator[tuple[str, str]]:
-    """Yield class and name of each plain setting without a sentence below its field."""
+    """Yield class and name of each plain setting that has no sentence below its field."""
     for section, name, _ in _list_plain_fields(settings_type):
         if name not in _read_sentences(section):
             yield section.__name__, name
@@ -103,7 +105,7 @@ def list_fields_without_bounds(settings_type: Any) -> Iterator[tuple[str, str]]:
 
 
 def _list_plain_fields(settings_type: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield section, name and type of each setting that is not a section itself."""
+    """Yield settings class, field name and type of each setting that is not a section."""
     for field, field_type in get_fields_by_name(settings_type).values():
         section_type = _find_section_type(field_type)
         if section_type:
@@ -113,7 +115,10 @@ def _list_plain_fields(settings_type: Any) -> Iterator[tuple[Any, str, Any]]:
 
 
 def _find_section_type(setting_type: Any) -> Any:
-    """Return the settings class of a section or of a list of sections; None for plain settings."""
+    """Return the settings class of a section, or of the entries of a list of sections.
+
+    None for plain settings.
+    """
     plain_type, _ = split_type_and_bounds(setting_type)
     entry_type = get_args(plain_type)[0] if get_origin(plain_type) is tuple else setting_type
     return entry_type if get_fields_by_name(entry_type) else None

@@ -1,8 +1,8 @@
 """Read settings from JSON into a settings class, and collect every mistake with its remedy.
 
-A settings class is a frozen dataclass. The type of each field says which values it takes: as
-`Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text_bounds`, `name_bounds`, `list_bounds` or
-`Range`. A field whose type is another settings class is a section.
+A settings class is a frozen dataclass. The type of each field says which values the setting may
+have: as `Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text_bounds`, `name_bounds`,
+`list_bounds` or `Range`. A field whose type is another settings class is a section.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Mistake(Struct, frozen=True):
 
     Attributes:
         path: the setting as the user writes it, such as `trail.bucket`.
-        fault: what is wrong with it.
+        fault: what is wrong with the setting.
         remedy: what the user should do.
     """
 
@@ -56,14 +56,14 @@ class Conflict(Struct, frozen=True):
     """A mistake that a settings class finds by comparing several of its fields.
 
     Attributes:
-        needs: names of the fields that are compared. The conflict is reported only if none of them
-            has a mistake of its own.
+        compared_fields: names of the fields that are compared. The conflict is reported only if
+            none of them has a mistake of its own.
         name: the setting that is reported, as the user writes it; empty for the whole section.
-        fault: what is wrong with it.
+        fault: what is wrong with the setting.
         remedy: what the user should do.
     """
 
-    needs: Collection[str]
+    compared_fields: Collection[str]
     name: str
     fault: str
     remedy: str
@@ -72,10 +72,11 @@ class Conflict(Struct, frozen=True):
 class ComparedSection:
     """Base of a settings class whose fields must fit together, or that has a short form.
 
-    All fields of such a class have defaults: it is made even if some fields are mistaken.
+    All fields of such a class must have defaults, because an object is made even if some fields
+    have mistakes.
 
     Attributes:
-        short_field: the field that a text stands for, if a user writes a text in place of an
+        short_field: the field that a user can set by writing a text in place of the section's
             object; empty if the section has no short form.
     """
 
@@ -89,7 +90,7 @@ class ComparedSection:
 def text_bounds(
     description: str, pattern: str, example: str, *near_misses: tuple[str, str]
 ) -> Meta:
-    """Return the bounds of a text.
+    """Return the bounds of a text setting: which texts it may have, and the remedies for others.
 
     Args:
         description: a description of the text.
@@ -103,16 +104,19 @@ def text_bounds(
 
 
 def name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
-    """Return the bounds of a word that must be one of `names`.
+    """Return the bounds of a setting that must be one of `names`.
 
-    If `names` is a mapping, the setting's value is the value under the name.
+    If `names` is a mapping, the setting gets the mapping's value for the name that the user wrote.
     """
     value_by_name = names if isinstance(names, Mapping) else {name: name for name in names}
     return Meta(title=description, extra={"names": value_by_name})
 
 
 def list_bounds(entries_description: str, maximum_entries: int = 200) -> Meta:
-    """Return the bounds of a list. `entries_description` says in words what the entries are."""
+    """Return the bounds of a list.
+
+    `entries_description` describes the entries, as in `e-mail addresses`.
+    """
     return Meta(title=f"list of {entries_description}", max_length=maximum_entries)
 
 
@@ -129,29 +133,29 @@ _DUPLICATE_MARKER = "(there twice)"
 
 
 def split_type_and_bounds(setting_type: Any) -> tuple[Any, Any]:
-    """Split the type of a setting into the plain type, without None, and its bounds."""
-    alternatives = get_args(setting_type)
-    if type(None) in alternatives:
-        setting_type = alternatives[0]
+    """Return the plain type of a setting, without None, and its bounds."""
+    type_arguments = get_args(setting_type)
+    if type(None) in type_arguments:
+        setting_type = type_arguments[0]
     if get_origin(setting_type) is Annotated:
         return get_args(setting_type)
     return setting_type, _DEFAULT_BOUNDS.get(setting_type, Meta())
 
 
 def describe_values(setting_type: Any, *, applies_floors: bool = True) -> str:
-    """Return in words which values a setting takes, such as `whole number from 1 to 24`.
+    """Return in words which values a setting may have, such as `whole number from 1 to 24`.
 
-    If `applies_floors` is False, the numbers begin lower, as in the local account.
+    If `applies_floors` is False, the lower limits are those of the local account.
     """
     plain_type, bounds = split_type_and_bounds(setting_type)
     if plain_type not in _NUMBER_NAME_BY_TYPE:
         return str(bounds.description or bounds.title)
-    begin = bounds.begins(floors=applies_floors)
-    return f"{_NUMBER_NAME_BY_TYPE[plain_type]} from {begin:g} to {bounds.most:.12g}"
+    minimum = bounds.begins(floors=applies_floors)
+    return f"{_NUMBER_NAME_BY_TYPE[plain_type]} from {minimum:g} to {bounds.most:.12g}"
 
 
 def has_bounds(setting_type: Any) -> bool:
-    """Return True if the type of a setting says which values it takes."""
+    """Return True if the type of a setting says which values it may have."""
     plain_type, bounds = split_type_and_bounds(setting_type)
     if plain_type in _NUMBER_NAME_BY_TYPE:
         return isinstance(bounds, Range)
@@ -185,8 +189,9 @@ class SettingsReader:
     A method that finds a mistake may return any value: the caller never uses the settings then.
 
     Attributes:
-        applies_floors: False lifts the lower limits of `timing`, for the local account.
-        convert_text: applied to each valid text, before it becomes part of the settings.
+        applies_floors: False replaces the lower limits of `timing` by those of the local account.
+        convert_text: converts each valid text before it becomes part of the settings. Keys, and
+            words from a fixed list of names, are not converted. None: no text is converted.
         mistakes: the mistakes that were found so far.
     """
 
@@ -204,7 +209,7 @@ class SettingsReader:
         Args:
             setting_type: the type of the setting.
             raw_value: a value that `parse_json` has returned.
-            path: where the setting is, as the user writes it.
+            path: the place of the setting, as the user writes it.
         """
         if is_duplicate(raw_value):
             return self.add_mistake(path or "mendq", "is there twice", "leave one out")
@@ -219,7 +224,7 @@ class SettingsReader:
         return self._read_value(setting_type, raw_value, path)
 
     def _read_section(self, settings_class: Any, raw_value: object, path: str) -> Any:
-        """Read an object into a settings class, and add the conflicts between its fields."""
+        """Convert an object to a settings class, and add the conflicts between its fields."""
         is_compared = issubclass(settings_class, ComparedSection)
         short_field = settings_class.short_field if is_compared else ""
         raw_value_by_name = self._read_object(raw_value, path or "mendq", short_field)
@@ -237,8 +242,8 @@ class SettingsReader:
     ) -> tuple[dict[str, Any], set[str]]:
         """Return the values of the fields that were given, and the names of mistaken fields.
 
-        A mistaken field has no value in the result. A field that is missing although it has no
-        default is mistaken too. A name that the class does not have is only added as a mistake.
+        A mistaken field has no value in the result. A field without a default is mistaken too if it
+        was not given. For a name that the class does not have, only a mistake is added.
         """
         field_by_name = get_fields_by_name(settings_class)
         for name in sorted(raw_value_by_name.keys() - field_by_name.keys()):
@@ -264,18 +269,18 @@ class SettingsReader:
     def _add_conflicts(
         self, section: ComparedSection, mistaken_fields: set[str], path: str
     ) -> None:
-        """Add the section's conflicts, except those that need a mistaken field."""
+        """Add the section's conflicts, except those that compare a mistaken field."""
         for conflict in section.conflicts():
-            if not mistaken_fields.intersection(conflict.needs):
+            if not mistaken_fields.intersection(conflict.compared_fields):
                 conflict_path = join_path(path, conflict.name)
                 self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
 
     def _read_object(
         self, raw_value: object, path: str, short_field: str = ""
     ) -> Mapping[str, Any] | None:
-        """Return an object, or None with a mistake.
+        """Return the value if it is an object. Otherwise add a mistake and return None.
 
-        If the section has a short form, a text stands for an object with only `short_field`.
+        If the section has a short form, a text is read as an object with only `short_field`.
         """
         if isinstance(raw_value, Mapping):
             return raw_value
@@ -285,7 +290,7 @@ class SettingsReader:
         return None
 
     def _read_list(self, entry_type: Any, bounds: Meta, raw_value: object, path: str) -> Any:
-        """Return a list as a tuple, each entry read as `entry_type`."""
+        """Convert a list to a tuple, and each entry to `entry_type`."""
         if not isinstance(raw_value, (list, tuple)):
             fault = f"{shorten_value(raw_value)} is not a {bounds.title}"
             self.add_mistake(path, fault, "write it as [..]")
@@ -311,7 +316,7 @@ class SettingsReader:
         raw_value: object,
         path: str,
     ) -> Mapping[str, Any]:
-        """Return an object whose keys are chosen by the user, such as names of teams.
+        """Convert an object whose keys the user chooses, such as names of teams.
 
         `extra_bounds["most"]` is the largest number of entries. `extra_bounds["unfit"]`, if it is
         there, is a function of a key. It returns fault and remedy if the key does not fit,
@@ -335,7 +340,7 @@ class SettingsReader:
         }
 
     def _read_value(self, setting_type: Any, raw_value: object, path: str) -> Any:
-        """Return a number, a text, a mode, or true or false."""
+        """Convert a number, a text, a mode, or true or false."""
         plain_type, bounds = split_type_and_bounds(setting_type)
         if plain_type in _NUMBER_NAME_BY_TYPE:
             return self._read_number(setting_type, raw_value, path)
@@ -348,9 +353,9 @@ class SettingsReader:
         try:
             value = msgspec.convert(raw_value, Annotated[plain_type, bounds])
         except msgspec.ValidationError:
-            text = raw_value if isinstance(raw_value, str) else ""
+            raw_text = raw_value if isinstance(raw_value, str) else ""
             remedies = bounds.extra["remedies"]
-            remedy = next(remedy for pattern, remedy in remedies if re.search(pattern, text))
+            remedy = next(remedy for pattern, remedy in remedies if re.search(pattern, raw_text))
             return self.add_mistake(
                 path, f"{shorten_value(raw_value)} is not {bounds.title}", remedy
             )
@@ -359,7 +364,7 @@ class SettingsReader:
         return value
 
     def _read_number(self, number_type: Any, raw_value: object, path: str) -> Any:
-        """Return a number within its range."""
+        """Convert a number. Add a mistake if it is outside the range of its type."""
         plain_type, bounds = split_type_and_bounds(number_type)
         range_bounds = Meta(ge=bounds.begins(floors=self.applies_floors), le=bounds.most)
         try:
@@ -389,9 +394,10 @@ def read_settings(
     Args:
         settings_class: the settings class.
         raw_settings: an object that `parse_json` has returned.
-        applies_floors: False lifts the lower limits of `timing`, for the local account.
-        path_prefix: stands before the path of each mistake.
-        convert_text: applied to each valid text, before it becomes part of the settings.
+        applies_floors: False replaces the lower limits of `timing` by those of the local account.
+        path_prefix: text that is put before the path of each mistake.
+        convert_text: converts each valid text before it becomes part of the settings. Keys, and
+            words from a fixed list of names, are not converted.
     """
     reader = SettingsReader(applies_floors, convert_text)
     settings: SettingsClass = reader.read(settings_class, raw_settings, "")
@@ -414,7 +420,7 @@ def join_path(path: str, name: str) -> str:
 
 
 def suggest_name(unknown_name: str, known_names: Iterable[str]) -> str:
-    """Return the remedy for an unknown name: the most similar known name, or all of them."""
+    """Return the remedy for an unknown name: the most similar known name, or all known names."""
     sorted_names = sorted(known_names)
     name_by_lower_case = {name.lower(): name for name in sorted_names}
     similar_names = get_close_matches(unknown_name.lower(), name_by_lower_case, n=1)
@@ -429,7 +435,7 @@ _POSSIBLE_SECRET = re.compile(r"\b(\w{4})\w{28,}")
 
 
 def shorten_value(value: object) -> str:
-    """Return a value as JSON of at most 60 characters. Possible secrets are cut to 4 characters."""
+    """Return a value as JSON of at most 60 characters. A possible secret is cut to 4 characters."""
     json_text = _POSSIBLE_SECRET.sub(r"\1...", json.dumps(value, default=str))
     return json_text if len(json_text) <= 60 else f"{json_text[:57]}..."
 
@@ -443,7 +449,8 @@ def parse_json(content: str) -> Any:
     """Return the value of the JSON text `content`.
 
     If an object has a key twice, the key's value is a marker that `is_duplicate` recognizes. Raises
-    ValueError, which names the place, if the content is no JSON or is nested deeper than MOST_DEEP.
+    ValueError, which names the place, if the content is not JSON or is nested deeper than
+    MAXIMUM_JSON_DEPTH.
     """
     depth = 0
     for token in _JSON_TOKEN.finditer(content):
@@ -457,7 +464,10 @@ def parse_json(content: str) -> Any:
 
 
 def _mark_duplicates(keys_and_values: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these keys and values. The value of a repeated key is the marker."""
+    """Return these keys and values as a dict.
+
+    The value of a key that is there twice is replaced by the marker.
+    """
     count_by_key = Counter(key for key, _ in keys_and_values)
     return {
         key: {_DUPLICATE_MARKER: True} if count_by_key[key] > 1 else value
@@ -473,12 +483,13 @@ def is_duplicate(value: object) -> bool:
 def load_object(path: Path, make_variable: str = "SETTINGS") -> dict[str, Any]:
     """Load the JSON object in a file that the user has named to `make`.
 
-    A file of settings has the object that `cdk.json` has as `mendq` in `context`. Raises
-    SettingsRefused if the file cannot be read or is no JSON object.
+    A file of settings contains the object that is `mendq` in `context` of `cdk.json`. Raises
+    SettingsRefused if the file cannot be read or is not a JSON object.
 
     Args:
         path: the file.
-        make_variable: the variable of `make` that names the file; it begins the mistake.
+        make_variable: the variable of `make` that names the file; the mistake's path begins with
+            it.
     """
     fault = "is not an object"
     remedy = "write it as {..}"

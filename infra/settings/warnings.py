@@ -21,20 +21,20 @@ from mendq.model.queue import partition_of
 from mendq.model.settings import ACCOUNT_SCOPE, ORGANIZATION_SCOPE
 
 
-def find_misplaced(
+def find_unusable_settings(
     settings: DeploymentSettings, regions: Sequence[str], accounts: Collection[str] = ()
 ) -> Iterator[Mistake]:
-    """Yield the settings that stacks could not use because of their account or region.
+    """Yield a mistake for each setting that a stack could not use in its account or region.
 
-    These are the trail's bucket, Change Calendars, topics and PagerDuty's secret. A hub without a
-    nightly job is a mistake too.
+    These settings are the trail's bucket, Change Calendars, topics and PagerDuty's secret. A hub
+    without a nightly job is a mistake too.
 
     Args:
         settings: the deployment's settings.
         regions: the regions of the stacks.
         accounts: the accounts of the stacks, as far as they are known.
     """
-    yield from _find_misplaced_bucket(settings, regions)
+    yield from _find_unreachable_bucket(settings, regions)
     yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
     for calendar_index, arn in enumerate(settings.freeze_calendars):
@@ -54,7 +54,7 @@ def find_misplaced(
             yield Mistake(f"notifications.{setting_path}", fault, remedy)
 
 
-def _find_misplaced_bucket(
+def _find_unreachable_bucket(
     settings: DeploymentSettings, regions: Sequence[str]
 ) -> Iterator[Mistake]:
     """Yield a mistake if a nightly job could not read the trail's bucket.
@@ -87,7 +87,7 @@ def _find_misplaced_bucket(
 def _find_idle_hub(
     settings: DeploymentSettings, regions: Sequence[str], accounts: Collection[str]
 ) -> Iterator[Mistake]:
-    """Yield a mistake if a stack is the organization's hub and has no nightly job."""
+    """Yield a mistake if one of the stacks is the organization's hub and has no nightly job."""
     if settings.organization is None or settings.nightly.enabled:
         return
     hub = settings.organization.hub
@@ -100,7 +100,7 @@ def _find_idle_hub(
 
 
 def _collect_notification_arns(notifications: NotificationSettings) -> Mapping[str, str]:
-    """Return the ARNs below `notifications` that are set, by the paths of their settings."""
+    """Return the ARNs that are set below `notifications`, by the paths of their settings."""
     arn_by_setting: dict[str, str] = {}
     if notifications.topics.urgent:
         arn_by_setting["topics.urgent"] = notifications.topics.urgent
@@ -132,12 +132,12 @@ def _list_other_places(arn: str, regions: Sequence[str]) -> list[str]:
 def list_warnings(
     settings: DeploymentSettings, region: str | None = None, account: str | None = None
 ) -> Iterator[str]:
-    """Yield one line for each setting that is valid and probably not intended.
+    """Yield one line for each setting that is valid but probably not intended.
 
     Args:
         settings: the deployment's settings.
         region: the stack's region, if the settings name no environments; None if it is not known.
-        account: the stack's account, if the settings name no environments; None if not known.
+        account: the stack's account, if the settings name no environments; None if it is not known.
     """
     region_account_pairs: list[tuple[str | None, str | None]] = [
         (environment.region, environment.account) for environment in settings.environments
@@ -164,7 +164,8 @@ def list_warnings(
 def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None) -> bool:
     """Return True if queues with an ARN of this prefix can be in the stack's account and region.
 
-    A part of the ARN matches if the prefix ends before it, or if it is not known of the stack.
+    A part of the ARN that the prefix does not reach matches. So does a part that is not known,
+    because the stack's account or region is None.
     """
     stack_partition = partition_of(region) if region else None
     stack_parts = (stack_partition, "sqs", region, account)
@@ -178,7 +179,7 @@ def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None
 def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
     """Yield a warning if the trail is expensive.
 
-    CloudTrail bills every call that is logged, also calls that succeed.
+    CloudTrail bills every call that it logs, also calls that succeed.
     """
     trail = settings.trail
     expected_events_per_day = trail.expected_events_per_day
@@ -204,8 +205,8 @@ def _warn_about_missing_recipients(settings: DeploymentSettings) -> Iterator[str
     info_receivers = notifications.info or notifications.topics.info
     if settings.mode > Mode.OBSERVE and not settings.queues:
         yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
-    may_act = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
-    if may_act and not (urgent_receivers or info_receivers):
+    can_change_queues = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
+    if can_change_queues and not (urgent_receivers or info_receivers):
         yield "nobody is subscribed: Mendq may propose or heal, and notifications names no address"
     elif info_receivers and not urgent_receivers:
         yield "nobody is woken: notifications.urgent names no address, so pages reach nobody"
@@ -223,8 +224,8 @@ def make_stack_settings(
     """Return the settings of one of the stacks.
 
     A stack that is not the hub has no nightly job if the hub's job reads the trail for all
-    accounts. It mails no report if these settings also deploy the hub: then the recipients get the
-    hub's report. `account` is None if it is not known.
+    accounts. It mails no report if these settings also deploy the hub, because the recipients then
+    get the hub's report. `account` is None if it is not known.
     """
     environments = (Environment(account, region),) if account else ()
     stack_settings = replace(settings, environments=environments)

@@ -1,12 +1,12 @@
 """Make one template of the stack, for every account and region of an organization.
 
-No account needs a bootstrap of the CDK: the zips are in a bucket of each region.
+No account needs a bootstrap of the CDK: the zips are in one bucket in each region.
 
 The modes are parameters of the template, and the permissions of roles depend on the modes. So the
-stack is synthesized in four variants: Mendq may write the queues that the settings name or not, and
-the queues that have the tag or not. The template contains the statements of all variants. A
-statement that only some variants have is under a condition on the parameters. With given parameters
-the template gives the same stack as `make cdk` with the same settings.
+stack is synthesized in four variants: Mendq may or may not write the queues that the settings name,
+and may or may not write the queues that have the tag. The template contains the statements of all
+variants. A statement that only some variants have is under a condition on the parameters. With
+given parameters the template gives the same stack as `make cdk` with the same settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aws_cdk import aws_sns as sns
 from infra.settings.deployment import DeploymentSettings, read_deployment_settings
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused, read_settings
-from infra.settings.warnings import find_misplaced, make_stack_settings
+from infra.settings.warnings import find_unusable_settings, make_stack_settings
 from infra.stack import MendqStack, StackCode, StackPlacement
 from infra.synthesis import make_app
 from infra.topics import Topic, Topics
@@ -52,15 +52,15 @@ class _Variant(NamedTuple):
     Its roles can or cannot write queues that the settings name, and queues that have the tag.
     """
 
-    writes_named: bool
-    writes_tagged: bool
+    can_write_named: bool
+    can_write_tagged: bool
 
 
 _VARIANTS = (
-    _Variant(writes_named=False, writes_tagged=False),
-    _Variant(writes_named=False, writes_tagged=True),
-    _Variant(writes_named=True, writes_tagged=False),
-    _Variant(writes_named=True, writes_tagged=True),
+    _Variant(can_write_named=False, can_write_tagged=False),
+    _Variant(can_write_named=False, can_write_tagged=True),
+    _Variant(can_write_named=True, can_write_tagged=False),
+    _Variant(can_write_named=True, can_write_tagged=True),
 )
 
 
@@ -70,7 +70,7 @@ class _Condition(NamedTuple):
     Attributes:
         name: the condition's name.
         variants: the variants in which it is true.
-        expression: CloudFormation's expression of it, which depends on the parameters.
+        expression: CloudFormation's expression for the condition, which depends on the parameters.
     """
 
     name: str
@@ -79,19 +79,19 @@ class _Condition(NamedTuple):
 
 
 def _is_above_observe(parameter: str) -> dict[str, Any]:
-    """Return CloudFormation's expression that the value of a parameter is not `observe`."""
+    """Return CloudFormation's expression that is true if a mode parameter is not `observe`."""
     return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, str(Mode.OBSERVE)]}]}
 
 
 _CONDITIONS = (
     _Condition(
         "NamedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.writes_named),
+        frozenset(variant for variant in _VARIANTS if variant.can_write_named),
         _is_above_observe(_MODE_PARAMETER),
     ),
     _Condition(
         "TaggedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.writes_tagged),
+        frozenset(variant for variant in _VARIANTS if variant.can_write_tagged),
         _is_above_observe(_TAG_MODE_PARAMETER),
     ),
     _Condition(
@@ -105,8 +105,8 @@ _CONDITIONS = (
 def make_bucket_name_pattern(bucket_name: str) -> str:
     """Return the pattern of the buckets' names: `our-mendq` gives `our-mendq-${AWS::Region}`.
 
-    `bucket_name` may have the region already: as `our-mendq-${AWS::Region}`, or with the dollar
-    doubled for make. Raises SettingsRefused if the result is no valid name.
+    `bucket_name` may contain the region already: as `our-mendq-${AWS::Region}`, or with the dollar
+    doubled for make. Raises SettingsRefused if the result is not a valid name.
     """
     name_pattern = bucket_name.replace("$$", "$")
     if REGION_PLACEHOLDER not in name_pattern:
@@ -127,8 +127,8 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
     In `raw_settings`, `${AWS::AccountId}` and `${AWS::Region}` stand for the account and region of
     each stack.
 
-    Raises SettingsRefused for every mistake, also for a setting that only one account or region
-    could use.
+    Raises SettingsRefused with every mistake. A setting that only one account or region could use
+    is a mistake too.
     """
     sample_text = json.dumps(raw_settings)
     for placeholder, sample in _SAMPLE_BY_PLACEHOLDER.items():
@@ -136,7 +136,7 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
     sample_settings = json.loads(sample_text)
     settings = read_deployment_settings(sample_settings)
     mistakes = list(
-        find_misplaced(
+        find_unusable_settings(
             settings,
             [_SAMPLE_BY_PLACEHOLDER[REGION_PLACEHOLDER]],
             {_SAMPLE_BY_PLACEHOLDER[ACCOUNT_PLACEHOLDER]},
@@ -154,13 +154,16 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
 
 
 def _replace_samples_by_tokens(text: str) -> str:
-    """Replace the samples in a text by the CDK's tokens for the stack's account and region."""
+    """Replace the sample account and region in a text by the CDK's tokens for the stack's."""
     text = text.replace(_SAMPLE_BY_PLACEHOLDER[ACCOUNT_PLACEHOLDER], cdk.Aws.ACCOUNT_ID)
     return text.replace(_SAMPLE_BY_PLACEHOLDER[REGION_PLACEHOLDER], cdk.Aws.REGION)
 
 
 class StackSetStack(MendqStack):
-    """The stack with parameters for the modes and for one more mail address of each severity."""
+    """The stack as a stack set deploys it.
+
+    It has parameters for the modes, and for one more mail address of each severity.
+    """
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
         """Return which queues Mendq manages. Their modes are the values of template parameters.
@@ -217,9 +220,9 @@ class StackSetStack(MendqStack):
 
 
 def make_stack_set_template(
-    settings: DeploymentSettings, bucket: str, code: StackCode
+    settings: DeploymentSettings, bucket_name_pattern: str, code: StackCode
 ) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return the template, and the files that it refers to by their keys in the bucket.
+    """Return the template, and the local files that it refers to, by their keys in the bucket.
 
     Raises SettingsRefused if the variants cannot be merged into one template, as happens if the
     settings name too many queues. Raises RuntimeError if CDK's validation fails.
@@ -227,7 +230,9 @@ def make_stack_set_template(
     template_by_variant: dict[_Variant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
         for variant in _VARIANTS:
-            assembly = _synthesize_variant(Path(folder), variant, settings, bucket, code)
+            assembly = _synthesize_variant(
+                Path(folder), variant, settings, bucket_name_pattern, code
+            )
             template_file = assembly / f"{STACK_NAME}.template.json"
             template_by_variant[variant] = json.loads(template_file.read_text())
         # The files are the same in each variant.
@@ -235,11 +240,11 @@ def make_stack_set_template(
     used_conditions: dict[str, Any] = {}
     try:
         template: dict[str, Any] = _merge_parts(template_by_variant, used_conditions)
-    except _VariantsDiffer as differ:
+    except _VariantsDiffer as error:
         # In some variants a role has so many statements that CDK adds another policy.
         remedy = "name fewer, by the start of their names and a *, or tag them"
         fault = "are more than the template of a stack set can name"
-        raise SettingsRefused([Mistake("queues", fault, remedy)]) from differ
+        raise SettingsRefused([Mistake("queues", fault, remedy)]) from error
     template["Conditions"] = {**template.get("Conditions", {}), **used_conditions}
     template["Parameters"][_MODE_PARAMETER]["Default"] = str(settings.mode)
     template["Parameters"][_TAG_MODE_PARAMETER]["Default"] = str(settings.tag_may_raise_to)
@@ -247,16 +252,20 @@ def make_stack_set_template(
 
 
 def _synthesize_variant(
-    folder: Path, variant: _Variant, settings: DeploymentSettings, bucket: str, code: StackCode
+    folder: Path,
+    variant: _Variant,
+    settings: DeploymentSettings,
+    bucket_name_pattern: str,
+    code: StackCode,
 ) -> Path:
     """Synthesize one variant below `folder`. Return the folder of its cloud assembly."""
-    assembly = folder / f"{variant.writes_named}-{variant.writes_tagged}"
+    assembly = folder / f"{variant.can_write_named}-{variant.can_write_tagged}"
     app = make_app(assembly)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
-    mode = Mode.HEAL if variant.writes_named else Mode.OBSERVE
-    tag_mode = Mode.HEAL if variant.writes_tagged else Mode.OBSERVE
+    mode = Mode.HEAL if variant.can_write_named else Mode.OBSERVE
+    tag_mode = Mode.HEAL if variant.can_write_tagged else Mode.OBSERVE
     synthesizer = cdk.CliCredentialsStackSynthesizer(
-        file_assets_bucket_name=bucket, bucket_prefix=KEY_PREFIX
+        file_assets_bucket_name=bucket_name_pattern, bucket_prefix=KEY_PREFIX
     )
     StackSetStack(
         app,
@@ -292,17 +301,24 @@ def _merge_parts(part_by_variant: Mapping[_Variant, Any], used_conditions: dict[
 
     Args:
         part_by_variant: the part in each variant.
-        used_conditions: expressions of the used conditions by name; this function adds to it.
+        used_conditions: expressions of the used conditions, by name; this function adds to this
+            dict.
     """
-    first_part, *other_parts = part_by_variant.values()
-    if all(other_part == first_part for other_part in other_parts):
-        return first_part
-    if isinstance(first_part, list):
+    part_of_first_variant, *parts_of_other_variants = part_by_variant.values()
+    if all(
+        part_of_other_variant == part_of_first_variant
+        for part_of_other_variant in parts_of_other_variants
+    ):
+        return part_of_first_variant
+    if isinstance(part_of_first_variant, list):
         return list(_merge_statements(part_by_variant, used_conditions))
-    if any(other_part.keys() != first_part.keys() for other_part in other_parts):
+    if any(
+        part_of_other_variant.keys() != part_of_first_variant.keys()
+        for part_of_other_variant in parts_of_other_variants
+    ):
         raise _VariantsDiffer
     merged_part = {}
-    for name in first_part:
+    for name in part_of_first_variant:
         inner_part_by_variant = {variant: part[name] for variant, part in part_by_variant.items()}
         merged_part[name] = _merge_parts(inner_part_by_variant, used_conditions)
     return merged_part
@@ -317,8 +333,8 @@ def _merge_statements(
         for statements in statements_by_variant.values()
         for statement in statements
     )
-    for text in statement_texts:
-        statement = json.loads(text)
+    for statement_text in statement_texts:
+        statement = json.loads(statement_text)
         present_variants = {
             variant
             for variant, statements in statements_by_variant.items()

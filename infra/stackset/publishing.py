@@ -57,8 +57,9 @@ _PATTERN_BY_PLACEHOLDER: Mapping[str, str] = {
 def fill_guard_policy() -> str:
     """Return a service control policy that protects the stacks of the stack set.
 
-    Only StackSets may change the resources that Mendq depends on. No other principal may pass
-    Mendq's roles to a service, and only the nightly job may delete objects.
+    Only StackSets may change the resources that Mendq depends on. Besides StackSets, only the
+    Lambda start_nightly may pass Mendq's roles to a service, and only the nightly job may delete
+    objects.
     """
     policy_text = (_STACKSET_FOLDER / GUARD_FILE).read_text()
     return re.sub("@([A-Z]+)@", lambda match: _PATTERN_BY_PLACEHOLDER[match[1]], policy_text)
@@ -113,10 +114,12 @@ def write_stack_set_files(
 
 
 def main(bucket: str, settings_file: str = "", waves_file: str = "") -> int:
-    """Write `build/stackset/` and print its contents. Return the exit code, 1 with a message.
+    """Write `build/stackset/` and print its contents.
+
+    Return the exit code: 0, or 1 after printing an error.
 
     Args:
-        bucket: name of the buckets.
+        bucket: name of the buckets; the region is added.
         settings_file: a file of settings; empty: the settings in cdk.json.
         waves_file: a WAVES file; empty: no rollout.sh is written.
     """
@@ -129,8 +132,8 @@ def main(bucket: str, settings_file: str = "", waves_file: str = "") -> int:
             template_key = write_stack_set_files(
                 settings, bucket_name_pattern, stage_code(Path(folder)), waves
             )
-    except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
-        print(refused, file=sys.stderr)  # noqa: T201
+    except (NodeMissing, SettingsRefused, WheelsUnavailable) as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 1
     printed_folder = OUTPUT_FOLDER.relative_to(ROOT)
     contents = (OUTPUT_FOLDER / CONTENTS_FILE).read_text()

@@ -121,7 +121,11 @@ class Waves(ComparedSection):
     template_url: TemplateUrl | None = None
 
     def conflicts(self) -> Iterator[Conflict]:
-        """Yield a mistake for each required field that is empty, and for units that conflict."""
+        """Yield the mistakes in what a WAVES file names.
+
+        These are a required field that is empty, an empty wave, too many units, and a unit that is
+        in several waves.
+        """
         value_by_required_field = {
             "regions": self.regions,
             "canaries": self.canaries,
@@ -137,9 +141,9 @@ class Waves(ComparedSection):
         if len(count_by_unit) > MAXIMUM_UNITS:
             fault = f"{len(count_by_unit)} units, over {MAXIMUM_UNITS}"
             yield Conflict({"waves"}, "waves", fault, "name one that holds some")
-        for unit, number_of_waves in count_by_unit.items():
-            if number_of_waves > 1:
-                fault = f"{unit} is in {number_of_waves} of them"
+        for unit, wave_count in count_by_unit.items():
+            if wave_count > 1:
+                fault = f"{unit} is in {wave_count} of them"
                 yield Conflict({"waves"}, "waves", fault, "leave it in one")
 
     @property
@@ -210,17 +214,22 @@ def fill_rollout_script(
 
 
 def _list_wave_lines(waves: Waves) -> Iterator[str]:
-    """Yield one line of the script for each wave. Wave 0 has the canaries, no later wave does."""
+    """Yield one line of the script for each wave. Only wave 0 deploys the canaries."""
     every_unit = [unit for wave_units in waves.waves for unit in wave_units]
-    yield f"wave 0 {_quote_json(_make_targets(every_unit, waves, 'INTERSECTION'))}"
-    for number, wave_units in enumerate(waves.waves, start=1):
-        yield f"wave {number} {_quote_json(_make_targets(wave_units, waves, 'DIFFERENCE'))}"
+    canary_targets = _make_deployment_targets(every_unit, waves, "INTERSECTION")
+    yield f"wave 0 {_quote_json(canary_targets)}"
+    for wave_number, wave_units in enumerate(waves.waves, start=1):
+        wave_targets = _make_deployment_targets(wave_units, waves, "DIFFERENCE")
+        yield f"wave {wave_number} {_quote_json(wave_targets)}"
 
 
-def _make_targets(units: Sequence[str], waves: Waves, filter_type: str) -> dict[str, Any]:
+def _make_deployment_targets(
+    units: Sequence[str], waves: Waves, filter_type: str
+) -> dict[str, Any]:
     """Return the deployment targets of a wave, as StackSets expects them.
 
-    With kind INTERSECTION they are the canaries in `units`, with DIFFERENCE all other accounts.
+    With `filter_type` INTERSECTION they are the canaries in `units`, with DIFFERENCE all other
+    accounts in `units`.
     """
     return {
         "OrganizationalUnitIds": list(units),
@@ -230,5 +239,5 @@ def _make_targets(units: Sequence[str], waves: Waves, filter_type: str) -> dict[
 
 
 def _quote_json(value: Any) -> str:
-    """Return JSON, quoted as one word for a shell."""
+    """Return a value as JSON, quoted as one word for a shell."""
     return shlex.quote(json.dumps(value))

@@ -66,7 +66,7 @@ _EXPECTED_TEXT_BY_MODE = {
 # case's state allows.
 _ENDING_DECISIONS = ("close", "decline")
 _QUEUE_HELP = "A name that the trail's selectors cover; .fifo at its end."
-_QUEUE_TAGS = {MODE_TAG: str(Mode.HEAL)}
+_DRILL_QUEUE_TAGS = {MODE_TAG: str(Mode.HEAL)}
 _RECORD_HELP = "Instead save what CloudTrail writes of failed calls; needs no stack."
 _QUEUE_ACTIONS = (
     "sqs:CreateQueue",
@@ -184,7 +184,7 @@ def drill(
     sqs = call.account.clients.sqs
     with (
         treat_signals_as_interrupts(),
-        make_drill_queue(sqs, queue_name, _QUEUE_TAGS) as made_queue,
+        make_drill_queue(sqs, queue_name, _DRILL_QUEUE_TAGS) as made_queue,
     ):
         run = DrillRun(call, made_queue, queue_arn, expected_mode)
         try:
@@ -202,7 +202,7 @@ def drill(
 
 
 def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> Exit:
-    """Save the CloudTrail records of failed calls in `folder` (`--record`).
+    """Let calls fail and save their CloudTrail records in `folder`: the option `--record`.
 
     The calls fail on resources that are made for this and deleted afterwards.
     """
@@ -213,24 +213,27 @@ def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes:
             document = record_failed_calls.clean_up_and_record(
                 session, folder, minutes, call.out.say, confirm_question
             )
-        except SystemExit as refused_file:
-            raise CommandError(str(refused_file), Exit.USAGE) from None
+        except SystemExit as refusal:
+            raise CommandError(str(refusal), Exit.USAGE) from None
     call.out.print_json(document)
-    for line in record_failed_calls.list_report_lines(document):
-        typer.echo(line, err=call.out.as_json)
+    for report_line in record_failed_calls.list_report_lines(document):
+        typer.echo(report_line, err=call.out.as_json)
     has_failed = document["left"] or document["left_alone"] or document["refused"]
     return Exit.FAILED if has_failed else Exit.DONE
 
 
 def make_queue_name() -> str:
-    """Return a new queue name. It has the prefix whose calls the trail of the stack logs."""
+    """Return a new name for the drill's queue.
+
+    It begins with the prefix of the queues whose calls the stack's own trail always logs.
+    """
     return f"{DRILL_QUEUE_PREFIX}{uuid.uuid4().hex[:8]}.fifo"
 
 
 def _find_expected_mode(call: Invocation, queue_name: str) -> Mode:
     """Return the mode that Mendq applies to the drill's symptom on a queue tagged `mendq=heal`.
 
-    The settings may limit it by the queue's name or by the symptom.
+    The settings may lower the mode for the queue's name or for the symptom.
     """
     consented_mode = call.account.settings.consent.mode_of(queue_name, {MODE_TAG: str(Mode.HEAL)})
     autonomy = call.account.settings.autonomy.get(TOO_SHORT.name, TOO_SHORT.autonomy)
@@ -240,7 +243,7 @@ def _find_expected_mode(call: Invocation, queue_name: str) -> Mode:
 def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
     """Raise CommandError if it is certain that no trail logs the drill's failing calls.
 
-    A trail that cannot be read may log them, so then nothing is raised.
+    A trail that cannot be read may log them: then no error is raised.
     """
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):
@@ -255,20 +258,22 @@ def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
         )
 
 
-def _wait_for_value(read: Callable[[], ValueType | None], deadline: float) -> ValueType | None:
-    """Call `read` until it returns a value, and return the value.
+def _wait_for_value(
+    read_value: Callable[[], ValueType | None], deadline: float
+) -> ValueType | None:
+    """Call `read_value` until it returns a value other than None, and return that value.
 
-    Return None if there is none at `deadline`, a value of `time.monotonic`.
+    Return None if `read_value` still returns None at `deadline`, in seconds of `time.monotonic`.
     """
     while True:
-        value = read()
+        value = read_value()
         if value is not None or time.monotonic() > deadline:
             return value
         time.sleep(POLL_PAUSE_SECONDS)
 
 
 class DrillRun(Struct):
-    """One drill: its queue, its case, and the measured times."""
+    """One drill: its queue, its case and the measured times."""
 
     call: Invocation
     queue: DrillQueue
@@ -285,9 +290,12 @@ class DrillRun(Struct):
     # Why the case could not be ended. Empty if there is no such fault.
     ending_fault: str = ""
 
-    def run_and_time(self, patience_seconds: float) -> None:
-        """Let the calls fail. Wait for the case and, in mode heal, for the changed timeout."""
-        deadline = time.monotonic() + patience_seconds
+    def run_and_time(self, maximum_seconds: float) -> None:
+        """Let the calls fail, and wait for the case. In mode heal, also wait for the new timeout.
+
+        Wait for at most `maximum_seconds`. `stages` gets each stage and its time.
+        """
+        deadline = time.monotonic() + maximum_seconds
         show_waiting = self.call.out.show_waiting
         with show_waiting("calling the queue too late"):
             self._add_stage("calls failed", self.queue.make_calls_fail(self.call.out.say))
@@ -300,14 +308,14 @@ class DrillRun(Struct):
         self._add_stage("case read by this drill")
         self.has_expected_outcome = self.case.state is _EXPECTED_STATE_BY_MODE[self.expected_mode]
         if self.has_expected_outcome and self.expected_mode is Mode.HEAL:
-            new_seconds = int(self.case.steps[0]["after"])
+            new_timeout_seconds = int(self.case.steps[0]["after"])
             with show_waiting("reading the change back"):
                 has_new_timeout = _wait_for_value(
-                    lambda: self.queue.visibility_seconds == new_seconds or None, deadline
+                    lambda: self.queue.visibility_seconds == new_timeout_seconds or None, deadline
                 )
             self.has_expected_outcome = has_new_timeout is not None
             if has_new_timeout:
-                self._add_stage(f"read back: {new_seconds} s")
+                self._add_stage(f"read back: {new_timeout_seconds} s")
 
     def read_case(self) -> Case | None:
         """Return the drill's case, or None if Mendq has opened none yet."""
@@ -316,7 +324,7 @@ class DrillRun(Struct):
     def end_case(self) -> None:
         """Roll back the fix if there is one, and end the case.
 
-        `ending_fault` says why the case could not be ended.
+        If the case could not be ended, `ending_fault` says why.
         """
         if self.case is None:
             return
@@ -336,10 +344,10 @@ class DrillRun(Struct):
             self.ending_fault = f"{self.case.case_id} stays {self.case.state}: {reason}"
 
     def _ask_lambda(self, output_name: str, **request: object) -> Case:
-        """Send a request about the case to a Lambda. Return the case after its answer.
+        """Send a request about the case to a Lambda. Return the case after the Lambda's answer.
 
-        `output_name` is the stack's output that names the Lambda. If the Lambda answers with an
-        error, the error is set as `ending_fault`.
+        `output_name` is the stack's output that contains the Lambda's name. If the Lambda answers
+        with an error, `ending_fault` gets its text.
         """
         assert self.case is not None  # noqa: S101 - a request is only made about a case
         account = self.call.account
@@ -351,7 +359,7 @@ class DrillRun(Struct):
         return account.open_store(OpenCases).list_transitions(self.case.case_id)[-1]
 
     def _add_stage(self, name: str, end_time: datetime | None = None) -> None:
-        """Add a stage that ended at `end_time`, or now."""
+        """Add a stage that ended at `end_time`; None: that ends now."""
         end_time = end_time or datetime.now(UTC)
         start_time = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else end_time
         seconds = round((end_time - start_time).total_seconds(), 1)
@@ -372,20 +380,24 @@ class DrillRun(Struct):
 
 
 def _print_report(run: DrillRun) -> Exit:
-    """Print the times and the outcome of the drill. Return the exit code of the command."""
+    """Print the times and the outcome of the drill. Return the command's exit code."""
     out = run.call.out
     document = run.make_document()
     out.print_json(document)
-    stages = make_table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
+    stage_table = make_table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
     for stage in document["stages"]:
-        stages.add_row(Text(stage["stage"]), stage["at"][11:19], f"{stage['seconds']} s")
-    out.show(stages)
+        stage_table.add_row(Text(stage["stage"]), stage["at"][11:19], f"{stage['seconds']} s")
+    out.show(stage_table)
     if run.opened_case is None:
-        line = "no case in time: `mendq doctor` says whether this account's trails can show it"
-        out.say(line, "red")
+        outcome_line = (
+            "no case in time: `mendq doctor` says whether this account's trails can show it"
+        )
+        out.say(outcome_line, "red")
     else:
-        line = f"{run.opened_case.case_id} was {run.opened_case.state}: {run.opened_case.reason}"
-        out.say(line, "green" if run.has_expected_outcome else "red")
+        outcome_line = (
+            f"{run.opened_case.case_id} was {run.opened_case.state}: {run.opened_case.reason}"
+        )
+        out.say(outcome_line, "green" if run.has_expected_outcome else "red")
     if run.ending_fault:
         out.say(run.ending_fault, "red")
     return Exit.DONE if document["done"] else Exit.FAILED

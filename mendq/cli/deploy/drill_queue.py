@@ -28,16 +28,19 @@ _RECEIVE_WAIT_SECONDS = 20
 
 
 class DrillQueue(Struct, frozen=True):
-    """A FIFO queue whose visibility timeout is too short for its only consumer, this drill."""
+    """The FIFO queue of a drill.
+
+    Its visibility timeout is too short for its only consumer, the drill.
+    """
 
     client: SQSClient
     url: str
 
     def make_calls_fail(self, print_line: Callable[[str], None]) -> datetime:
-        """Receive a message and delete it too late, LATE_CALL_COUNT times.
+        """Receive a message, wait for the end of its visibility timeout, and try to delete it.
 
-        Return the time after the last failed delete. Raises CommandError if SQS accepts a late
-        delete, because then there is nothing to fix.
+        The delete is tried LATE_CALL_COUNT times. Return the time after the last failed delete.
+        Raises CommandError if SQS accepts a late delete, because then there is nothing to fix.
         """
         receipt_handle = self._receive_message()
         print_line(
@@ -51,13 +54,13 @@ class DrillQueue(Struct, frozen=True):
                 if canonical_code(code_of(error)) != "InvalidParameterValue":
                     raise
             else:
-                message = "SQS took a delete after the visibility timeout had ended"
-                raise CommandError(f"{message}: nothing failed to be healed")
+                fault = "SQS took a delete after the visibility timeout had ended"
+                raise CommandError(f"{fault}: nothing failed to be healed")
         return datetime.now(UTC)
 
     @property
     def visibility_seconds(self) -> int:
-        """The queue's visibility timeout, read from SQS now."""
+        """The queue's visibility timeout in seconds. Each access asks SQS."""
         answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return int(answer["Attributes"]["VisibilityTimeout"])
 
@@ -75,11 +78,11 @@ class DrillQueue(Struct, frozen=True):
 
 @contextmanager
 def make_drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
-    """Make the queue, and delete it at the end of the block, also after an error.
+    """Make the queue of a drill, yield it, and delete it at the end, also after an error.
 
-    The queue has the tag of a drill, so it does not count among the operator's queues if many
-    queues show a symptom at once. Raises CommandError if a queue of that name exists: the drill
-    would delete it.
+    The queue has the tag of a drill. So Mendq does not count it among the operator's queues when it
+    checks if many queues show a symptom at once. Raises CommandError if a queue of that name
+    exists: the drill would delete it.
     """
     # CreateQueue succeeds if the queue exists with the same attributes, so look first.
     try:
@@ -87,8 +90,8 @@ def make_drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> I
     except client.exceptions.QueueDoesNotExist:
         pass
     else:
-        message = f"--queue {name!r} is there already: give a name that no queue has"
-        raise CommandError(message, Exit.USAGE)
+        fault = f"--queue {name!r} is there already: give a name that no queue has"
+        raise CommandError(fault, Exit.USAGE)
     url = client.create_queue(
         QueueName=name,
         Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},

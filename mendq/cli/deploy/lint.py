@@ -40,7 +40,9 @@ class OutputFormat(StrEnum):
 def lint(
     call: Invocation,
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE_HELP)],
-    form: Annotated[OutputFormat, typer.Option("--format", help=_FORMAT_HELP)] = OutputFormat.TEXT,
+    output_format: Annotated[
+        OutputFormat, typer.Option("--format", help=_FORMAT_HELP)
+    ] = OutputFormat.TEXT,
     ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE_HELP)] = None,
     fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON_HELP)] = LintSeverity.WARNING,
 ) -> Exit:
@@ -59,13 +61,15 @@ def lint(
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
     call.out.print_json(view.make_document(results))
-    if form is OutputFormat.TEXT or call.as_json:
+    if output_format is OutputFormat.TEXT or call.as_json:
         print_results(call.out, results)
-    elif form is OutputFormat.GITHUB:
+    elif output_format is OutputFormat.GITHUB:
         sys.stdout.writelines(f"{line}\n" for line in view.list_github_commands(results))
     else:
         document = (
-            view.make_sarif(results) if form is OutputFormat.SARIF else view.make_document(results)
+            view.make_sarif(results)
+            if output_format is OutputFormat.SARIF
+            else view.make_document(results)
         )
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
     severities = {finding.severity for result in results for finding in result.findings}
@@ -73,7 +77,7 @@ def lint(
 
 
 def _refuse_unknown_symptoms(ignored: Collection[str]) -> None:
-    """Raise CommandError if `ignored` has a name that is no symptom of a template."""
+    """Raise CommandError if `ignored` has a name that is not a symptom that lint can find."""
     unknown_symptoms = [name for name in ignored if name not in _SYMPTOM_NAMES]
     if unknown_symptoms:
         message = (
@@ -85,7 +89,7 @@ def _refuse_unknown_symptoms(ignored: Collection[str]) -> None:
 
 @contextmanager
 def _explain_missing_package(templates: Sequence[str]) -> Iterator[None]:
-    """Raise CommandError in place of ModuleNotFoundError if the block misses a package.
+    """Raise CommandError in place of ModuleNotFoundError if the block lacks a package.
 
     If a template is missing too, the error names the template, because that is more useful.
     """
@@ -95,13 +99,13 @@ def _explain_missing_package(templates: Sequence[str]) -> Iterator[None]:
         message = f"{error.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         for template in templates:
             if template != "-" and not Path(template).exists():
-                message = _describe_unreadable(template, FileNotFoundError())
+                message = _describe_unreadable_file(template, FileNotFoundError())
                 break
         raise CommandError(message, Exit.USAGE) from error
 
 
 def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
-    """Return the results of all templates that one argument names.
+    """Return the results of all templates that one argument of the command names.
 
     Templates are read one after the other, because all templates of a cdk.out folder may not fit
     into memory. Raises CommandError if a template cannot be read.
@@ -111,24 +115,24 @@ def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
     results: list[LintResult] = []
-    message_start = ""
+    error_prefix = ""
     try:
         for source in files.list_sources(argument):
-            message_start = f"{source.file}: "
+            error_prefix = f"{source.file}: "
             result = judge(read_template(source.content), source.file, source.target, ignored)
             results.append(result)
-            message_start = ""
+            error_prefix = ""
     except NotATemplate as error:
-        raise CommandError(f"{message_start}{error}", Exit.USAGE) from error
+        raise CommandError(f"{error_prefix}{error}", Exit.USAGE) from error
     except OSError as error:
-        raise CommandError(_describe_unreadable(argument, error), Exit.USAGE) from error
+        raise CommandError(_describe_unreadable_file(argument, error), Exit.USAGE) from error
     except ValueError as error:
         raise CommandError(f"{argument} cannot be read: {error}", Exit.USAGE) from error
     return results
 
 
-def _describe_unreadable(argument: str, error: OSError) -> str:
-    """Return the error line for a file that cannot be read, with a remedy if it is missing."""
+def _describe_unreadable_file(argument: str, error: OSError) -> str:
+    """Return the error's text for a file that cannot be read, with a remedy if it is missing."""
     if not isinstance(error, FileNotFoundError):
         return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
     synth_commands = "`make synth` or `cdk synth`"

@@ -18,7 +18,7 @@ def print_results(out: Output, results: Sequence[LintResult]) -> None:
     """Print each template's findings, what was ignored, and what could not be judged."""
     for result in results:
         _print_result(out, result)
-    out.say(_summarize(results), "bold")
+    out.say(_summarize_results(results), "bold")
 
 
 def _print_result(out: Output, result: LintResult) -> None:
@@ -71,7 +71,7 @@ def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
     return f"line {finding.line}: {finding.path}" if finding.line else finding.path
 
 
-def _summarize(results: Sequence[LintResult]) -> str:
+def _summarize_results(results: Sequence[LintResult]) -> str:
     severities = [finding.severity for result in results for finding in result.findings]
     error_count = severities.count(LintSeverity.ERROR)
     warning_count = len(severities) - error_count

@@ -57,22 +57,30 @@ def patch(
         history = find_case(call.account, case_id)
         case = history[-1]
         has_changed_queue = bool(list_writes(history))
-        written_values = _find_written_values(history)
-        overriding_values: dict[str, str] = {}
-        owning_resource: dict[str, str] = {}
-        if written_values:
+        written_value_by_attribute = _find_written_values(history)
+        overriding_value_by_attribute: dict[str, str] = {}
+        owning_cloudformation_resource: dict[str, str] = {}
+        if written_value_by_attribute:
             if has_changed_queue:
-                overriding_values = _read_overriding_values(call, history, written_values)
-            owning_resource = find_cloudformation_resource(
+                overriding_value_by_attribute = _read_overriding_values(
+                    call, history, written_value_by_attribute
+                )
+            owning_cloudformation_resource = find_cloudformation_resource(
                 tags_if_readable(call.account.clients, case.queue_arn)
             )
-    kept_values = {
-        name: value for name, value in written_values.items() if name not in overriding_values
+    kept_value_by_attribute = {
+        name: value
+        for name, value in written_value_by_attribute.items()
+        if name not in overriding_value_by_attribute
     }
     patch_result = None
-    if kept_values:
+    if kept_value_by_attribute:
         patch_result = _patch_template(
-            template, case.queue_arn, kept_values, owning_resource, resource
+            template,
+            case.queue_arn,
+            kept_value_by_attribute,
+            owning_cloudformation_resource,
+            resource,
         )
     template_changes = patch_result.changes if patch_result else []
     call.out.print_json(
@@ -83,14 +91,18 @@ def patch(
             "state": str(case.state),
             "is_made": has_changed_queue,
             "changes": [asdict(template_change) for template_change in template_changes],
-            "overridden": overriding_values,
+            "overridden": overriding_value_by_attribute,
             "diff": patch_result.diff if patch_result else [],
         }
     )
     _print_patch(
-        call.out, case, patch_result, overriding_values, has_changed_queue=has_changed_queue
+        call.out,
+        case,
+        patch_result,
+        overriding_value_by_attribute,
+        has_changed_queue=has_changed_queue,
     )
-    if overriding_values:
+    if overriding_value_by_attribute:
         return Exit.OVERRIDDEN
     has_manual_change = any(
         template_change.is_left_to_people for template_change in template_changes
@@ -99,10 +111,10 @@ def patch(
 
 
 def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
-    """Return the values that the case wrote or would write, by attribute.
+    """Return the values that the case wrote, or would write, by attribute.
 
-    Empty if the case was rolled back, or ended without a change. Steps that leave no value in an
-    attribute are left out.
+    Empty if the case was rolled back, or ended without a change. Attributes whose value cannot be
+    read from the queue are left out.
     """
     case = history[-1]
     if case.state is State.ROLLED_BACK:
@@ -114,43 +126,48 @@ def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
 
 
 def _read_overriding_values(
-    call: Invocation, history: Sequence[Case], values: Mapping[str, str]
+    call: Invocation, history: Sequence[Case], own_value_by_attribute: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the current values that someone else has set since Mendq wrote, by attribute.
+    """Return the present values of attributes that someone else has changed since Mendq wrote them.
 
-    Raises CommandError if the queue was deleted.
+    The result is by attribute. `own_value_by_attribute` has the values that Mendq wrote. Raises
+    CommandError if the queue was deleted.
     """
     try:
-        current_values = attributes_of(call.account.clients, history[-1].queue_arn)
+        current_value_by_attribute = attributes_of(call.account.clients, history[-1].queue_arn)
     except QueueGone as error:
         message = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
         raise CommandError(message, Exit.NOT_FOUND) from error
-    recorded_attributes = {
+    overridden_attributes = {
         write.attribute for write in list_writes(history) if write.was_overridden
     }
-    overriding_values = {}
-    for name, own_value in values.items():
+    overriding_value_by_attribute = {}
+    for name, own_value in own_value_by_attribute.items():
         if name == CreateDlq.attribute:
             continue
-        current_value = current_values.get(name, "")
-        if name in recorded_attributes or describe_differences(
+        current_value = current_value_by_attribute.get(name, "")
+        if name in overridden_attributes or describe_differences(
             {name: own_value}, {name: current_value}
         ):
-            overriding_values[name] = current_value
-    return overriding_values
+            overriding_value_by_attribute[name] = current_value
+    return overriding_value_by_attribute
 
 
 def _patch_template(
     template: str,
     queue_arn: str,
-    values: Mapping[str, str],
-    owning_resource: Mapping[str, str],
+    value_by_attribute: Mapping[str, str],
+    owning_cloudformation_resource: Mapping[str, str],
     resource: str,
 ) -> PatchResult:
-    """Return the changes that set `values` in the queue's template.
+    """Return the changes that give the queue these values in its template.
 
     Args:
-        owner: the CloudFormation stack and logical id from the queue's tags, if there are any.
+        template: the template's file name.
+        queue_arn: the queue's ARN.
+        value_by_attribute: the values that the template must set, by attribute.
+        owning_cloudformation_resource: `stack` and `resource` (the logical id) as the queue's tags
+            name them; empty if they name none.
         resource: the queue's logical id or address as the operator gave it, or empty.
 
     Raises CommandError if the template cannot be read, or does not name exactly one such queue.
@@ -166,7 +183,11 @@ def _patch_template(
         message = f"{error.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         raise CommandError(message, Exit.USAGE) from error
     wanted_values = lint_patch.WantedValues(
-        queue_arn, values, owning_resource.get("stack"), owning_resource.get("resource"), resource
+        queue_arn,
+        value_by_attribute,
+        owning_cloudformation_resource.get("stack"),
+        owning_cloudformation_resource.get("resource"),
+        resource,
     )
     try:
         return make_patch(template, wanted_values)
@@ -187,17 +208,17 @@ def _print_patch(
     out: Output,
     case: Case,
     patch_result: PatchResult | None,
-    overriding_values: Mapping[str, str],
+    overriding_value_by_attribute: Mapping[str, str],
     *,
     has_changed_queue: bool,
 ) -> None:
     """Print the values that someone else has set, the template's changes, and the diff."""
     out.say(f"{case.case_id}: {case.state}{'' if has_changed_queue else ', not made'}", "bold")
-    for name, value in overriding_values.items():
+    for name, value in overriding_value_by_attribute.items():
         line = f"{name}: somebody has set {format_with_unit(name, value)} since, which stays"
         out.say_indented(line, "yellow")
     if patch_result is None:
-        if overriding_values:
+        if overriding_value_by_attribute:
             out.say("nothing to patch")
         else:
             out.say("nothing of it stands there: nothing to patch")

@@ -1,6 +1,6 @@
 """Record what CloudTrail writes about failed SQS calls: `python record_failed_calls.py DIR`.
 
-This file runs alone, with boto3 and Python 3.9 or newer. `mendq drill --record DIR` runs the same.
+This file runs alone, with boto3 and Python 3.9 or newer. `mendq drill --record DIR` does the same.
 
 A run makes some AWS resources, lets calls fail on them, saves the CloudTrail records of these calls
 in DIR, and deletes what it made, also after Ctrl-C. `DIR/unfinished.json` exists while a run is not
@@ -8,17 +8,19 @@ cleaned up. If a run is killed, the next run with the same DIR cleans up after i
 
 Rules that keep the clean-up safe:
 
-1. The file names a run and nothing else. Anybody can write a file, so nothing in it decides what is
-   deleted. A file that is torn, or that names something else than a run here, ends the program.
+1. The file `unfinished.json` only names a run. Anybody can write a file, so nothing in it decides
+   what is deleted. If it is torn, or names no run of this account and region, the program ends.
 2. The queue `events` is made first and deleted last. Its tag says who started the run, and SQS says
    when it was made. A run without this queue, or with another caller's tag, is left alone.
-3. All resources but the key have names that contain the run's random id. They are deleted by name,
-   in the caller's account and region only.
+3. All resources except the KMS key have names that contain the run's random id. They are deleted by
+   name, in the caller's account and region only.
 4. A KMS key has no name. An earlier run's key, or one whose CreateKey answer was lost, is deleted
-   only if AWS says three things: its description is the one that the run gives, it was created
-   while the run was making its resources, and its key policy allows something to the caller and to
-   nobody else. Any other key stays as it is, and its id is printed if it seems to be the run's.
-5. The clean-up of an earlier run asks first. The yes that starts a run covers its own clean-up.
+   only if AWS says three things: the description is the one that the run gives its key, the key was
+   created while the run was making its resources, and its key policy allows something to the caller
+   and to nobody else. Any other key stays as it is, and its id is printed if it seems to be the
+   run's.
+5. Before the clean-up of an earlier run, the program asks the operator. The yes that starts a run
+   also covers the run's own clean-up.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ KEY_CREATION_WINDOW_SECONDS = 900.0
 CLOCK_DIFFERENCE_SECONDS = 5.0
 # Number of receives that provoke throttling, and how many of them are sent at the same time.
 BURST_CALL_COUNT = 1_000
-PARALLEL_CALLS = 20
+PARALLEL_CALL_COUNT = 20
 # The shortest time that KMS allows between the request to delete a key and its deletion.
 KEY_DELETION_DAYS = 7
 # Prices in us-east-1: an SQS call and its data event, an S3 request (at most), a key's first hour.
@@ -103,8 +105,8 @@ _KEY_ID_PATTERN = re.compile("[0-9A-Za-z-]{1,64}")
 _PLACEHOLDER_PATTERN = re.compile(r"<([\w.-]+)>")
 
 
-class Document(dict[str, Any]):
-    """A policy or event pattern, which AWS takes as JSON text.
+class JsonDocument(dict[str, Any]):
+    """A policy or event pattern. AWS takes it as JSON text.
 
     `RecordingRun.fill_placeholders` makes that text.
     """
@@ -113,8 +115,8 @@ class Document(dict[str, Any]):
 class SetupStep(NamedTuple):
     """One step of a run's setup: an AWS call, and the call that deletes what it made.
 
-    Operations are boto3's, such as `sqs.create_queue`. `delete_operation` is None if another step's
-    deletion removes the result as well.
+    Operations are named as in boto3, such as `sqs.create_queue`. `delete_operation` is None if the
+    deletion of another step's resource also removes what this step made.
     """
 
     name: str
@@ -125,23 +127,23 @@ class SetupStep(NamedTuple):
 
 
 class FailingCall(NamedTuple):
-    """One call that is meant to fail. `operation` is boto3's, such as `sqs.send_message`."""
+    """A call that is meant to fail. `operation` is a name of boto3's: `sqs.send_message`."""
 
     name: str
     operation: str
     arguments: JsonObject
 
 
-def make_policy(*statements: JsonObject) -> Document:
+def make_policy(*statements: JsonObject) -> JsonDocument:
     """Return a policy of these statements. A statement without an `Effect` allows."""
-    return Document(
+    return JsonDocument(
         Version="2012-10-17",
         Statement=[{"Effect": "Allow", **statement} for statement in statements],
     )
 
 
 def make_service_statement(service: str, source_arn: str, action: Any, resource: Any) -> JsonObject:
-    """Return a statement that allows an AWS service to act for one source."""
+    """Return a statement that lets an AWS service act on behalf of one source ARN."""
     return {
         "Principal": {"Service": f"{service}.amazonaws.com"},
         "Condition": {"ArnEquals": {"aws:SourceArn": source_arn}},
@@ -150,26 +152,33 @@ def make_service_statement(service: str, source_arn: str, action: Any, resource:
     }
 
 
-def add_queue_url(kind: str, **arguments: Any) -> JsonObject:
-    """Return a call's arguments, with a placeholder for the URL of the run's queue of that kind."""
-    return {"QueueUrl": f"<{kind}>", **arguments}
+def add_queue_url(queue_kind: str, **arguments: Any) -> JsonObject:
+    """Return a call's arguments with a placeholder for a queue's URL added.
+
+    The queue is the run's queue of kind `queue_kind`.
+    """
+    return {"QueueUrl": f"<{queue_kind}>", **arguments}
 
 
-def make_queue_step(kind: str, tags: JsonObject | None = None, **attributes: Any) -> SetupStep:
-    """Return the setup step that makes a queue. Its name ends in `kind`."""
-    if kind.endswith(".fifo"):
+def make_queue_step(
+    queue_kind: str, tags: JsonObject | None = None, **attributes: Any
+) -> SetupStep:
+    """Return the setup step that makes a queue. The queue's name ends in `queue_kind`."""
+    if queue_kind.endswith(".fifo"):
         attributes["FifoQueue"] = "true"
     arguments = {
-        "QueueName": f"<name>-{kind}",
+        "QueueName": f"<name>-{queue_kind}",
         "Attributes": attributes,
         "tags": {**QUEUE_TAGS, **(tags or {})},
     }
-    return SetupStep(kind, "sqs.create_queue", arguments, "sqs.delete_queue", add_queue_url(kind))
+    return SetupStep(
+        queue_kind, "sqs.create_queue", arguments, "sqs.delete_queue", add_queue_url(queue_kind)
+    )
 
 
 # In all arguments below, `<word>` is a placeholder for a value that only a run knows: see
 # `RecordingRun.__init__`. Any other word is a kind of queue and stands for that queue's URL.
-_BUCKET_ARGUMENTS = {"Bucket": "<bucket>", "ExpectedBucketOwner": "<account>"}
+_BUCKET_CALL_ARGUMENTS = {"Bucket": "<bucket>", "ExpectedBucketOwner": "<account>"}
 _BUCKET_ARN = "arn:<partition>:s3:::<bucket>"
 _BUCKET_POLICY = make_policy(
     make_service_statement(
@@ -188,7 +197,7 @@ _EVENT_SELECTORS = [
         ]
     }
 ]
-_EVENT_PATTERN = Document(
+_EVENT_PATTERN = JsonDocument(
     source=["aws.sqs"],
     detail={"eventSource": ["sqs.amazonaws.com"], "errorCode": [{"exists": True}]},
 )
@@ -259,9 +268,11 @@ SETUP_STEPS: tuple[SetupStep, ...] = (
             "CreateBucketConfiguration": {"LocationConstraint": "<region>"},
         },
         "s3.delete_bucket",
-        _BUCKET_ARGUMENTS,
+        _BUCKET_CALL_ARGUMENTS,
     ),
-    SetupStep("access", "s3.put_bucket_policy", {**_BUCKET_ARGUMENTS, "Policy": _BUCKET_POLICY}),
+    SetupStep(
+        "access", "s3.put_bucket_policy", {**_BUCKET_CALL_ARGUMENTS, "Policy": _BUCKET_POLICY}
+    ),
     SetupStep(
         "trail",
         "cloudtrail.create_trail",
@@ -374,7 +385,7 @@ FAILING_CALLS: tuple[FailingCall, ...] = (
 
 
 class Caller:
-    """The identity that runs this program, from STS."""
+    """The identity that runs this program, as STS reports it."""
 
     def __init__(self, session: Any) -> None:
         identity = session.client("sts").get_caller_identity()
@@ -392,11 +403,12 @@ class Caller:
         self._session = session
 
     def find_principal_arn(self) -> str:
-        """Return the caller's ARN for a key policy. For a session it is the role's ARN.
+        """Return the ARN that a key policy must name to allow the caller.
 
-        A session's ARN lacks the path of its role, so IAM is asked. If the caller may not ask IAM,
-        the ARN is made without a path. If the role has a path, CreateKey then refuses the policy,
-        because it names no existing role.
+        For a session this is the ARN of its role. A session's own ARN does not contain the role's
+        path, so IAM is asked for the role. If the caller may not ask IAM, the result has no path.
+        If the role has a path, CreateKey then refuses the policy, because the policy names no
+        existing role.
         """
         if not self.is_role:
             return self.arn
@@ -409,7 +421,7 @@ class Caller:
     def is_only_principal_of(self, key_policy: str) -> bool:
         """Return True if the key policy allows something to the caller by name, and to nobody else.
 
-        A run's own key policy does. A key that others may use as well is theirs too.
+        The key policy of a run's own key does. A key that others may use too may be theirs.
         """
         try:
             statements = json.loads(key_policy)["Statement"]
@@ -450,10 +462,10 @@ class UnfinishedRun(NamedTuple):
 
 
 def read_unfinished_run(file: Path, account: str, region: str) -> UnfinishedRun:
-    """Return the run that `unfinished.json` names. Nothing in the file decides what is deleted.
+    """Return the run that `unfinished.json` names.
 
     Raises SystemExit if the file names no run of this account and region. The error's text names
-    the file and what to do.
+    the file and says what to do.
     """
     try:
         if not file.is_file():
@@ -490,7 +502,7 @@ def _refuse_file(file: Path, fault: str) -> NoReturn:
 
 
 def find_field_paths(value: Any, searched_text: str, path: str = "") -> Iterator[str]:
-    """Yield the paths of the fields that contain `searched_text`, such as `userIdentity.arn`."""
+    """Yield the paths of text fields that contain `searched_text`, such as `userIdentity.arn`."""
     if isinstance(value, str) and searched_text in value:
         yield path
     fields: Any = ()
@@ -516,14 +528,16 @@ def name_symptom(record: Any) -> str:
 
 
 class RecordingRun:
-    """A run that makes resources, makes calls on them fail, and records and deletes everything.
+    """A run: it makes resources, lets calls on them fail, saves the records, and cleans up.
 
     Attributes:
-        row_by_call: AWS's answer to each failing call and its records, by the call's name.
-        refusal_by_name: Why AWS refused a setup step, or why a call could not be sent, by name.
+        row_by_call: AWS's answer to each failing call and the call's records, by the call's name.
+        refusal_by_name: Why AWS refused a setup step, or why a call could not be sent, by the name
+            of the step or call.
         deletion_failure_by_name: Why a resource could not be deleted, and the command that deletes
             it, by the name of its setup step.
-        untouched_reason_by_key_id: Why a KMS key that looks like the run's was not deleted.
+        untouched_reason_by_key_id: Why a KMS key that looks like the run's was not deleted, by the
+            key's id.
         cost_dollars: The estimated cost so far, in US dollars.
     """
 
@@ -534,7 +548,7 @@ class RecordingRun:
         print_line: TextFunction,
         unfinished_run: UnfinishedRun | None = None,
     ) -> None:
-        """Prepare a new run, or the clean-up of an earlier run."""
+        """Prepare a new run, or the clean-up of `unfinished_run` if that is given."""
         self._session = session
         self._print_line = print_line
         self._clients: dict[tuple[str, bool], Any] = {}
@@ -565,7 +579,7 @@ class RecordingRun:
             "principal": "",
         }
         self._queue_url_prefix = f"{session.client('sqs').meta.endpoint_url}/{account}/{self.name}"
-        # Setup steps that may have made something. Of an earlier run, each step may have.
+        # Names of the setup steps that may have made something: of an earlier run, all of them.
         self._possible_step_names = (
             {step.name for step in SETUP_STEPS} if unfinished_run else set[str]()
         )
@@ -580,15 +594,18 @@ class RecordingRun:
         self.cost_dollars = BURST_CALL_COUNT * DOLLARS_BY_SERVICE_OR_CALL["sqs"]
 
     def fill_placeholders(self, value: Any) -> Any:
-        """Return arguments in which each `<word>` is replaced and each Document is JSON text."""
+        """Return a copy of a call's arguments as AWS takes them.
+
+        Each `<word>` is replaced by its value, and each JsonDocument by its JSON text.
+        """
         if isinstance(value, str):
             return _PLACEHOLDER_PATTERN.sub(self._find_placeholder_value, value)
         if isinstance(value, list):
             return [self.fill_placeholders(item) for item in value]
         if not isinstance(value, dict):
             return value
-        filled = {name: self.fill_placeholders(field) for name, field in value.items()}
-        return json.dumps(filled) if isinstance(value, Document) else filled
+        filled_arguments = {name: self.fill_placeholders(field) for name, field in value.items()}
+        return json.dumps(filled_arguments) if isinstance(value, JsonDocument) else filled_arguments
 
     def _find_placeholder_value(self, match: re.Match[str]) -> str:
         placeholder = match[1]
@@ -597,14 +614,17 @@ class RecordingRun:
         )
 
     def _get_client(self, service: str, *, has_retries: bool = True) -> Any:
-        """Return a client of a service. Without retries it sends each request only once."""
+        """Return a client of an AWS service.
+
+        Without retries the client sends each request only once.
+        """
         if (service, has_retries) not in self._clients:
             config = None if has_retries else _make_config_without_retries()
             self._clients[service, has_retries] = self._session.client(service, config=config)
         return self._clients[service, has_retries]
 
     def _call_aws(self, operation: str, arguments: JsonObject, *, has_retries: bool = True) -> Any:
-        """Fill a call's placeholders, send it, and return AWS's answer."""
+        """Fill in a call's placeholders, send the call, and return AWS's answer."""
         service, method = operation.split(".")
         self._add_cost(operation)
         return getattr(self._get_client(service, has_retries=has_retries), method)(
@@ -617,9 +637,9 @@ class RecordingRun:
         self.cost_dollars += DOLLARS_BY_SERVICE_OR_CALL.get(operation, 0)
 
     def _write_unfinished_file(self) -> None:
-        """Write `unfinished.json` in one step, so that it is never torn.
+        """Write `unfinished.json` in one step, so that a killed run leaves no half-written file.
 
-        A link with that name in DIR is replaced and not followed.
+        If DIR contains a link of that name, the link is replaced and not followed.
         """
         file_descriptor, temporary_file = tempfile.mkstemp(
             prefix=f"{UNFINISHED_FILE_NAME}.", dir=self.unfinished_file.parent
@@ -632,8 +652,8 @@ class RecordingRun:
     def make_resources(self) -> None:
         """Write `unfinished.json`, then run all setup steps.
 
-        Stops if AWS refuses the first resource, the queue `events`. `refusal_by_name` gets the
-        error of each step that AWS refuses.
+        Stop if AWS refuses the first resource, the queue `events`. `refusal_by_name` gets the error
+        of each step that AWS refuses.
         """
         self._write_unfinished_file()
         self._value_by_placeholder["principal"] = self.caller.find_principal_arn()
@@ -666,7 +686,10 @@ class RecordingRun:
             self._store_key_tag(self._value_by_placeholder["key"])
 
     def _store_key_tag(self, tag_value: str) -> None:
-        """Store the key's id in a tag of the queue `events`, so that a later run finds it there."""
+        """Store the KMS key's id in a tag of the queue `events`, where a later run finds it.
+
+        `tag_value` is the key's id, or NO_KMS_KEY. Errors of AWS are ignored.
+        """
         with suppress(*_AWS_ERRORS):
             self._call_aws(
                 "sqs.tag_queue",
@@ -674,9 +697,10 @@ class RecordingRun:
             )
 
     def describe_unfinished_run(self) -> str:
-        """Return a text for the operator: what AWS says about an unfinished run. Change nothing.
+        """Return a text about an unfinished run: what AWS says, and what a clean-up would delete.
 
-        Raises SystemExit if AWS does not say that the run is the caller's.
+        The text is for the operator. Nothing is changed. Raises SystemExit if AWS does not say that
+        the run is the caller's.
         """
         try:
             start_seconds = self._read_start_seconds()
@@ -691,7 +715,7 @@ class RecordingRun:
             )
         start_time = datetime.fromtimestamp(start_seconds, timezone.utc)
         self._find_own_keys()
-        text = (
+        description = (
             f"{self.unfinished_file} names the run {self.name}. AWS says that you started it at "
             f"{start_time:%Y-%m-%d %H:%M:%S UTC}.\n"
             "The clean-up deletes what is left of it: the trail, the bucket with its files, the\n"
@@ -699,18 +723,18 @@ class RecordingRun:
             f"{self.caller.account}, {self.caller.region}.\n"
         )
         if self._key_ids is None:
-            text += f"Its KMS key stays: {self.deletion_failure_by_name['key']}\n"
+            description += f"Its KMS key stays: {self.deletion_failure_by_name['key']}\n"
         for key_id in self._key_ids or ():
-            text += (
+            description += (
                 f"It schedules the deletion of the run's KMS key {key_id}, in "
                 f"{KEY_DELETION_DAYS} days.\n"
             )
         for untouched_reason in self.untouched_reason_by_key_id.values():
-            text += f"{untouched_reason}\n"
+            description += f"{untouched_reason}\n"
         mentioned_key_ids = (*(self._key_ids or ()), *self.untouched_reason_by_key_id)
         if self._key_id_in_file and self._key_id_in_file not in mentioned_key_ids:
-            text += f"{self._describe_key_in_file()}\n"
-        return f"{text}If another terminal is still running it, answer no."
+            description += f"{self._describe_key_in_file()}\n"
+        return f"{description}If another terminal is still running it, answer no."
 
     def _refuse_unfinished_run(self, reason: str) -> NoReturn:
         raise SystemExit(
@@ -726,7 +750,7 @@ class RecordingRun:
         return f"The KMS key {self._key_id_in_file}, which only the file names, is left alone. "
 
     def _read_start_seconds(self) -> float:
-        """Return when SQS made the queue `events`, in seconds since 1970."""
+        """Return the time at which SQS made the queue `events`, in seconds since 1970."""
         arguments = add_queue_url(_EVENTS_QUEUE_STEP.name, AttributeNames=["CreatedTimestamp"])
         answer = self._call_aws("sqs.get_queue_attributes", arguments)
         return float(answer["Attributes"]["CreatedTimestamp"])
@@ -738,9 +762,9 @@ class RecordingRun:
         return tags
 
     def _find_own_keys(self) -> None:
-        """Search the run's KMS keys by rule 4 and set `_key_ids`.
+        """Search for the run's KMS keys by rule 4 and store their ids in `_key_ids`.
 
-        If AWS does not answer, `deletion_failure_by_name` says so.
+        If AWS does not answer, `_key_ids` is None and `deletion_failure_by_name` gets the error.
         """
         self.deletion_failure_by_name.pop("key", None)
         try:
@@ -763,33 +787,36 @@ class RecordingRun:
             tagged_key_id, start_seconds, is_tagged=True
         ):
             return [tagged_key_id]
-        key_ids: list[str] = []
+        listed_key_ids: list[str] = []
         for page in self._get_client("kms").get_paginator("list_keys").paginate():
-            key_ids.extend(key["KeyId"] for key in page["Keys"])
+            listed_key_ids.extend(key["KeyId"] for key in page["Keys"])
         return [
-            key for key in key_ids if key != tagged_key_id and self._is_own_key(key, start_seconds)
+            key_id
+            for key_id in listed_key_ids
+            if key_id != tagged_key_id and self._is_own_key(key_id, start_seconds)
         ]
 
     def _is_own_key(self, key_id: str, start_seconds: float, *, is_tagged: bool = False) -> bool:
         """Return True if AWS's answers say that the key is the run's (rule 4).
 
-        If only some of them do, `untouched_reason_by_key_id` says what differs. `is_tagged`: the
-        key's id is in the tag of the queue `events`. The tag never decides whose the key is.
+        If only some of the answers say so, `untouched_reason_by_key_id` gets the difference.
+        `is_tagged` is True if the tag of the queue `events` contains the key's id. The tag alone
+        never proves that the key is the run's.
         """
         try:
-            metadata = self._call_aws("kms.describe_key", {"KeyId": key_id})["KeyMetadata"]
+            key_metadata = self._call_aws("kms.describe_key", {"KeyId": key_id})["KeyMetadata"]
         except ClientError as error:
             if not (_is_access_denied(error) or _is_missing_resource(error)):
                 raise
             if is_tagged and _is_access_denied(error):
                 self._note_untouched_key(key_id, "AWS does not let you see it")
             return False
-        creation_seconds = metadata["CreationDate"].timestamp()
-        if not re.search(rf"{self.name}\b", metadata.get("Description", "")):
+        creation_seconds = key_metadata["CreationDate"].timestamp()
+        if not re.search(rf"{self.name}\b", key_metadata.get("Description", "")):
             if is_tagged:
                 self._note_untouched_key(key_id, "its description does not name the run")
             return False
-        if metadata["Description"] != self.fill_placeholders(KEY_DESCRIPTION):
+        if key_metadata["Description"] != self.fill_placeholders(KEY_DESCRIPTION):
             self._note_untouched_key(
                 key_id, "its description is not the one that the run gives its key"
             )
@@ -806,7 +833,7 @@ class RecordingRun:
     def _has_policy_for_caller_only(self, key_id: str) -> bool:
         """Return True if the key policy allows something to the caller, and to nobody else.
 
-        If not, `untouched_reason_by_key_id` says so.
+        Otherwise `untouched_reason_by_key_id` gets the reason.
         """
         try:
             answer = self._call_aws(
@@ -832,10 +859,10 @@ class RecordingRun:
         )
 
     def delete_resources(self) -> None:
-        """Delete all resources by name, and the key if AWS says that it is this run's.
+        """Delete all resources by name, and the KMS key if AWS says that it is this run's.
 
-        `deletion_failure_by_name` says what could not be deleted. If it is empty, the run's
-        `unfinished.json` is deleted too.
+        `deletion_failure_by_name` gets what could not be deleted. If it is empty, `unfinished.json`
+        is deleted too.
         """
         if "key" in self._possible_step_names and self._key_ids is None:
             self._find_own_keys()
@@ -847,7 +874,7 @@ class RecordingRun:
                 self.unfinished_file.unlink()
 
     def _delete_what_step_made(self, step: SetupStep) -> None:
-        """Delete what a setup step made: each key of the run, or the resource by its name.
+        """Delete what a setup step made: each KMS key of the run, or the resource by its name.
 
         The queue `events` is kept if something else could not be deleted (rule 2).
         """
@@ -882,7 +909,7 @@ class RecordingRun:
                 return
 
     def _make_delete_command(self, step: SetupStep) -> str:
-        """Return a command that deletes what the step made, to paste into a shell."""
+        """Return an AWS CLI command, to paste into a shell, that deletes what the step made."""
         service, method = str(step.delete_operation).split(".")
         if service == "s3":
             service = "s3api"
@@ -890,14 +917,16 @@ class RecordingRun:
         return f"aws {service} {method.replace('_', '-')} --cli-input-json {quoted_arguments}"
 
     def _empty_bucket(self) -> None:
-        for file in self._call_aws("s3.list_objects_v2", _BUCKET_ARGUMENTS).get("Contents", ()):
-            self._call_aws("s3.delete_object", {**_BUCKET_ARGUMENTS, "Key": file["Key"]})
+        for file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
+            "Contents", ()
+        ):
+            self._call_aws("s3.delete_object", {**_BUCKET_CALL_ARGUMENTS, "Key": file["Key"]})
 
     def record_failing_calls(self, minutes: float) -> None:
-        """Make all resources, let the calls fail, and save their records.
+        """Make all resources, let the calls fail, and save the CloudTrail records of the calls.
 
-        Wait a quarter of the time before the calls, because a new trail logs a queue only after
-        minutes. Wait at most the other three quarters for the records.
+        Wait a quarter of `minutes` before the calls, because a new trail logs a queue only after
+        some minutes. Then wait for the records, for at most the other three quarters.
         """
         # Ctrl-C must not stop the setup half-way, because only AWS's answers say what was made. So
         # the setup runs in a thread, and Ctrl-C takes effect when the thread has ended.
@@ -929,7 +958,10 @@ class RecordingRun:
             time.sleep(POLL_PAUSE_SECONDS)
 
     def _make_call_fail(self, call: FailingCall) -> JsonObject:
-        """Send a call that fails. Return AWS's answer, the time and the request id, for a row."""
+        """Send a call that fails. Return its row for `row_by_call`, with no records yet.
+
+        The row contains AWS's answer, the time of the call and the request id.
+        """
         if "<late>" in str(call.arguments):
             self._value_by_placeholder["late"] = self._receive_expired_handle(
                 call.arguments["QueueUrl"]
@@ -952,15 +984,15 @@ class RecordingRun:
                 return error.response
 
         call_count = BURST_CALL_COUNT if call.name == "throttled" else 1
-        with ThreadPoolExecutor(PARALLEL_CALLS) as executor:
+        with ThreadPoolExecutor(PARALLEL_CALL_COUNT) as executor:
             answers = list(executor.map(send_call, range(call_count)))
         failed_answers = [answer for answer in answers if "Error" in answer]
         answer = failed_answers[0] if failed_answers else answers[0]
         failed_entries = ", ".join(entry["Code"] for entry in answer.get("Failed", ()))
-        error = answer.get("Error", {"Code": "answered with 200", "Message": failed_entries})
-        answer_text = error["Code"]
-        if error["Message"]:
-            answer_text += f": {error['Message']}"
+        error_fields = answer.get("Error", {"Code": "answered with 200", "Message": failed_entries})
+        answer_text = error_fields["Code"]
+        if error_fields["Message"]:
+            answer_text += f": {error_fields['Message']}"
         request_id = answer["ResponseMetadata"]["RequestId"]
         return {
             "call": call.name,
@@ -981,7 +1013,10 @@ class RecordingRun:
         )
 
     def _receive_expired_handle(self, queue_url: str) -> str:
-        """Return the receipt handle of a message whose visibility timeout has passed."""
+        """Return the receipt handle of a message whose visibility timeout is over.
+
+        The message is sent and received for this.
+        """
         fifo_arguments = {}
         if ".fifo" in queue_url:
             unique_id = secrets.token_hex(8)
@@ -997,7 +1032,7 @@ class RecordingRun:
     def _collect_records(self) -> None:
         """Save the new records in the trail's bucket and in the queue that EventBridge sends to.
 
-        A bucket or queue is skipped if AWS refused a setup step that it needs.
+        The bucket or the queue is skipped if AWS refused the setup step that it needs.
         """
         try:
             if SETUP_STEP_BY_DELIVERY["trail"] not in self.refusal_by_name:
@@ -1010,10 +1045,13 @@ class RecordingRun:
     def _collect_records_from_bucket(self) -> None:
         """Save the records in the trail's files, and delete the files.
 
-        Only the first listing is read. It has up to 1,000 files, which is enough.
+        Only the first page of the bucket's listing is read. It has up to 1,000 files, which is
+        enough.
         """
-        for file in self._call_aws("s3.list_objects_v2", _BUCKET_ARGUMENTS).get("Contents", ()):
-            object_arguments = {**_BUCKET_ARGUMENTS, "Key": file["Key"]}
+        for file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
+            "Contents", ()
+        ):
+            object_arguments = {**_BUCKET_CALL_ARGUMENTS, "Key": file["Key"]}
             compressed_records = self._call_aws("s3.get_object", object_arguments)["Body"].read()
             self._call_aws("s3.delete_object", object_arguments)
             for record in json.loads(gzip.decompress(compressed_records))["Records"]:
@@ -1031,8 +1069,8 @@ class RecordingRun:
     def _save_record(self, delivery: str, arrived_at_seconds: float, record: Any) -> None:
         """Save a record in a file if it is about one of the failed calls.
 
-        The call's row gets the record's important fields. `delivery` is a key of
-        SETUP_STEP_BY_DELIVERY. `arrived_at_seconds` counts from 1970.
+        The important fields of the record are also added to the call's row. `delivery` is a key of
+        SETUP_STEP_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970.
         """
         detail = record.get("detail", record)
         record_text = json.dumps(record, indent=2)
@@ -1063,7 +1101,7 @@ class RecordingRun:
                 self._awaited_records.discard((call_name, "event"))  # the rule matches errors only
 
     def make_document(self) -> JsonObject:
-        """Return the run's calls, records, failures and cost, as `index.json` stores them."""
+        """Return the run's calls, records, failures and cost: the content of `index.json`."""
         return {
             "run": self.name,
             "calls": list(self.row_by_call.values()),
@@ -1075,30 +1113,31 @@ class RecordingRun:
 
 
 def _make_config_without_retries() -> Any:
-    """Return the configuration of a client that sends each request once."""
+    """Return the configuration of a client that sends each request only once."""
     # Imported here because it takes a while, and `mendq --help` imports this file.
     from botocore.config import Config
 
-    return Config(max_pool_connections=PARALLEL_CALLS, retries={"total_max_attempts": 1})
+    return Config(max_pool_connections=PARALLEL_CALL_COUNT, retries={"total_max_attempts": 1})
 
 
-def _error_code_of(error: BaseException) -> str:
+def _find_error_code(error: BaseException) -> str:
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""
 
 
 def _is_access_denied(error: BaseException) -> bool:
-    return "AccessDenied" in _error_code_of(error)
+    return "AccessDenied" in _find_error_code(error)
 
 
 def _is_missing_resource(error: BaseException) -> bool:
     """Return True if AWS says that the resource is gone, or that the key waits for deletion."""
-    return bool(_MISSING_RESOURCE_PATTERN.search(_error_code_of(error)))
+    return bool(_MISSING_RESOURCE_PATTERN.search(_find_error_code(error)))
 
 
 def _is_certain_refusal(error: BaseException) -> bool:
-    """Return True if it is certain that AWS did nothing.
+    """Return True if it is certain that AWS refused the call and did nothing.
 
-    False if the answer was lost or AWS had an internal error: then AWS may have done it.
+    False if the answer was lost or AWS had an internal error: then AWS may have done what was
+    asked.
     """
     if not isinstance(error, ClientError):
         return False
@@ -1107,17 +1146,24 @@ def _is_certain_refusal(error: BaseException) -> bool:
 
 
 def list_report_lines(document: JsonObject) -> Iterator[str]:
-    """Yield the lines to print: a table of the calls, fields of the records, and all failures."""
+    """Yield the lines of the report on a run.
+
+    They are a table of the calls, the fields in which the records name queue and role, what AWS
+    refused, what was not deleted, and the cost.
+    """
     yield from _align_columns(_make_call_rows(document["calls"]))
     yield from _list_field_lines(document["calls"])
-    for failure_kind in ("refused", "left", "cost"):
-        for name, text in document[failure_kind].items():
-            yield f"{failure_kind}: {name}: {text}"
+    for document_part in ("refused", "left", "cost"):
+        for name, text in document[document_part].items():
+            yield f"{document_part}: {name}: {text}"
     yield from document["left_alone"].values()
 
 
 def _make_call_rows(calls: list[JsonObject]) -> list[tuple[str, ...]]:
-    """Return the table's header and one row for each call: its name, delays and symptom."""
+    """Return the table's header, and one row for each call.
+
+    A row has the call's name, the delay of each delivery, the error code and the symptom.
+    """
     table_rows: list[tuple[str, ...]] = [
         ("call", *SETUP_STEP_BY_DELIVERY, "error code", "matched as")
     ]
@@ -1142,16 +1188,19 @@ def _align_columns(table_rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
-    """Yield in which fields the records name the queue and the role, each with its calls."""
-    call_names_by_fields: dict[str, list[str]] = {}
+    """Yield lines that say in which fields the records name the queue and the role.
+
+    Each line also has the names of the calls whose records use these fields.
+    """
+    call_names_by_fields_text: dict[str, list[str]] = {}
     for call in calls:
         records = call["records"]
         record = records.get("trail") or records.get("event") or {}
         for column in ("queue in", "role in"):
-            fields = record.get(column, "no record") or "no field"
-            call_names_by_fields.setdefault(f"{column} {fields}", []).append(call["call"])
-    for fields, call_names in sorted(call_names_by_fields.items()):
-        yield f"{fields}: {', '.join(call_names)}"
+            fields_text = record.get(column, "no record") or "no field"
+            call_names_by_fields_text.setdefault(f"{column} {fields_text}", []).append(call["call"])
+    for fields_text, call_names in sorted(call_names_by_fields_text.items()):
+        yield f"{fields_text}: {', '.join(call_names)}"
 
 
 def clean_up_and_record(
@@ -1159,13 +1208,16 @@ def clean_up_and_record(
 ) -> JsonObject:
     """Clean up an earlier run if one is unfinished, then make a new run. Return its document.
 
-    If the clean-up leaves something, do not start a new run, and return the earlier run's document.
+    If the clean-up cannot delete everything, start no new run, and return the earlier run's
+    document.
 
     Args:
+        session: the boto3 session.
+        folder: DIR, the folder for `unfinished.json` and for the records.
         minutes: how long the run takes at most, without its setup and clean-up.
         print_line: prints one line of progress.
-        confirm: gets a question and raises an exception unless the answer is yes. Called before an
-            earlier run's resources are deleted, and before a new run makes any.
+        confirm: gets a question and raises an exception unless the answer is yes. Called before the
+            resources of an earlier run are deleted, and before a new run makes resources.
 
     Raises:
         SystemExit: `unfinished.json` is torn, or names no run of the caller's. Nothing was changed.
@@ -1220,7 +1272,8 @@ def _exit_with_error(exit_code: int, message: str) -> NoReturn:
 def _parse_folder(text: str) -> Path:
     """Return the folder that an argument names.
 
-    An empty text, such as an unset shell variable, is refused. It must not mean the current folder.
+    Raises ArgumentTypeError for an empty text, such as an unset shell variable: it must not mean
+    the current folder.
     """
     if not text.strip():
         raise argparse.ArgumentTypeError("is empty: name a folder")
@@ -1260,7 +1313,7 @@ def main() -> int:
         )
     for line in list_report_lines(document):
         print(line)
-    return int(any(document[failure_kind] for failure_kind in ("left", "left_alone", "refused")))
+    return int(any(document[document_part] for document_part in ("left", "left_alone", "refused")))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
-from infra.settings.warnings import find_misplaced, list_warnings
+from infra.settings.warnings import find_unusable_settings, list_warnings
 from infra.synthesis import make_app, synthesize
 
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -24,7 +24,7 @@ ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 def test_what_a_stack_cannot_read_is_a_mistake(
     raw: dict[str, Any], regions: list[str], paths: list[str], accounts: list[str]
 ) -> None:
-    found = list(find_misplaced(read_deployment_settings(raw), regions, accounts))
+    found = list(find_unusable_settings(read_deployment_settings(raw), regions, accounts))
     assert [each.path for each in found] == paths
     assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
