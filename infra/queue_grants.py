@@ -27,7 +27,7 @@ from mendq.model.steps import (
     SetMessageRetention,
     write_actions,
 )
-from mendq.model.tags import MODE_TAG, REDRIVE_ON
+from mendq.model.tags import MODE_TAG, REDRIVE_ALLOWED_VALUE
 
 PolicyStatements = Iterator[iam.PolicyStatement]
 StepTypes = Collection[type[AttributeStep]]
@@ -138,7 +138,7 @@ def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> Polic
     yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
     redrive_off_condition = {
         "Null": {_REDRIVE_TAG_CONDITION_KEY: "false"},
-        "StringNotEquals": {_REDRIVE_TAG_CONDITION_KEY: REDRIVE_ON},
+        "StringNotEquals": {_REDRIVE_TAG_CONDITION_KEY: REDRIVE_ALLOWED_VALUE},
     }
     yield deny(_REDRIVE_ACTIONS, format_queue_arn(stack, "*"), conditions=redrive_off_condition)
 

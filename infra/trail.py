@@ -15,7 +15,7 @@ from infra.roles import allow
 from infra.settings.deployment import TrailSettings
 from infra.storage import make_retained_bucket
 from mendq.model.tags import DRILL_QUEUE_PREFIX
-from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.probe import PROBE_QUEUE_NAME
 
 # A fixed name: the bucket's policy names the trail, and must exist before the trail.
 TRAIL_NAME = "mendq"
@@ -87,7 +87,9 @@ def _list_event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dic
         if settings.event_names:
             selector_fields["eventName"] = {"equalTo": list(settings.event_names)}
         yield _make_event_selector("Calls to chosen queues", selector_fields)
-    own_queue_arns = [format_queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE_PREFIX)]
+    own_queue_arns = [
+        format_queue_arn(stack, name) for name in (PROBE_QUEUE_NAME, DRILL_QUEUE_PREFIX)
+    ]
     yield _make_event_selector("Mendq's own probe and drills", _make_queue_fields(own_queue_arns))
     if settings.management_events:
         # A trail can filter management events by these fields, and not by eventName.

@@ -60,7 +60,7 @@ from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, Re
 from mendq.model.settings import LambdaSettings
 from mendq.model.steps import PROBE_ACTION, Owner
 from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, ENDED_STATES
-from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.probe import PROBE_QUEUE_NAME
 
 SUMMARY_KEY_PATTERN = "summary/week=*/summary.json"
 DELIVER_TIMEOUT_SECONDS = 120
@@ -364,7 +364,7 @@ def _make_probe_queue(probe_lambda: OwnLambda) -> sqs.Queue:
         probe_lambda,
         "Queue",
         Duration.minutes(1),
-        queue_name=QUEUE_NAME,
+        queue_name=PROBE_QUEUE_NAME,
         fifo=True,
         content_based_deduplication=False,
     )

@@ -18,8 +18,8 @@ from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
     DATAPOINT_PERIOD,
-    LISTED_KINDS,
     LONGEST_WINDOW,
+    METRIC_KINDS_TO_LIST,
     METRICS_BY_KIND,
     Datapoints,
     Measurement,
@@ -218,7 +218,7 @@ MOST_LISTED_METRICS = 50_000
 
 
 def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
-    """Return the kinds of metrics that only some queues have (LISTED_KINDS), by queue name.
+    """Return the kinds of metrics that only some queues have (METRIC_KINDS_TO_LIST), by queue name.
 
     CloudWatch does not bill listing. If CloudWatch refuses, the kinds found so far are returned,
     and the other metrics can still be measured. Anyone may publish any number of metrics, so at
@@ -231,7 +231,7 @@ def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Se
     kinds_by_queue_name = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
     with suppress(ClientError, BotoCoreError):
-        for kind in LISTED_KINDS:
+        for kind in METRIC_KINDS_TO_LIST:
             sample_metric = next(iter(METRICS_BY_KIND[kind].values()))
             pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
                 Namespace=sample_metric.namespace,

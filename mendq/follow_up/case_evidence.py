@@ -100,7 +100,7 @@ def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
         return QueueStatus.GONE if tags is None else QueueStatus.UNMANAGED
     if not due_case.is_proving:
         return _find_status_without_verification(case, tags)
-    return QueueStatus.OURS if _has_our_values(due_case, attributes) else QueueStatus.OVERRULED
+    return QueueStatus.OURS if _has_written_values(due_case, attributes) else QueueStatus.OVERRULED
 
 
 def _find_status_without_verification(
@@ -136,23 +136,25 @@ def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     context = due_case.context
     made_dlqs = context.stored(MadeDlqs)
     try:
-        find_managed_source = made_dlqs.find_managed_source(
+        managed_source = made_dlqs.find_managed_source(
             due_case.case.queue_arn, tags, [source_arn], context.clients, context.settings.consent
         )
     except (FactsUnavailable, CaseStoreUnreadable):
         return True
-    return bool(find_managed_source)
+    return bool(managed_source)
 
 
-def _has_our_values(due_case: DueCase, attributes: Mapping[str, str]) -> bool:
+def _has_written_values(due_case: DueCase, attributes: Mapping[str, str]) -> bool:
     """Return True if the queue's attributes still have the values that the case wrote."""
-    written_values = {step["attribute"]: step["after"] for step in due_case.case.steps}
-    step_types = [
-        step_type for step_type in due_case.symptom.steps if step_type.attribute in written_values
+    written_value_by_attribute = {step["attribute"]: step["after"] for step in due_case.case.steps}
+    step_classes = [
+        step_class
+        for step_class in due_case.symptom.steps
+        if step_class.attribute in written_value_by_attribute
     ]
     return all(
-        step_type.value_in(attributes) == written_values[step_type.attribute]
-        for step_type in step_types
+        step_class.value_in(attributes) == written_value_by_attribute[step_class.attribute]
+        for step_class in step_classes
     )
 
 
@@ -190,10 +192,12 @@ def _describe_harm(due_case: DueCase) -> str | None:
     sign_text = describe_harm_shown(case, signs)
     if not sign_text:
         return ""
-    mendqs_change = make_own_change(replace(case, at=written_at), step, case)
-    moves_messages = find_sign(case) is Sign.DLQ_ARRIVALS
-    describe = describe_change_and_arrivals if moves_messages else describe_change_and_sign
-    return describe(mendqs_change, sign_text, context.now)
+    own_change = make_own_change(replace(case, at=written_at), step, case)
+    shows_dlq_arrivals = find_sign(case) is Sign.DLQ_ARRIVALS
+    describe_change = (
+        describe_change_and_arrivals if shows_dlq_arrivals else describe_change_and_sign
+    )
+    return describe_change(own_change, sign_text, context.now)
 
 
 def _still_has_written_values(due_case: DueCase) -> bool:
@@ -210,7 +214,7 @@ def _still_has_written_values(due_case: DueCase) -> bool:
     attributes = read_written_attributes(
         due_case.context.clients, due_case.case.queue_arn, due_case.case.steps
     )
-    return _has_our_values(due_case, attributes)
+    return _has_written_values(due_case, attributes)
 
 
 def _find_last_write(due_case: DueCase) -> datetime:
@@ -219,6 +223,6 @@ def _find_last_write(due_case: DueCase) -> datetime:
     If the case store has no such write, return the time of the case's newest transition, which may
     be later than the write.
     """
-    records = [due_case.view.record_of(step["attribute"]) for step in due_case.case.steps]
-    write_times = [write.at for record in records for write in record.writes]
+    attribute_records = [due_case.view.record_of(step["attribute"]) for step in due_case.case.steps]
+    write_times = [write.at for record in attribute_records for write in record.writes]
     return max(write_times, default=due_case.case.at)

@@ -74,12 +74,12 @@ class FollowUpResult(Struct):
     def gauge_values(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
         """Return, by metric: escalated cases, proposed cases, and fixes being verified."""
         case_count_by_state = Counter(case.state for case in self.open_cases)
-        states_and_ages = ((case.state, case.opened_at) for case in self.open_cases)
+        states_and_opening_times = ((case.state, case.opened_at) for case in self.open_cases)
         return {
             OwnMetric.ESCALATED_CASES_OPEN: case_count_by_state[State.ESCALATED],
             OwnMetric.PROPOSED_CASES_OPEN: case_count_by_state[State.PROPOSED],
             OwnMetric.FIXES_BEING_VERIFIED: count_fixes_being_verified(
-                states_and_ages, now, limits
+                states_and_opening_times, now, limits
             ),
         }
 
@@ -106,8 +106,8 @@ class FollowUpResult(Struct):
 
         A time to heal goes from the first failed call to the verification of a case in this run.
         """
-        ages_seconds = [(now - case.opened_at).total_seconds() for case in self.open_cases]
-        yield HEARTBEAT_METRIC, max([0, *ages_seconds])
+        case_ages_seconds = [(now - case.opened_at).total_seconds() for case in self.open_cases]
+        yield HEARTBEAT_METRIC, max([0, *case_ages_seconds])
         for case in self.moved_cases:
             if case.state is State.VERIFIED:
                 first_failure_at = datetime.fromisoformat(case.evidence["first_at"])
@@ -305,27 +305,29 @@ def _file_transitions(
     stop, because the next transition would fail as well.
     """
     try:
-        for key in context.open_cases.list_unfiled_transitions(context.now):
+        for transition_key in context.open_cases.list_unfiled_transitions(context.now):
             if remaining_seconds() < LONGEST_CASE_SECONDS:
                 return
-            error = _file_or_postpone(key, context, result)
+            error = _file_or_postpone(transition_key, context, result)
             if isinstance(error, BotoCoreError | ClientError):
                 return
     except CaseStoreUnavailable as error:
         result.errors["filing"] = error
 
 
-def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) -> Exception | None:
+def _file_or_postpone(
+    transition_key: Key, context: CaseContext, result: FollowUpResult
+) -> Exception | None:
     """File one transition. Return the error if this fails, otherwise None.
 
     After an error, the transition is due again after RETRY_DELAY. The error is noted in `result`.
     """
     try:
-        transition = context.open_cases.load_transition(key)
+        transition = context.open_cases.load_transition(transition_key)
         if transition is not None:
-            file_transition(transition, key, context)
+            file_transition(transition, transition_key, context)
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
-        result.errors[f"filing {key['pk']['S']}"] = error
-        context.open_cases.postpone_filing(key, context.now + RETRY_DELAY)
+        result.errors[f"filing {transition_key['pk']['S']}"] = error
+        context.open_cases.postpone_filing(transition_key, context.now + RETRY_DELAY)
         return error
     return None

@@ -71,7 +71,7 @@ from mendq.model.tags import DRILL_TAG
 from mendq.notifications import notification
 from mendq.notifications.announcements import must_report_mass_symptom
 from mendq.notifications.own_change import describe_own_changes
-from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
+from mendq.probe.probe import PROBE_EVENT_NAME, PROBE_QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
 Answer = TypeVar("Answer")
@@ -270,9 +270,11 @@ def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
     purpose = account_and_region.purpose_of(call.principal_arn)
-    if purpose != PROBE_PURPOSE or call.event_name != EVENT_NAME:
+    if purpose != PROBE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
         return False
-    probe_queue_arn = arn_of_name(QUEUE_NAME, account_and_region.region, account_and_region.account)
+    probe_queue_arn = arn_of_name(
+        PROBE_QUEUE_NAME, account_and_region.region, account_and_region.account
+    )
     return call.queue_arn in (None, probe_queue_arn)
 
 

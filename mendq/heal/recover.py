@@ -29,7 +29,7 @@ from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
 from mendq.model.state import SILENT_DAYS, State
-from mendq.model.steps import CreateDlq, is_permanent, kind_of
+from mendq.model.steps import CreateDlq, find_step_class, is_permanent
 
 
 def read_written_attributes(
@@ -174,7 +174,7 @@ class LeftClaim(Struct, frozen=True):
 
     def find_current_value(self, step: Mapping[str, str]) -> str:
         """Return the present value of the step's attribute, or its default if it was never set."""
-        step_type = kind_of(step["attribute"])
+        step_type = find_step_class(step["attribute"])
         attributes = self.facts.attributes
         value = step_type.value_in(attributes) if step_type else attributes.get(step["attribute"])
         return step["before"] if value is None else value

@@ -15,7 +15,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.state import State
-from mendq.model.steps import AttributeStep, has_value_in_queue, kind_of
+from mendq.model.steps import AttributeStep, find_step_class, has_value_in_queue
 from mendq.notifications.commands import delete_queue_command, set_command
 
 # Attributes that Mendq never sets back: a person must run the command. A lower retention deletes
@@ -180,7 +180,7 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
     attribute = write.attribute
     before = write.before
     current_value = facts.attributes.get(attribute)
-    step_type = kind_of(attribute)
+    step_type = find_step_class(attribute)
     if step_type is not None:
         current_value = step_type.value_in(facts.attributes)
         before = (step_type.value_in(snapshot) if snapshot else None) or before

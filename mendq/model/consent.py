@@ -29,7 +29,11 @@ class Consent:
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
         """Return the tags, without the team tag if the settings contain its team."""
         is_known_team = tags.get(TEAM_TAG) in self.teams
-        return {key: text for key, text in tags.items() if key != TEAM_TAG or not is_known_team}
+        return {
+            key: tag_value
+            for key, tag_value in tags.items()
+            if key != TEAM_TAG or not is_known_team
+        }
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """Return the queue's mode; None if Mendq does not manage the queue.
@@ -46,30 +50,32 @@ class Consent:
         if is_quarantine(queue_name):
             return None
         mode_by_name = self.mode if self.names(queue_name) else None
-        tag = tags.get(MODE_TAG)
-        if tag is None:
+        tag_value = tags.get(MODE_TAG)
+        if tag_value is None:
             return mode_by_name
-        if tag == MODE_OFF:
+        if tag_value == MODE_OFF:
             return None
-        tagged_mode = MODE_BY_TEXT.get(tag, Mode.OBSERVE)
+        tagged_mode = MODE_BY_TEXT.get(tag_value, Mode.OBSERVE)
         return min(tagged_mode, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
         """Return the reason, for people, why `mode_of` returns its mode for this queue."""
-        fitting_patterns = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
+        matching_patterns = [
+            pattern for pattern in self.queues if _matches_pattern(queue_name, pattern)
+        ]
         reason_by_name = "no setting names it"
-        if fitting_patterns:
-            reason_by_name = f"settings name it ({fitting_patterns[0]}): {self.mode}"
-        tag = tags.get(MODE_TAG)
+        if matching_patterns:
+            reason_by_name = f"settings name it ({matching_patterns[0]}): {self.mode}"
+        tag_value = tags.get(MODE_TAG)
         mode = self.mode_of(queue_name, tags)
-        tagged_mode = MODE_BY_TEXT.get(tag or "", Mode.OBSERVE)
-        if tag is None:
+        tagged_mode = MODE_BY_TEXT.get(tag_value or "", Mode.OBSERVE)
+        if tag_value is None:
             return reason_by_name
         if mode is not None and tagged_mode > mode:
             cap_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
             return f"{reason_by_name}; its tag says {tagged_mode}, and {cap_text}"
-        if tag in (MODE_OFF, *MODE_BY_TEXT):
-            return f"{reason_by_name}; its tag says {tag}"
+        if tag_value in (MODE_OFF, *MODE_BY_TEXT):
+            return f"{reason_by_name}; its tag says {tag_value}"
         return f"{reason_by_name}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
@@ -81,10 +87,10 @@ class Consent:
 
     def names(self, queue_name: str) -> bool:
         """Return True if settings contain the queue's name, or a prefix of the name with `*`."""
-        return any(_fits(queue_name, pattern) for pattern in self.queues)
+        return any(_matches_pattern(queue_name, pattern) for pattern in self.queues)
 
 
-def _fits(queue_name: str, pattern: str) -> bool:
+def _matches_pattern(queue_name: str, pattern: str) -> bool:
     """Return True if the pattern is the queue's name, or a prefix of the name with `*` at its end.
 
     The pattern `*` alone matches no queue: to manage all queues, people must tag each queue.

@@ -45,11 +45,11 @@ def select_confirmed_sources(
             cannot confirm.
     """
     redrive_allow_policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
-    mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
+    dlq_mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
     allows_any_source = (
         redrive_allow_policy is None or redrive_allow_policy.permission == "allowAll"
     )
-    can_tag_confirm = allows_any_source and consent.tag_may_raise_to >= mode
+    can_tag_confirm = allows_any_source and consent.tag_may_raise_to >= dlq_mode
 
     def is_managed(arn: str) -> bool:
         name = parts_of(arn).name
@@ -64,7 +64,7 @@ def select_confirmed_sources(
     return tuple(arn for arn in naming_arns if arn in named_sources or is_managed(arn))
 
 
-def retention_and_encryption(source: Facts) -> dict[str, str]:
+def make_safe_storage_attributes(source: Facts) -> dict[str, str]:
     """Return attributes of a new queue: a retention of 14 days, and the source's encryption.
 
     The new queue uses the source's KMS key. If the source has no KMS key, SQS encrypts with a key
@@ -86,10 +86,13 @@ def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
         source: The source queue.
         dlq_arn: The ARN of the new DLQ.
     """
-    attributes = retention_and_encryption(source)
+    attributes = make_safe_storage_attributes(source)
     if source.is_fifo:
-        deduplicates_by_content = source.attributes.get("ContentBasedDeduplication", "false")
-        attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": deduplicates_by_content}
+        content_based_deduplication = source.attributes.get("ContentBasedDeduplication", "false")
+        attributes |= {
+            "FifoQueue": "true",
+            "ContentBasedDeduplication": content_based_deduplication,
+        }
     if source.dlq_arn != dlq_arn:
         redrive_allow_policy = RedriveAllow("byQueue", (source.queue_arn,))
         attributes["RedriveAllowPolicy"] = redrive_allow_policy.text
@@ -109,44 +112,47 @@ def arn_of_quarantine(source_arn: str) -> str:
 
 def attributes_of_quarantine(source: Facts) -> dict[str, str]:
     """Return the attributes of a new quarantine for this source."""
-    attributes = retention_and_encryption(source)
+    attributes = make_safe_storage_attributes(source)
     return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes
 
 
 def why_unfit_as_quarantine(
-    source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str] = ()
+    source: Facts, quarantine_attributes: Mapping[str, str], consumer_arns: Sequence[str] = ()
 ) -> str | None:
     """Return the first reason why an existing queue cannot be a quarantine; None if it can.
 
     Args:
         source: The queue whose messages the quarantine takes.
-        attributes: The attributes of the existing queue.
+        quarantine_attributes: The attributes of the existing queue.
         consumer_arns: The ARNs of the Lambda functions that consume the existing queue.
     """
-    return next(_list_quarantine_faults(source, attributes, consumer_arns), None)
+    return next(_list_quarantine_faults(source, quarantine_attributes, consumer_arns), None)
 
 
 def _list_quarantine_faults(
-    source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str]
+    source: Facts, quarantine_attributes: Mapping[str, str], consumer_arns: Sequence[str]
 ) -> Iterator[str]:
     """Yield every reason why the queue would not keep messages safe as a quarantine."""
-    if attributes.get("RedrivePolicy"):
+    if quarantine_attributes.get("RedrivePolicy"):
         yield "it has a RedrivePolicy: its messages would leave it by being read"
     if consumer_arns:
         name = function_name(consumer_arns[0])
         yield f"{name} consumes it: its messages would be handled unasked"
     yield from _list_outsider_faults(
-        parts_of(source.queue_arn).account, attributes.get("Policy", "")
+        parts_of(source.queue_arn).account, quarantine_attributes.get("Policy", "")
     )
-    encryption_fault = _find_encryption_fault(source, attributes)
+    encryption_fault = _find_encryption_fault(source, quarantine_attributes)
     if encryption_fault:
         yield encryption_fault
-    if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
+    if int(quarantine_attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
         yield f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
-    if int(attributes.get("MaximumMessageSize", MAXIMUM_MESSAGE_BYTES)) < MAXIMUM_MESSAGE_BYTES:
-        size = f"{MAXIMUM_MESSAGE_BYTES} bytes"
-        yield f"it takes no messages of {size}, as there may be with their mark"
-    if int(attributes.get("DelaySeconds", "0")):
+    if (
+        int(quarantine_attributes.get("MaximumMessageSize", MAXIMUM_MESSAGE_BYTES))
+        < MAXIMUM_MESSAGE_BYTES
+    ):
+        size_text = f"{MAXIMUM_MESSAGE_BYTES} bytes"
+        yield f"it takes no messages of {size_text}, as there may be with their mark"
+    if int(quarantine_attributes.get("DelaySeconds", "0")):
         yield "it has a DelaySeconds: whoever looks after messages would not see them"
 
 
@@ -170,32 +176,34 @@ def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[st
     """Yield a reason for each outsider that a statement names, or if it lets everybody in."""
     if statement.is_for_everybody or "Principal" in statement.excepting:
         yield "its policy lets everybody in"
-    for kind, principals in statement.principals.items():
+    for principal_kind, principals in statement.principals.items():
         for principal in principals:
-            if kind != "AWS" or not _belongs_to(principal, account):
+            if principal_kind != "AWS" or not _belongs_to(principal, account):
                 yield f"its policy lets in {principal}, which is not of this account"
 
 
 def _belongs_to(principal: str, account: str) -> bool:
     """Return True if the principal is the account, or one of its roles, users or sessions."""
-    parts = principal.split(":")
-    return principal == account or (len(parts) == 6 and parts[4] == account)
+    arn_parts = principal.split(":")
+    return principal == account or (len(arn_parts) == 6 and arn_parts[4] == account)
 
 
-def _find_encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
+def _find_encryption_fault(source: Facts, quarantine_attributes: Mapping[str, str]) -> str | None:
     """Return why the queue's encryption is worse than the source's; None if it is good enough.
 
     Any KMS key of the account is good enough, with one exception: AWS's managed key is not good
     enough if the source uses a key that a customer made. SQS's own encryption is good enough only
     if the source has no KMS key. Another account's key is good enough only if the source uses it.
     """
-    kms_key = attributes.get("KmsMasterKeyId", "")
+    quarantine_kms_key = quarantine_attributes.get("KmsMasterKeyId", "")
     source_kms_key = source.kms_key or ""
-    if is_of_another_account(source, kms_key) and kms_key != source_kms_key:
-        return f"its messages are encrypted with another account's key, {kms_key}"
+    if is_of_another_account(source, quarantine_kms_key) and quarantine_kms_key != source_kms_key:
+        return f"its messages are encrypted with another account's key, {quarantine_kms_key}"
     source_has_customer_key = bool(source_kms_key) and not is_aws_managed(source_kms_key)
-    if kms_key and is_aws_managed(kms_key) and source_has_customer_key:
+    if quarantine_kms_key and is_aws_managed(quarantine_kms_key) and source_has_customer_key:
         return "its messages are encrypted with the key that AWS manages, the source's with its own"
-    if kms_key or (not source_kms_key and attributes.get("SqsManagedSseEnabled") == "true"):
+    if quarantine_kms_key or (
+        not source_kms_key and quarantine_attributes.get("SqsManagedSseEnabled") == "true"
+    ):
         return None
     return "its messages are not encrypted as the source's are"

@@ -16,22 +16,22 @@ from mendq.model.own_change import OwnChange
 from mendq.model.policy import CheckedPin
 from mendq.model.queue import number_in, parse_json_object, parse_redrive_policy, parts_of
 
-AWS_MANAGED_ALIAS = "alias/aws/sqs"
+AWS_MANAGED_KEY_ALIAS = "alias/aws/sqs"
 
 
-def is_aws_managed(key: str) -> bool:
+def is_aws_managed(kms_key: str) -> bool:
     """Return True if the KMS key is the key that AWS manages for SQS, named by its alias."""
-    return key.endswith(AWS_MANAGED_ALIAS)
+    return kms_key.endswith(AWS_MANAGED_KEY_ALIAS)
 
 
-def is_of_another_account(facts: Facts, key: str) -> bool:
+def is_of_another_account(facts: Facts, kms_key: str) -> bool:
     """Return True if the KMS key belongs to another account than the queue.
 
     `key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an ARN
     contains the key's account.
     """
-    parts = key.split(":")
-    return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
+    arn_parts = kms_key.split(":")
+    return len(arn_parts) == 6 and arn_parts[4] != parts_of(facts.queue_arn).account
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def function_name(function_arn: str) -> str:
 
     Metrics and logs use this name. Return the text itself if it is too short for such an ARN.
     """
-    parts = function_arn.split(":")
-    return parts[6] if len(parts) > 6 else function_arn
+    arn_parts = function_arn.split(":")
+    return arn_parts[6] if len(arn_parts) > 6 else function_arn
 
 
 @dataclass(frozen=True)
@@ -264,9 +264,9 @@ class QueueFacts:
 
         The text is not checked: it may not be an ARN, or be the ARN of another account's queue.
         """
-        redrive = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
-        named = redrive.get("deadLetterTargetArn")
-        return named if isinstance(named, str) else None
+        redrive_policy = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
+        dlq_arn = redrive_policy.get("deadLetterTargetArn")
+        return dlq_arn if isinstance(dlq_arn, str) else None
 
     @property
     def retention_seconds(self) -> int:
@@ -294,8 +294,12 @@ class QueueFacts:
 
         None if the queue has no valid RedrivePolicy, or if the number is below 1.
         """
-        redrive = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
-        return redrive.max_receive_count if redrive and redrive.max_receive_count > 0 else None
+        redrive_policy = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
+        return (
+            redrive_policy.max_receive_count
+            if redrive_policy and redrive_policy.max_receive_count > 0
+            else None
+        )
 
     @property
     def modified_at(self) -> datetime | None:
@@ -328,8 +332,8 @@ class QueueFacts:
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
-        needed_seconds = self.visibility_seconds if after_the_timeout else 0
-        return self.modified_at + timedelta(seconds=propagation_seconds + needed_seconds)
+        visibility_wait_seconds = self.visibility_seconds if after_the_timeout else 0
+        return self.modified_at + timedelta(seconds=propagation_seconds + visibility_wait_seconds)
 
 
 @dataclass(frozen=True)
@@ -388,8 +392,8 @@ class Facts(QueueFacts):
 
         False for a queue with Lambda consumers, because Lambda always uses long polling.
         """
-        waits = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
-        return not waits and not self.lambda_consumers
+        has_wait_time = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
+        return not has_wait_time and not self.lambda_consumers
 
     @property
     def is_sent_to(self) -> bool:
@@ -423,17 +427,23 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     The kinds are `delayed`, `dead` (moved to a DLQ) and `handled_twice`, which is an estimate from
     surplus deletes. Only effects that the facts can show are counted.
     """
-    messages_by_effect = {
+    message_count_by_effect = {
         "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY else 0,
         "dead": facts.visible if symptom in _SYMPTOMS_OF_DLQS else 0,
     }
     measurement = facts.measurement
     if symptom == "visibility_timeout_too_short" and measurement is not None:
-        messages_by_effect["handled_twice"] = (
+        message_count_by_effect["handled_twice"] = (
             measurement.surplus_deletes if measurement.has_race else 0
         )
-        messages_by_effect["dead"] = measurement.count_dead_messages(facts.max_receive_count or 0)
-    return {effect: messages for effect, messages in messages_by_effect.items() if messages > 0}
+        message_count_by_effect["dead"] = measurement.count_dead_messages(
+            facts.max_receive_count or 0
+        )
+    return {
+        effect: message_count
+        for effect, message_count in message_count_by_effect.items()
+        if message_count > 0
+    }
 
 
 # To count the managed queues, which decides if a symptom is a mass symptom, and to tell people in a

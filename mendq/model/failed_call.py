@@ -13,8 +13,8 @@ from typing import Any
 
 from mendq.model import queue
 
-QUERY_PREFIX = "AWS.SimpleQueueService."
-EXCEPTION_SUFFIX = "Exception"
+QUERY_PROTOCOL_CODE_PREFIX = "AWS.SimpleQueueService."
+JSON_PROTOCOL_CODE_SUFFIX = "Exception"
 
 
 # The error codes by the symptom that they show if nothing else is known. With some messages, calls
@@ -57,13 +57,15 @@ def canonical_code(raw_error_code: str) -> str:
     prefix and suffix.
     """
     bare_code = raw_error_code.rpartition("#")[2]
-    bare_code = bare_code.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
+    bare_code = bare_code.removeprefix(QUERY_PROTOCOL_CODE_PREFIX).removesuffix(
+        JSON_PROTOCOL_CODE_SUFFIX
+    )
     return _CANONICAL_CODE_BY_NAME.get(bare_code, bare_code)
 
 
 # CloudTrail cuts a message at this length. A cut message may end with text of the caller.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
-_CLOUDTRAIL_CUTS_AT_BYTES = 1_024
+_CLOUDTRAIL_MESSAGE_LIMIT_BYTES = 1_024
 
 _REFUSED_VALUE_PATTERN = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
@@ -87,7 +89,7 @@ NO_DEDUPLICATION_ID = (
 
 def may_be_cut(error_message: str) -> bool:
     """Return True if CloudTrail may have cut the message at the end."""
-    return len(error_message.encode()) >= _CLOUDTRAIL_CUTS_AT_BYTES
+    return len(error_message.encode()) >= _CLOUDTRAIL_MESSAGE_LIMIT_BYTES
 
 
 def refusal_reason(error_message: str, parameter: str) -> str | None:
@@ -97,10 +99,10 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
     """
     if not error_message.startswith("Value ") or may_be_cut(error_message):
         return None
-    start = error_message.rfind(" for parameter ")
-    if start < 0:
+    parameter_start = error_message.rfind(" for parameter ")
+    if parameter_start < 0:
         return None
-    match = _REFUSED_VALUE_PATTERN.match(error_message, start)
+    match = _REFUSED_VALUE_PATTERN.match(error_message, parameter_start)
     if not match or match.group(1) != parameter or "Reason: " in match.group(2):
         return None
     return match.group(2)
@@ -136,7 +138,7 @@ _ACCESS_REFUSAL_PATTERN = re.compile(
     r"(?:: arn:\S{1,400}|\.)?"
 )
 
-_TRANSITIVE_MARKER = " transitively through a "
+_TRANSITIVE_DENY_MARKER = " transitively through a "
 _ACCESS_DENIED = "AccessDenied"
 
 
@@ -173,7 +175,7 @@ _POLICIES_BY_IAM_NAME = {
 }
 
 
-_UNNAMED_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
+_UNKNOWN_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
 
 
 def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
@@ -191,12 +193,12 @@ def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
     if refusal is None:
         return RefusedBy.NOT_SAID
     if refusal["silent"]:
-        _, missing_allow = _POLICIES_BY_IAM_NAME.get(refusal["silent"], _UNNAMED_POLICIES)
-        return missing_allow
-    explicit_deny, _ = _POLICIES_BY_IAM_NAME.get(
-        refusal["denies"].rpartition(_TRANSITIVE_MARKER)[2], _UNNAMED_POLICIES
+        _, policy_without_allow = _POLICIES_BY_IAM_NAME.get(refusal["silent"], _UNKNOWN_POLICIES)
+        return policy_without_allow
+    denying_policy, _ = _POLICIES_BY_IAM_NAME.get(
+        refusal["denies"].rpartition(_TRANSITIVE_DENY_MARKER)[2], _UNKNOWN_POLICIES
     )
-    return explicit_deny
+    return denying_policy
 
 
 def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
@@ -265,9 +267,9 @@ class FailedCall:
         same consumer deleted the message, there is no fault. If another consumer received the
         message again and deleted it, there is a fault. Only the queue's metrics can show which.
         """
-        is_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
-        is_invalid = self.error_code == "InvalidParameterValue"
-        return is_deleted and is_invalid and not queue.is_fifo_arn(self.queue_arn)
+        is_message_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
+        is_invalid_parameter = self.error_code == "InvalidParameterValue"
+        return is_message_deleted and is_invalid_parameter and not queue.is_fifo_arn(self.queue_arn)
 
     @property
     def refused_by(self) -> RefusedBy | None:
@@ -292,16 +294,16 @@ def read(record: object) -> FailedCall | Unreadable:
     Any other input gives an Unreadable too; no input raises an error.
     """
     try:
-        return _read(record)
+        return _parse_record(record)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return Unreadable("malformed")
 
 
-def _read(record: object) -> FailedCall | Unreadable:
-    parsed = _split_envelope(record)
-    if isinstance(parsed, Unreadable):
-        return parsed
-    envelope, detail = parsed
+def _parse_record(record: object) -> FailedCall | Unreadable:
+    envelope_and_detail = _split_envelope(record)
+    if isinstance(envelope_and_detail, Unreadable):
+        return envelope_and_detail
+    envelope, detail = envelope_and_detail
     if detail.get("eventSource") != "sqs.amazonaws.com":
         return Unreadable("not_sqs")
     raw_error_code = detail.get("errorCode")
@@ -317,7 +319,7 @@ def _read(record: object) -> FailedCall | Unreadable:
     ):
         return Unreadable("without_id_name_or_time")
     return _make_failed_call(
-        envelope, detail, encodable(raw_error_code[:MAXIMUM_CODE_LENGTH]), event_time
+        envelope, detail, replace_lone_surrogates(raw_error_code[:MAXIMUM_CODE_LENGTH]), event_time
     )
 
 
@@ -329,8 +331,12 @@ def _make_failed_call(
     region = _read_text(detail, "awsRegion", 32) or _read_text(envelope, "region", 32)
     queue_arn = _find_queue_arn(detail, region)
     error_code = canonical_code(raw_error_code)
-    arn = _read_text(identity, "arn") or _find_caller_in_refusal(detail, identity, error_code)
-    principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL_LENGTH])
+    caller_arn = _read_text(identity, "arn") or _find_caller_in_refusal(
+        detail, identity, error_code
+    )
+    principal_arn = replace_lone_surrogates(
+        principal_of(identity, caller_arn)[:MAXIMUM_PRINCIPAL_LENGTH]
+    )
     return FailedCall(
         event_id=_read_text(detail, "eventID", 128),
         event_time=event_time,
@@ -380,10 +386,10 @@ def _find_queue_arn(detail: Record, region: str) -> str | None:
             return arn
     parameters = read_mapping(detail.get("requestParameters"))
     # GetQueueUrl may name a queue of another account.
-    owner = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
+    owner_account = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
     return (
         queue.arn_of_url(parameters.get("queueUrl"), region)
-        or queue.arn_of_name(parameters.get("queueName"), region, f"{owner}")
+        or queue.arn_of_name(parameters.get("queueName"), region, f"{owner_account}")
         or queue.find_refused_arn(_read_text(detail, "errorMessage"))
     )
 
@@ -411,14 +417,16 @@ def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -
     )
     if refusal is None:
         return ""
-    arn = refusal["caller"]
-    caller_account = "".join(arn.split(":")[4:5])
-    is_callers = caller_account and caller_account == _read_text(identity, "accountId", 12)
-    is_outside = caller_account != _read_text(detail, "recipientAccountId", 12)
-    return arn if is_callers and is_outside else ""
+    caller_arn = refusal["caller"]
+    caller_account = "".join(caller_arn.split(":")[4:5])
+    is_of_callers_account = caller_account and caller_account == _read_text(
+        identity, "accountId", 12
+    )
+    is_of_another_account = caller_account != _read_text(detail, "recipientAccountId", 12)
+    return caller_arn if is_of_callers_account and is_of_another_account else ""
 
 
-def principal_of(identity: Record, arn: str) -> str:
+def principal_of(identity: Record, caller_arn: str) -> str:
     """Return the ARN of the caller's role or user.
 
     If there is none, return the AWS service that called, and after that the principal id. A
@@ -426,10 +434,10 @@ def principal_of(identity: Record, arn: str) -> str:
 
     Args:
         identity: The element `userIdentity` of the CloudTrail record.
-        arn: The caller's ARN; empty if it is not known.
+        caller_arn: The caller's ARN; empty if it is not known.
     """
     session = read_mapping(identity.get("sessionContext"))
-    issuer_arn = _read_text(read_mapping(session.get("sessionIssuer")), "arn") or arn
+    issuer_arn = _read_text(read_mapping(session.get("sessionIssuer")), "arn") or caller_arn
     role_or_service = role_arn(issuer_arn) or _read_text(identity, "invokedBy")
     return role_or_service or _read_text(identity, "principalId").partition(":")[0]
 
@@ -445,18 +453,19 @@ def role_arn(arn: str) -> str:
     records of management events spell it as IAM does.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
     """
-    head, session_marker, name = arn.partition(":assumed-role/")
+    partition_and_account, session_marker, role_and_session = arn.partition(":assumed-role/")
     if not session_marker:
-        before, federated, _ = arn.partition(":federated-user/")
-        return before + federated
-    return f"{head.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
+        arn_start, federated_marker, _ = arn.partition(":federated-user/")
+        return arn_start + federated_marker
+    arn_start = partition_and_account.replace(":sts:", ":iam:")
+    return f"{arn_start}:role/{role_and_session.partition('/')[0]}"
 
 
 def _read_requested_visibility(detail: Record) -> int | None:
-    value = read_mapping(detail.get("requestParameters")).get("visibilityTimeout")
-    if isinstance(value, bool) or not isinstance(value, int):
+    requested_seconds = read_mapping(detail.get("requestParameters")).get("visibilityTimeout")
+    if isinstance(requested_seconds, bool) or not isinstance(requested_seconds, int):
         return None
-    return value if 0 <= value <= 43_200 else None
+    return requested_seconds if 0 <= requested_seconds <= 43_200 else None
 
 
 def read_mapping(value: object) -> Record:
@@ -464,12 +473,12 @@ def read_mapping(value: object) -> Record:
     return value if isinstance(value, Mapping) else {}
 
 
-def _read_text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT_LENGTH) -> str:
-    value = mapping.get(key)
-    return encodable(value[:maximum]) if isinstance(value, str) else ""
+def _read_text(mapping: Record, key: str, maximum_length: int = MAXIMUM_TEXT_LENGTH) -> str:
+    text = mapping.get(key)
+    return replace_lone_surrogates(text[:maximum_length]) if isinstance(text, str) else ""
 
 
-def encodable(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Return `text` with `?` in place of each lone surrogate, so that UTF-8 can encode it.
 
     JSON can contain lone surrogates (halves of a character), but files and tables cannot.
@@ -485,6 +494,6 @@ def _read_time(value: object) -> datetime | None:
     if not isinstance(value, str) or len(value) > 40:
         return None
     with suppress(ValueError):
-        at = datetime.fromisoformat(value)
-        return None if at.tzinfo is None else at.astimezone(UTC)
+        time = datetime.fromisoformat(value)
+        return None if time.tzinfo is None else time.astimezone(UTC)
     return None

@@ -50,7 +50,7 @@ from mendq.model.steps import (
     SetMessageRetention,
     SetReceiveWaitTime,
     SetVisibilityTimeout,
-    kind_of,
+    find_step_class,
 )
 
 # SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
@@ -251,7 +251,7 @@ StepDocument = Mapping[str, str]
 
 def find_harm(step: StepDocument) -> Harm | None:
     """Return the row of HARMS for a stored step; None if this version does not know the step."""
-    kind = kind_of(step["attribute"])
+    kind = find_step_class(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
         kind = LowerVisibilityTimeout
     return HARMS.get(kind) if kind is not None else None
@@ -387,7 +387,7 @@ def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
     Return False if `facts` show another value, or that the queue was created again since. Return
     False also if this version does not know the step.
     """
-    kind = kind_of(step["attribute"])
+    kind = find_step_class(step["attribute"])
     if kind is None:
         return False
     if kind is CreateDlq:

@@ -30,7 +30,7 @@ class SymptomOfCall(Protocol):
 
 
 def why_ignored(
-    call: FailedCall, symptom: SymptomOfCall | None, here: AccountAndRegion
+    call: FailedCall, symptom: SymptomOfCall | None, own_location: AccountAndRegion
 ) -> str | None:
     """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.
 
@@ -41,10 +41,10 @@ def why_ignored(
     Args:
         call: The failed call.
         symptom: The catalogue's entry for the call (`match`), or None if there is none.
-        here: The account and region in which Mendq runs and manages queues.
+        own_location: The account and region in which Mendq runs and manages queues.
     """
     is_race = call.may_be_a_race
-    if here.purpose_of(call.principal_arn) is not None:
+    if own_location.purpose_of(call.principal_arn) is not None:
         return "own_call"
     if symptom is None:
         return "unknown_code"
@@ -52,7 +52,7 @@ def why_ignored(
         return "count_only"
     if call.queue_arn is None:
         return "unresolved_queue"
-    if not here.holds(call.queue_arn):
+    if not own_location.holds(call.queue_arn):
         return "elsewhere"
     if is_race:
         return "may_be_a_race"

@@ -26,7 +26,7 @@ def to_json(
     `json.dumps`; `is_compact` leaves out the white space.
     """
 
-    def write(value: Any, default: Callable[[Any], Any] | None) -> str:
+    def write_strict_json(value: Any, default: Callable[[Any], Any] | None) -> str:
         return json.dumps(
             value,
             indent=indent,
@@ -37,11 +37,11 @@ def to_json(
         )
 
     try:
-        return write(document, default)
+        return write_strict_json(document, default)
     except ValueError:
         # The values that `default` returns may contain NaN as well.
-        finite = None if default is None else lambda value: without_nan(default(value))
-        return write(without_nan(document), finite)
+        nan_free_default = None if default is None else lambda value: without_nan(default(value))
+        return write_strict_json(without_nan(document), nan_free_default)
 
 
 def without_nan(value: Any) -> Any:
@@ -49,23 +49,23 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {without_nan(key): without_nan(inner) for key, inner in value.items()}
+        return {without_nan(key): without_nan(nested_value) for key, nested_value in value.items()}
     if isinstance(value, list | tuple):
-        return [without_nan(inner) for inner in value]
+        return [without_nan(nested_value) for nested_value in value]
     return value
 
 
-def refuse_constant(word: str) -> None:
+def refuse_constant(constant_name: str) -> None:
     """Raise ValueError. As argument `parse_constant`, make `json.loads` refuse NaN and Infinity."""
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{constant_name} is no JSON")
 
 
-def finite_float(digits: str) -> float:
+def finite_float(number_text: str) -> float:
     """Return the number in `digits`. Raise ValueError if the number is too large for a double.
 
     Made for the argument `parse_float` of `json.loads`.
     """
-    number = float(digits)
+    number = float(number_text)
     if not isfinite(number):
         raise ValueError("a number beyond 1.8e308 is none that JSON's readers agree on")
     return number

@@ -117,14 +117,14 @@ class Bounds:
     measuring_seconds: int = 900
     measuring_first_seconds: int = 3_600
 
-    def halt_threshold(self, moved: int) -> int:
+    def halt_threshold(self, moved_messages: int) -> int:
         """Return the number of returned messages at which the redrive stops, at least 1.
 
-        `moved` is the number of messages that the redrive has sent back so far.
+        `moved_messages` is the number of messages that the redrive has sent back so far.
         """
         # In floating point, 0.05 * 100 is a little more than 5, which `ceil` would round up to 6.
-        share = ceil(round(self.halt_share * moved, 6))
-        return min(self.halt_returned, max(1, share))
+        messages_at_halt_share = ceil(round(self.halt_share * moved_messages, 6))
+        return min(self.halt_returned, max(1, messages_at_halt_share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
         """Return the most messages per second that the redrive may send back to the source queue.
@@ -148,6 +148,6 @@ class Bounds:
             delay_seconds: The queue's DelaySeconds.
             drain_seconds: The time that consumers need for the messages that are in the queue now.
         """
-        factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
-        seconds = factor * receives * needed_seconds + delay_seconds + drain_seconds
-        return timedelta(seconds=max(seconds, self.least_soak_seconds))
+        soak_factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
+        soak_seconds = soak_factor * receives * needed_seconds + delay_seconds + drain_seconds
+        return timedelta(seconds=max(soak_seconds, self.least_soak_seconds))

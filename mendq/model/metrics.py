@@ -58,7 +58,7 @@ METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
 }
 # Only CloudWatch knows which queues have metrics of these kinds. To find them, Mendq lists the
 # first metric of each kind.
-LISTED_KINDS = ("message groups", "processing")
+METRIC_KINDS_TO_LIST = ("message groups", "processing")
 
 
 def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
@@ -118,13 +118,15 @@ class Window:
         since = until - LONGEST_WINDOW
         begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
-            until_full_minute = (
+            time_to_full_minute = (
                 timedelta(0) if begins_empty else DATAPOINT_PERIOD - timedelta(microseconds=1)
             )
-            since = _round_down_to_minute(settled_at + until_full_minute)
-        measured_time = now - settled_at if at_once and settled_at else until - since
-        is_long_enough = min(measured_time, until - since) >= max(shortest_time, DATAPOINT_PERIOD)
-        return cls(since, until, begins_empty, at_once) if is_long_enough else None
+            since = _round_down_to_minute(settled_at + time_to_full_minute)
+        measured_duration = now - settled_at if at_once and settled_at else until - since
+        is_window_long_enough = min(measured_duration, until - since) >= max(
+            shortest_time, DATAPOINT_PERIOD
+        )
+        return cls(since, until, begins_empty, at_once) if is_window_long_enough else None
 
     @property
     def series(self) -> Mapping[str, QueueMetric]:
@@ -132,8 +134,8 @@ class Window:
         return select_series(self.kinds)
 
 
-def _round_down_to_minute(moment: datetime) -> datetime:
-    return moment.replace(second=0, microsecond=0)
+def _round_down_to_minute(time: datetime) -> datetime:
+    return time.replace(second=0, microsecond=0)
 
 
 # SQS's counters are not exact. They may differ by this number of messages, or by this share of the
@@ -408,13 +410,15 @@ class Measurement:
         Args:
             receives: The queue's maxReceiveCount; 0 if it has none.
         """
-        messages_left = -self.messages_arrived - self.deleted_unsure
+        messages_gone_undeleted = -self.messages_arrived - self.deleted_unsure
         were_received_enough = (
-            self.fruitless_receives >= COUNTED_RECEIVES_SHARE * receives * messages_left
+            self.fruitless_receives >= COUNTED_RECEIVES_SHARE * receives * messages_gone_undeleted
         )
         return (
-            messages_left
-            if receives and were_received_enough and messages_left > self.counter_tolerance
+            messages_gone_undeleted
+            if receives
+            and were_received_enough
+            and messages_gone_undeleted > self.counter_tolerance
             else 0
         )
 
@@ -444,11 +448,11 @@ LONGEST_SILENT_START = timedelta(minutes=15)
 LONGEST_PROCESSING_SECONDS = 43_200
 _ONE_HOUR = timedelta(hours=1)
 # Datapoints by the series names of METRICS_BY_KIND.
-Series = Mapping[str, Datapoints]
+DatapointsBySeries = Mapping[str, Datapoints]
 
 
 def summarize_series(
-    series: Series, window: Window, *, is_part: bool = False
+    series: DatapointsBySeries, window: Window, *, is_part: bool = False
 ) -> Measurement | None:
     """Return a measurement that summarizes a queue's datapoints.
 
@@ -479,10 +483,11 @@ def summarize_series(
     if has_one_backlog or is_empty:
         counted_since = window.since
     points_at_start = {
-        key: _select_points_since(points[key], first_backlog_at) for key in _GAUGE_SERIES
+        series_name: _select_points_since(points[series_name], first_backlog_at)
+        for series_name in _GAUGE_SERIES
     }
-    points_at_end = {key: points[key][-1:] for key in _GAUGE_SERIES}
-    minutes_with_deletes = [minute for minute, number in points["deleted"] if number]
+    points_at_end = {series_name: points[series_name][-1:] for series_name in _GAUGE_SERIES}
+    minutes_with_deletes = [minute for minute, count in points["deleted"] if count]
     last_delete_end = (
         minutes_with_deletes[-1] + datetime.resolution if minutes_with_deletes else window.until
     )
@@ -504,7 +509,7 @@ def summarize_series(
         empty_receives=_sum_points(points["empty"], counted_since),
         before=Gauges() if is_empty else _make_gauges(points_at_start),
         now=_make_gauges(points_at_end),
-        least_visible=min((round(number) for _, number in points["visible"]), default=0),
+        least_visible=min((round(count) for _, count in points["visible"]), default=0),
         began_silent=began_silent,
         recent=Recent() if is_part else _summarize_recent(points, window),
         processing_p99_seconds=_find_slowest_processing(series),
@@ -517,29 +522,31 @@ def summarize_series(
     )
 
 
-def _select_points_in_window(series: Series, window: Window) -> Series:
+def _select_points_in_window(series: DatapointsBySeries, window: Window) -> DatapointsBySeries:
     """Return the datapoints of the window by series, sorted by time, without processing times.
 
     A series without datapoints gives an empty sequence.
     """
     points = defaultdict[str, Datapoints](tuple)
-    for key, unordered in series.items():
-        if key != "processing":
-            points[key] = [
-                point for point in sorted(unordered) if window.since <= point[0] < window.until
+    for series_name, unordered_points in series.items():
+        if series_name != "processing":
+            points[series_name] = [
+                point
+                for point in sorted(unordered_points)
+                if window.since <= point[0] < window.until
             ]
     return points
 
 
-def _are_plausible(points: Series) -> bool:
+def _are_plausible(points: DatapointsBySeries) -> bool:
     """Return True if there is at least one value, and all are finite and not negative."""
-    numbers: list[float] = []
-    for series in points.values():
-        numbers += [number for _, number in series]
-    return bool(numbers) and all(isfinite(number) and number >= 0 for number in numbers)
+    values: list[float] = []
+    for datapoints in points.values():
+        values += [value for _, value in datapoints]
+    return bool(values) and all(isfinite(value) and value >= 0 for value in values)
 
 
-def _find_slowest_processing(series: Series) -> float | None:
+def _find_slowest_processing(series: DatapointsBySeries) -> float | None:
     """Return the longest published processing time in seconds; None if consumers publish none.
 
     Impossible values are left out.
@@ -562,15 +569,15 @@ def _sum_points(points: Datapoints, since: datetime, until: datetime | None = No
     If `until` is None, the sum goes to the end.
     """
     total = 0.0
-    for minute, number in points:
+    for minute, value in points:
         if minute >= since and (until is None or minute < until):
-            total += number
+            total += value
     return int(total)
 
 
 def _list_pauses(minutes: Sequence[datetime]) -> list[timedelta]:
     """Return the time from the end of each minute to the beginning of the next one."""
-    return [later - minute - DATAPOINT_PERIOD for minute, later in pairwise(minutes)]
+    return [next_minute - minute - DATAPOINT_PERIOD for minute, next_minute in pairwise(minutes)]
 
 
 def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[datetime]) -> timedelta:
@@ -580,16 +587,16 @@ def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[dateti
     return until - minutes_with_deletes[-1] - DATAPOINT_PERIOD
 
 
-def _list_backlogs(points: Series) -> list[int]:
+def _list_backlogs(points: DatapointsBySeries) -> list[int]:
     """Return the backlog of each minute for which SQS reported a part of it, sorted by time."""
     backlogs = defaultdict[datetime, float](float)
-    for key in BACKLOG_SERIES:
-        for minute, number in points[key]:
-            backlogs[minute] += number
+    for series_name in BACKLOG_SERIES:
+        for minute, value in points[series_name]:
+            backlogs[minute] += value
     return [round(backlogs[minute]) for minute in sorted(backlogs)]
 
 
-def _measure_stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
+def _measure_stretches(points: DatapointsBySeries, window: Window) -> tuple[Measurement, ...]:
     """Return a measurement of each half hour of the window, oldest first.
 
     The half hours are counted back from the end of the window. The result ends where CloudWatch has
@@ -615,7 +622,7 @@ def _measure_stretches(points: Series, window: Window) -> tuple[Measurement, ...
     return tuple(reversed(stretches))
 
 
-def _summarize_recent(points: Series, window: Window) -> Recent:
+def _summarize_recent(points: DatapointsBySeries, window: Window) -> Recent:
     """Return the `Recent` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
     ages_until = window.until - 2 * DATAPOINT_PERIOD if window.at_once else window.until
@@ -630,13 +637,13 @@ def _summarize_recent(points: Series, window: Window) -> Recent:
     )
     if standstill_start is None:
         return recent
-    received_by_minute = dict(points["received"])
-    deleted_by_minute = dict(points["deleted"])
+    receives_by_minute = dict(points["received"])
+    deletes_by_minute = dict(points["deleted"])
     fruitless_receives: list[int] = []
     for minute, _ in points["age"]:
         if minute > standstill_start:
             fruitless_receives.append(
-                int(received_by_minute.get(minute, 0) - deleted_by_minute.get(minute, 0))
+                int(receives_by_minute.get(minute, 0) - deletes_by_minute.get(minute, 0))
             )
     return replace(
         recent,
@@ -655,16 +662,18 @@ def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
     """
     if not ages or not ages[-1][1]:
         return None
-    last_minute, last_age = ages[-1]
-    for minute, age in ages[:-1]:
+    last_minute, last_age_seconds = ages[-1]
+    for minute, age_seconds in ages[:-1]:
         passed_seconds = (last_minute - minute).total_seconds()
         tolerance_seconds = min(60, (1 - UNCHANGED_AGE_SHARE) * passed_seconds)
-        if abs(passed_seconds - (last_age - age)) <= tolerance_seconds:
+        if abs(passed_seconds - (last_age_seconds - age_seconds)) <= tolerance_seconds:
             return minute
     return None
 
 
-def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
+def _find_first_and_last_backlog(
+    series: DatapointsBySeries, window: Window
+) -> tuple[datetime, datetime, bool]:
     """Return the minute of the first backlog, that of the last, and if the window began silent.
 
     "Began silent" means that SQS reported no backlog for longer than LONGEST_SILENT_START at first.
@@ -679,8 +688,8 @@ def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[dateti
     """
     since = window.since
     reported_minutes: set[datetime] = set()
-    for key in BACKLOG_SERIES:
-        reported_minutes.update(minute for minute, _ in series[key])
+    for series_name in BACKLOG_SERIES:
+        reported_minutes.update(minute for minute, _ in series[series_name])
     if not reported_minutes:
         return since, since, False
     minutes = sorted(reported_minutes)
@@ -690,28 +699,30 @@ def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[dateti
         return since, window.until if window.at_once else last_reported, False
     if first_reported - since > LONGEST_SILENT_START:
         return first_reported, last_reported, True
-    sent_by_minute = dict(series["sent"])
+    sends_by_minute = dict(series["sent"])
     first_minutes_end = min(first_reported + FIRST_BACKLOG_WITHIN, last_reported)
     early_minutes = [minute for minute in minutes if minute < first_minutes_end] or [first_reported]
     quietest_minute = min(
-        early_minutes, key=lambda minute: (sent_by_minute.get(minute, 0.0), minute)
+        early_minutes, key=lambda minute: (sends_by_minute.get(minute, 0.0), minute)
     )
     return quietest_minute, last_reported, False
 
 
-def _make_gauges(series: Series) -> Gauges:
+def _make_gauges(series: DatapointsBySeries) -> Gauges:
     """Return the gauges at the first datapoint of each series.
 
     A gauge without a datapoint is 0; `groups_in_flight` is then None.
     """
-    value_by_series = {key: round(points[0][1]) for key, points in series.items() if points}
+    value_by_series_name = {
+        series_name: round(points[0][1]) for series_name, points in series.items() if points
+    }
     return Gauges(
-        backlog=sum(value_by_series.get(key, 0) for key in BACKLOG_SERIES),
-        visible=value_by_series.get("visible", 0),
-        in_flight=value_by_series.get("in_flight", 0),
-        oldest_age_seconds=value_by_series.get("age", 0),
-        groups_in_flight=value_by_series.get("groups"),
-        noisy_groups=value_by_series.get("noisy", 0),
-        quiet_visible=value_by_series.get("quiet", 0),
-        quiet_oldest_age_seconds=value_by_series.get("quiet_age", 0),
+        backlog=sum(value_by_series_name.get(series_name, 0) for series_name in BACKLOG_SERIES),
+        visible=value_by_series_name.get("visible", 0),
+        in_flight=value_by_series_name.get("in_flight", 0),
+        oldest_age_seconds=value_by_series_name.get("age", 0),
+        groups_in_flight=value_by_series_name.get("groups"),
+        noisy_groups=value_by_series_name.get("noisy", 0),
+        quiet_visible=value_by_series_name.get("quiet", 0),
+        quiet_oldest_age_seconds=value_by_series_name.get("quiet_age", 0),
     )

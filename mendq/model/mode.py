@@ -21,8 +21,8 @@ class Mode(Enum):
         return self.value
 
     def __lt__(self, other: Mode) -> bool:
-        ascending = list(Mode)
-        return ascending.index(self) < ascending.index(other)
+        modes_from_lowest = list(Mode)
+        return modes_from_lowest.index(self) < modes_from_lowest.index(other)
 
 
 # The modes as settings and tags spell them. Any other spelling, such as upper case, is not a mode.

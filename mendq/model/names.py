@@ -145,50 +145,53 @@ def count_fixes_being_verified(
         The number of fixes in state APPLIED. 0 if there are too few fixes for the alarm to ring, or
         if it must ring now: fixes come for too long, or `fix_ceiling` is reached.
     """
-    ages: list[timedelta] = []
+    fix_ages: list[timedelta] = []
     recent_states: list[State] = []
     for state, opened_at in cases:
         if state in STATES_WITH_FIX_IN_PLACE:
-            age = now - opened_at
-            ages.append(age)
-            if age < FIXES_ALARM_PERIOD:
+            fix_age = now - opened_at
+            fix_ages.append(fix_age)
+            if fix_age < FIXES_ALARM_PERIOD:
                 recent_states.append(state)
     if (
-        not _can_alarm_ring(ages)
-        or _do_fixes_continue(ages)
+        not _can_alarm_ring(fix_ages)
+        or _do_fixes_continue(fix_ages)
         or len(recent_states) >= fix_ceiling(limits)
     ):
         return 0
     return recent_states.count(State.APPLIED)
 
 
-def _can_alarm_ring(ages: Sequence[timedelta]) -> bool:
+def _can_alarm_ring(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
     Fixes that are younger than END_OF_FIXES_AFTER do not count, because more fixes may follow.
     `ages` are the times since the cases were opened.
     """
     return (
-        sum(END_OF_FIXES_AFTER <= age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD for age in ages)
+        sum(
+            END_OF_FIXES_AFTER <= fix_age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD
+            for fix_age in fix_ages
+        )
         >= FEWEST_FIXES_TO_ALARM
     )
 
 
-def _do_fixes_continue(ages: Sequence[timedelta]) -> bool:
+def _do_fixes_continue(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if fixes still come, and enough fixes for the alarm came long ago.
 
     The alarm must then ring, and not wait any longer. "Long ago" means two FIXES_ALARM_PERIODs or
     more, but only the last FIXES_ALARM_PERIODS + 1 periods count. The two periods are shortened by
     two `_ALARM_DELAY`s, because the alarm notices the begin and the end of its waiting late.
     """
-    earlier_fixes = sum(
+    earlier_fix_count = sum(
         2 * FIXES_ALARM_PERIOD - 2 * _ALARM_DELAY
-        < age
+        < fix_age
         < (FIXES_ALARM_PERIODS + 1) * FIXES_ALARM_PERIOD
-        for age in ages
+        for fix_age in fix_ages
     )
-    return earlier_fixes >= FEWEST_FIXES_TO_ALARM and any(
-        age < _LONGEST_GAP_BETWEEN_FIXES for age in ages
+    return earlier_fix_count >= FEWEST_FIXES_TO_ALARM and any(
+        fix_age < _LONGEST_GAP_BETWEEN_FIXES for fix_age in fix_ages
     )
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from mendq.model.mode import Mode
 from mendq.model.state import State
-from mendq.model.steps import AttributeStep, Owner, kind_of
+from mendq.model.steps import AttributeStep, Owner, find_step_class
 
 # The refusal's code if AWS refused a write.
 AWS_REFUSED = "aws_refused"
@@ -81,11 +81,11 @@ class Refusal:
             return self
         return self.as_kind(Refuse)
 
-    def as_kind(self, kind: type[Refusal]) -> Refusal:
+    def as_kind(self, refusal_class: type[Refusal]) -> Refusal:
         """Return a refusal of the class `kind` with the same code, reason and command."""
-        if isinstance(self, kind):
+        if isinstance(self, refusal_class):
             return self
-        return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
+        return refusal_class(self.code, self.reason, self.next_command, self.silent_in_observe)
 
 
 class Ignore(Refusal):
@@ -122,16 +122,16 @@ class Override(Refusal):
     case_state = State.OVERRIDDEN
 
 
-def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
+def owner_of_case(step_documents: Iterable[Mapping[str, str]]) -> Owner:
     """Return the owner of a case's steps: the Lambda that makes these changes.
 
     This is the owner of the first step that this version knows. Return heal if it knows no step.
 
     Args:
-        documents: The steps as a case's transitions store them.
+        step_documents: The steps as a case's transitions store them.
     """
-    for document in documents:
-        kind = kind_of(document["attribute"])
-        if kind is not None:
-            return kind.owner
+    for step_document in step_documents:
+        step_class = find_step_class(step_document["attribute"])
+        if step_class is not None:
+            return step_class.owner
     return Owner.HEAL

@@ -61,7 +61,9 @@ class Statement:
     def lets_everybody_in(self) -> bool:
         """True if the statement allows calls by everyone, and no condition limits who may call."""
         names_everybody = self.is_for_everybody or "Principal" in self.excepting
-        return self.allows and names_everybody and not any(map(_narrows, list_conditions(self)))
+        return (
+            self.allows and names_everybody and not any(map(_limits_callers, list_conditions(self)))
+        )
 
 
 def parse_statements(policy: str) -> tuple[Statement, ...] | None:
@@ -101,17 +103,19 @@ def _parse_statement(document: dict[str, Any]) -> Statement:
     excepting = frozenset(element for element in _NEGATABLE_ELEMENTS if f"Not{element}" in document)
     if any(element in document for element in excepting):
         raise ValueError("what is given is also given by what it is not")
-    values: dict[str, Any] = {}
+    value_by_element: dict[str, Any] = {}
     for element in _NEGATABLE_ELEMENTS:
-        values[element] = document.get(element, document.get(f"Not{element}", []))
+        value_by_element[element] = document.get(element, document.get(f"Not{element}", []))
     conditions: dict[str, dict[str, tuple[str, ...]]] = {}
-    for operator, keys in document.get("Condition", {}).items():
-        conditions[operator] = {key: _parse_texts(allowed) for key, allowed in keys.items()}
+    for operator, values_by_key in document.get("Condition", {}).items():
+        conditions[operator] = {
+            key: _parse_texts(condition_values) for key, condition_values in values_by_key.items()
+        }
     return Statement(
         allows=document["Effect"] == "Allow",
-        principals=_parse_principals(values["Principal"]),
-        actions=_parse_texts(values["Action"]),
-        resources=_parse_texts(values["Resource"]),
+        principals=_parse_principals(value_by_element["Principal"]),
+        actions=_parse_texts(value_by_element["Action"]),
+        resources=_parse_texts(value_by_element["Resource"]),
         conditions=conditions,
         excepting=excepting,
         sid=str(document.get("Sid", "")),
@@ -122,7 +126,14 @@ def _parse_principals(value: Any) -> dict[str, tuple[str, ...]]:
     """Return the principals by kind."""
     if value == ALL_PRINCIPALS:
         return {"AWS": (ALL_PRINCIPALS,)}
-    return {kind: _parse_texts(names) for kind, names in value.items()} if value else {}
+    return (
+        {
+            principal_kind: _parse_texts(principal_names)
+            for principal_kind, principal_names in value.items()
+        }
+        if value
+        else {}
+    )
 
 
 def _parse_texts(value: Any) -> tuple[str, ...]:
@@ -148,8 +159,8 @@ StatementCondition = tuple[str, str, frozenset[str]]
 def list_conditions(statement: Statement) -> list[StatementCondition]:
     """Return the operator, the key and the values of each condition, all in lower case."""
     conditions: list[StatementCondition] = []
-    for operator, keys in statement.conditions.items():
-        for key, values in keys.items():
+    for operator, values_by_key in statement.conditions.items():
+        for key, values in values_by_key.items():
             lowercase_values = frozenset(value.lower() for value in values)
             conditions.append((operator.lower(), key.lower(), lowercase_values))
     return conditions
@@ -209,13 +220,13 @@ def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Stat
     outsiders. An unreadable policy gives an empty tuple.
     """
     statements = parse_statements(policy) or ()
-    public: list[tuple[int, Statement]] = []
-    for number, grant in enumerate(statements, start=1):
+    public_statements: list[tuple[int, Statement]] = []
+    for statement_number, grant in enumerate(statements, start=1):
         if not grant.lets_everybody_in or not _may_apply_to_queue(grant, queue_arn):
             continue
         if not any(_keeps_outsiders_out(denial, grant, queue_arn) for denial in statements):
-            public.append((number, grant))
-    return tuple(public)
+            public_statements.append((statement_number, grant))
+    return tuple(public_statements)
 
 
 def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
@@ -258,11 +269,11 @@ def _exempts_some_callers(condition: StatementCondition) -> bool:
     return (
         bool(negation)
         and ":" not in operator_start
-        and _narrows((operator_start + operator_end, key, values))
+        and _limits_callers((operator_start + operator_end, key, values))
     )
 
 
-def _narrows(condition: StatementCondition) -> bool:
+def _limits_callers(condition: StatementCondition) -> bool:
     """Return True if an allow with this condition is limited to certain callers.
 
     False for operators that also match a request without the condition's key.
@@ -296,16 +307,18 @@ def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
     )
 
 
-def _belongs_to_one_owner(network: str) -> bool:
+def _belongs_to_one_owner(network_text: str) -> bool:
     """Return True for an IP address, or for a network small enough to belong to one owner.
 
-    `network` is the value of the condition, such as `10.0.0.0/8`. Return False if it is no network.
+    `network_text` is the condition's value, such as `10.0.0.0/8`. Return False if it is no network.
     """
     try:
-        parsed = ip_network(network, strict=False)
+        parsed_network = ip_network(network_text, strict=False)
     except ValueError:
         return False
-    return parsed.prefixlen >= _SHORTEST_PREFIX_BY_ADDRESS_BITS[parsed.max_prefixlen]
+    return (
+        parsed_network.prefixlen >= _SHORTEST_PREFIX_BY_ADDRESS_BITS[parsed_network.max_prefixlen]
+    )
 
 
 PIN_LIFETIME = timedelta(days=30)
@@ -509,12 +522,12 @@ def _describe_missing_records(
         return doubt, now - modified_at < CLOUDTRAIL_RECORDS_WITHIN
     last_change_at = max(later_changes[-1].at, modified_at)
     if now - last_change_at < CLOUDTRAIL_RECORDS_WITHIN:
-        until = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
+        complete_at = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
         doubt = f"the queue was changed at {_format_time(last_change_at)}, and CloudTrail may tell"
-        return f"{doubt} of more until {until}", True
+        return f"{doubt} of more until {complete_at}", True
     return None
 
 
-def _format_time(moment: datetime) -> str:
+def _format_time(time: datetime) -> str:
     """Return a time as text for people, such as `2026-11-28 08:00:03 UTC`."""
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

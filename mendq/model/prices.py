@@ -48,15 +48,15 @@ class Price(Struct, frozen=True):
     @property
     def words(self) -> str:
         """The price in words, such as `$0.10 per 100,000`."""
-        whole_cents = round(self.dollars, 2) == self.dollars
-        dollars = f"${self.dollars:.2f}" if whole_cents else f"${self.dollars:.6g}"
-        return f"{dollars} per {self.per:,}" if self.per > 1 else f"{dollars} each"
+        has_whole_cents = round(self.dollars, 2) == self.dollars
+        dollars_text = f"${self.dollars:.2f}" if has_whole_cents else f"${self.dollars:.6g}"
+        return f"{dollars_text} per {self.per:,}" if self.per > 1 else f"{dollars_text} each"
 
     @property
     def note(self) -> str:
         """The unit and the price in one line, with the region and the date of the price."""
-        source = f"{PRICE_REGION}, {PRICES_NOTED_ON}"
-        return f"{self.unit} at {self.words} in {source}; other regions differ"
+        region_and_date = f"{PRICE_REGION}, {PRICES_NOTED_ON}"
+        return f"{self.unit} at {self.words} in {region_and_date}; other regions differ"
 
 
 _ONE_MILLION = 1_000_000
@@ -68,7 +68,7 @@ SECOND_COPY_OF_MANAGEMENT_EVENT = Price(
 )
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
-COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")
+COMPOSITE_ALARM_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")
 DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", "cloudwatch", 3)
 METRIC_READ = Price(0.01, 1_000, "metrics asked of GetMetricData", "cloudwatch")
 LOG_GB = Price(0.50, 1, "GB of logs taken in", "cloudwatch", 5)
@@ -83,7 +83,7 @@ SCHEDULED_INVOCATION = Price(
 # Events that AWS services send on their own are free. AWS does not document if these events count
 # as such.
 OPT_IN_EVENT = Price(1.00, _ONE_MILLION, "events that one has to opt into", "eventbridge")
-KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
+KMS_KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
 LAMBDA_REQUEST = Price(0.20, _ONE_MILLION, "invocations of Lambda", "lambda", _ONE_MILLION)
 LAMBDA_GB_SECOND = Price(13.3334, _ONE_MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
 SQS_REQUEST = Price(0.40, _ONE_MILLION, "calls of a standard queue", "sqs", _ONE_MILLION)
@@ -93,11 +93,15 @@ S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 # Prices on x86 from other pages that quote them, because AWS's own page shows them only with
 # JavaScript:
 # https://aws.amazon.com/emr/pricing/
-EMR_X86_VCPU_HOUR = 0.052624
-EMR_X86_GB_HOUR = 0.0057785
+EMR_X86_VCPU_HOUR_DOLLARS = 0.052624
+EMR_X86_GB_HOUR_DOLLARS = 0.0057785
 # https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/
-EMR_ARM_SHARE = 0.80
-EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", "emr")
-EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", "emr")
+EMR_ARM_TO_X86_PRICE_RATIO = 0.80
+EMR_VCPU_HOUR = Price(
+    EMR_ARM_TO_X86_PRICE_RATIO * EMR_X86_VCPU_HOUR_DOLLARS, 1, "vCPU-hours of EMR on ARM", "emr"
+)
+EMR_GB_HOUR = Price(
+    EMR_ARM_TO_X86_PRICE_RATIO * EMR_X86_GB_HOUR_DOLLARS, 1, "GB-hours of EMR on ARM", "emr"
+)
 
 ALL_PRICES = tuple(price for price in globals().values() if isinstance(price, Price))

@@ -117,8 +117,8 @@ def public_url(queue_arn: str) -> str:
     https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
     """
     queue = parts_of(queue_arn)
-    suffix = "amazonaws.com.cn" if queue.region.startswith("cn-") else "amazonaws.com"
-    return f"https://sqs.{queue.region}.{suffix}/{queue.account}/{queue.name}"
+    aws_domain = "amazonaws.com.cn" if queue.region.startswith("cn-") else "amazonaws.com"
+    return f"https://sqs.{queue.region}.{aws_domain}/{queue.account}/{queue.name}"
 
 
 def find_refused_arn(error_message: str) -> str | None:
@@ -168,7 +168,7 @@ def number_in(attributes: Mapping[str, str], name: str) -> int:
 
 
 FIFO = ".fifo"
-MAXIMUM_NAME_LENGTH = 80
+MAXIMUM_QUEUE_NAME_LENGTH = 80
 LONGEST_RETENTION_SECONDS = 1_209_600
 
 
@@ -179,11 +179,16 @@ def make_name_with_suffix(source_name: str, suffix: str) -> str:
     get different names.
     """
     fifo_suffix = FIFO if source_name.endswith(FIFO) else ""
-    base = source_name.removesuffix(FIFO)
-    if len(base) + len(suffix) + len(fifo_suffix) > MAXIMUM_NAME_LENGTH:
-        digits = f"-{sha256(base.encode()).hexdigest()[:8]}"
-        base = base[: MAXIMUM_NAME_LENGTH - len(digits) - len(suffix) - len(fifo_suffix)] + digits
-    return f"{base}{suffix}{fifo_suffix}"
+    base_name = source_name.removesuffix(FIFO)
+    if len(base_name) + len(suffix) + len(fifo_suffix) > MAXIMUM_QUEUE_NAME_LENGTH:
+        hash_suffix = f"-{sha256(base_name.encode()).hexdigest()[:8]}"
+        base_name = (
+            base_name[
+                : MAXIMUM_QUEUE_NAME_LENGTH - len(hash_suffix) - len(suffix) - len(fifo_suffix)
+            ]
+            + hash_suffix
+        )
+    return f"{base_name}{suffix}{fifo_suffix}"
 
 
 def make_arn_with_suffix(source_arn: str, suffix: str) -> str:
@@ -260,11 +265,11 @@ def parse_redrive_policy(text: str) -> Redrive | None:
     """
     document = parse_json_object(text) or {}
     dlq_arn = document.get("deadLetterTargetArn")
-    count = document.get("maxReceiveCount")
-    if not isinstance(dlq_arn, str) or isinstance(count, bool | float):
+    receive_count = document.get("maxReceiveCount")
+    if not isinstance(dlq_arn, str) or isinstance(receive_count, bool | float):
         return None
     try:
-        return Redrive(dlq_arn, int(count))  # type: ignore[arg-type]
+        return Redrive(dlq_arn, int(receive_count))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 

@@ -20,32 +20,32 @@ from mendq.model.steps import Owner
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
-def read(text: str, kind: Any) -> Any:
+def read(text: str, setting_type: Any) -> Any:
     """Return the value of type `kind` that an environment variable's text contains.
 
     The text is JSON, except for a text setting, whose value is the text itself. Raise ValueError or
     TypeError if the text is not a value of this type.
     """
-    if kind in (NonEmptyText, NonEmptyText | None):
-        return convert(text, kind)
-    value = json.decode(text, type=kind)
-    given = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
+    if setting_type in (NonEmptyText, NonEmptyText | None):
+        return convert(text, setting_type)
+    value = json.decode(text, type=setting_type)
+    json_value = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
     if is_dataclass(value):
-        _check_given_values(given, known_names=vars(value).keys())
+        _check_json_object(json_value, known_names=vars(value).keys())
     return value
 
 
-def _check_given_values(given: Mapping[str, Any], known_names: Collection[str]) -> None:
+def _check_json_object(json_object: Mapping[str, Any], known_names: Collection[str]) -> None:
     """Raise ValueError if a key is not known, a number is negative, or a list has an empty name."""
-    if unknown_names := given.keys() - set(known_names):
+    if unknown_names := json_object.keys() - set(known_names):
         raise ValueError(f"nothing is called {', '.join(sorted(unknown_names))}")
-    if any(isinstance(value, int | float) and value < 0 for value in given.values()):
+    if any(isinstance(value, int | float) and value < 0 for value in json_object.values()):
         raise ValueError("a number is below 0")
-    if any(isinstance(value, list) and "" in value for value in given.values()):
+    if any(isinstance(value, list) and "" in value for value in json_object.values()):
         raise ValueError("a name is empty")
 
 
-VARIABLE_PREFIX = "MENDQ_"
+ENVIRONMENT_VARIABLE_PREFIX = "MENDQ_"
 # The scope of the nightly job: one account, or all accounts of an organization.
 ACCOUNT_SCOPE = "account"
 ORGANIZATION_SCOPE = "organization"
@@ -240,7 +240,7 @@ class TemplateHookSettings(LambdaSettings, frozen=True):
 
 def variable_of(field_name: str) -> str:
     """Return the environment variable of a field."""
-    return VARIABLE_PREFIX + field_name.upper()
+    return ENVIRONMENT_VARIABLE_PREFIX + field_name.upper()
 
 
 class Worker(Struct, frozen=True):

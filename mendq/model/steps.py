@@ -37,7 +37,7 @@ class AttributeStep:
             `CreateDlq` and `RedriveMessages`.
         iam_action: The IAM action that the step needs.
         owner: The Lambda that makes the change.
-        absent_means: The value that SQS uses if the queue does not have the attribute; None if
+        value_if_absent: The value that SQS uses if the queue does not have the attribute; None if
             every queue has the attribute.
         is_permanent: True if a rollback never undoes the step.
         has_value_in_queue: True if the written value can be read from the queue. Mendq then sees
@@ -52,7 +52,7 @@ class AttributeStep:
     attribute: ClassVar[str]
     iam_action: ClassVar[str] = "sqs:SetQueueAttributes"
     owner: ClassVar[Owner] = Owner.HEAL
-    absent_means: ClassVar[str | None] = None
+    value_if_absent: ClassVar[str | None] = None
     is_permanent: ClassVar[bool] = False
     has_value_in_queue: ClassVar[bool] = True
     most_a_day: ClassVar[int | None] = None
@@ -71,8 +71,8 @@ class AttributeStep:
 
     @classmethod
     def value_in(cls, attributes: Mapping[str, str]) -> str | None:
-        """Return the attribute's value in `attributes`, or `absent_means` if it is missing."""
-        return attributes.get(cls.attribute, cls.absent_means)
+        """Return the attribute's value in `attributes`, or `value_if_absent` if it is missing."""
+        return attributes.get(cls.attribute, cls.value_if_absent)
 
     def document(self) -> dict[str, str]:
         """Return the step as transitions and the case store keep it."""
@@ -154,7 +154,7 @@ class SetKmsDataKeyReusePeriod(NumberStep):
     """
 
     attribute = "KmsDataKeyReusePeriodSeconds"
-    absent_means = "300"
+    value_if_absent = "300"
     minimum = 60
     maximum = 3_600
 
@@ -191,7 +191,7 @@ class DeduplicateByContent(WordStep):
     """Let SQS use a digest of the body as deduplication id if the sender gives no id."""
 
     attribute = "ContentBasedDeduplication"
-    absent_means = shipped = "false"
+    value_if_absent = shipped = "false"
     wanted = "true"
 
 
@@ -202,7 +202,7 @@ class DeduplicateByGroup(WordStep):
     """
 
     attribute = "DeduplicationScope"
-    absent_means = shipped = "queue"
+    value_if_absent = shipped = "queue"
     wanted = "messageGroup"
 
 
@@ -210,7 +210,7 @@ class LimitThroughputByGroup(WordStep):
     """Limit throughput per message group, as SQS's high throughput mode needs."""
 
     attribute = "FifoThroughputLimit"
-    absent_means = shipped = "perQueue"
+    value_if_absent = shipped = "perQueue"
     wanted = "perMessageGroupId"
 
 
@@ -219,13 +219,15 @@ PROBE_ACTION = "sqs:SendMessage"
 
 
 def write_actions(
-    steps: Iterable[type[AttributeStep]], owner: Owner | None = None
+    step_classes: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
     """Return the IAM actions that these steps need, or only those of the steps of `owner`.
 
     `owner` is None for the steps of all owners.
     """
-    return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
+    return frozenset(
+        step_class.iam_action for step_class in step_classes if owner in (None, step_class.owner)
+    )
 
 
 class RestorePolicy(TextStep):
@@ -237,7 +239,7 @@ class RestorePolicy(TextStep):
 
     attribute = "Policy"
     owner = Owner.RESTORE_POLICY
-    absent_means = ""
+    value_if_absent = ""
 
     def out_of_bounds(self) -> str | None:
         if not self.after:
@@ -258,7 +260,7 @@ class DlqStep(TextStep):
     """
 
     owner = Owner.ATTACH_DLQ
-    absent_means = ""
+    value_if_absent = ""
 
     @classmethod
     def value_in(cls, attributes: Mapping[str, str]) -> str:
@@ -305,19 +307,19 @@ class AttachDlq(DlqStep):
 
     @classmethod
     def normalize(cls, text: str) -> str:
-        redrive = parse_redrive_policy(text)
-        return text if redrive is None else redrive.text
+        redrive_policy = parse_redrive_policy(text)
+        return text if redrive_policy is None else redrive_policy.text
 
     def out_of_bounds(self) -> str | None:
-        redrive = parse_redrive_policy(self.after)
-        if self.before or redrive is None or arn_of(redrive.dlq_arn) is None:
+        redrive_policy = parse_redrive_policy(self.after)
+        if self.before or redrive_policy is None or arn_of(redrive_policy.dlq_arn) is None:
             return f"{self.attribute} may go from nothing to a queue alone"
-        if redrive.text != self.after:
+        if redrive_policy.text != self.after:
             return f"{self.attribute} would say more than a queue and a count"
-        receives = redrive.max_receive_count
-        if not FEWEST_RECEIVES_BEFORE_DLQ <= receives <= MOST_RECEIVES_BEFORE_DLQ:
-            limits = f"{FEWEST_RECEIVES_BEFORE_DLQ} to {MOST_RECEIVES_BEFORE_DLQ}"
-            return f"maxReceiveCount must be {limits}, not {receives}"
+        max_receive_count = redrive_policy.max_receive_count
+        if not FEWEST_RECEIVES_BEFORE_DLQ <= max_receive_count <= MOST_RECEIVES_BEFORE_DLQ:
+            limits_text = f"{FEWEST_RECEIVES_BEFORE_DLQ} to {MOST_RECEIVES_BEFORE_DLQ}"
+            return f"maxReceiveCount must be {limits_text}, not {max_receive_count}"
         return None
 
 
@@ -328,24 +330,24 @@ class AllowRedriveFrom(DlqStep):
 
     @classmethod
     def normalize(cls, text: str) -> str:
-        allowed = parse_redrive_allow_policy(text) if text else None
-        return text if allowed is None else allowed.text
+        redrive_allow_policy = parse_redrive_allow_policy(text) if text else None
+        return text if redrive_allow_policy is None else redrive_allow_policy.text
 
     def out_of_bounds(self) -> str | None:
-        before, after = (
+        policy_before, policy_after = (
             parse_redrive_allow_policy(self.before),
             parse_redrive_allow_policy(self.after),
         )
-        if before is None or after is None or after.text != self.after:
+        if policy_before is None or policy_after is None or policy_after.text != self.after:
             return f"{self.attribute} cannot be read"
-        if (before.permission, after.permission) != ("byQueue", "byQueue"):
+        if (policy_before.permission, policy_after.permission) != ("byQueue", "byQueue"):
             return f"{self.attribute} may go from byQueue to byQueue alone"
-        added = set(after.sources) - set(before.sources)
-        if not set(before.sources) < set(after.sources):
+        added_source_arns = set(policy_after.sources) - set(policy_before.sources)
+        if not set(policy_before.sources) < set(policy_after.sources):
             return f"{self.attribute} may gain sources and lose none"
-        if any(arn_of(source_arn) is None for source_arn in added):
+        if any(arn_of(source_arn) is None for source_arn in added_source_arns):
             return f"{self.attribute} would name what is no queue"
-        if len(after.sources) > MOST_NAMED_SOURCES:
+        if len(policy_after.sources) > MOST_NAMED_SOURCES:
             return f"{self.attribute} takes at most {MOST_NAMED_SOURCES} sources"
         return None
 
@@ -365,7 +367,7 @@ class RedriveMessages(TextStep):
     attribute = "Dlq"
     iam_action = "sqs:SendMessage"
     owner = Owner.REDRIVE
-    absent_means = HELD_VALUE
+    value_if_absent = HELD_VALUE
     is_permanent = True
     has_value_in_queue = False
     most_a_day = 1
@@ -395,18 +397,20 @@ STEP_CLASSES: tuple[type[AttributeStep], ...] = (
 )
 
 
-def kind_of(attribute: str) -> type[AttributeStep] | None:
+def find_step_class(attribute: str) -> type[AttributeStep] | None:
     """Return the class of the step that writes an attribute; None if this version has none.
 
     A stored case may contain a step of an older version, which had more classes.
     """
-    return next((step for step in STEP_CLASSES if step.attribute == attribute), None)
+    return next(
+        (step_class for step_class in STEP_CLASSES if step_class.attribute == attribute), None
+    )
 
 
 def is_permanent(attribute: str) -> bool:
     """Return True if a rollback never undoes a step with this attribute."""
-    kind = kind_of(attribute)
-    return kind is not None and kind.is_permanent
+    step_class = find_step_class(attribute)
+    return step_class is not None and step_class.is_permanent
 
 
 def has_value_in_queue(attribute: str) -> bool:
@@ -414,5 +418,5 @@ def has_value_in_queue(attribute: str) -> bool:
 
     Return True also for an attribute that this version does not know.
     """
-    kind = kind_of(attribute)
-    return kind is None or kind.has_value_in_queue
+    step_class = find_step_class(attribute)
+    return step_class is None or step_class.has_value_in_queue

@@ -52,7 +52,7 @@ class QueueTag:
     words: tuple[str, ...] = ()
 
 
-REDRIVE_ON = "on"
+REDRIVE_ALLOWED_VALUE = "on"
 MAX_PROCESSING = QueueTag(
     key="mendq:max-processing-seconds",
     values=TagValues.SECONDS,
@@ -63,10 +63,10 @@ MAX_VISIBILITY = QueueTag(
     values=TagValues.SECONDS,
     meaning="The longest visibility timeout that you accept.",
 )
-REDRIVE_PERMISSION = QueueTag(
+REDRIVE_PERMISSION_TAG = QueueTag(
     key="mendq:redrive",
     values=TagValues.WORD,
-    words=(REDRIVE_ON, MODE_OFF),
+    words=(REDRIVE_ALLOWED_VALUE, MODE_OFF),
     meaning="`off` on a queue or on its DLQ forbids moving messages out of it or into it, by Mendq "
     "or by `mendq redrive`. Any word other than `on` does the same.",
 )
@@ -108,18 +108,18 @@ def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
     text = tags.get(key)
     if text is None:
         return None
-    is_number = text.isascii() and text.isdecimal() and len(text) < 6
-    if not is_number or not 1 <= int(text) <= 43_200:
+    is_whole_number = text.isascii() and text.isdecimal() and len(text) < 6
+    if not is_whole_number or not 1 <= int(text) <= 43_200:
         raise TagUnreadable(f"the tag {key} must be a whole number from 1 to 43200: {text[:40]!r}")
     return int(text)
 
 
 # CloudFormation's own tags, which people cannot set. ListQueueTags returns them like any other tag.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
-_STACK_TAG = "aws:cloudformation:stack-name"
-_RESOURCE_TAG = "aws:cloudformation:logical-id"
+_STACK_NAME_TAG = "aws:cloudformation:stack-name"
+_LOGICAL_ID_TAG = "aws:cloudformation:logical-id"
 # Longer values are cut.
-_MAXIMUM_VALUE_LENGTH = 255
+_MAXIMUM_TAG_VALUE_LENGTH = 255
 
 
 def find_cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
@@ -127,11 +127,11 @@ def find_cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
 
     The keys are `stack` and, if known, `resource` (the logical id). Empty if no stack owns it.
     """
-    stack = tags.get(_STACK_TAG)
-    if not stack:
+    stack_name = tags.get(_STACK_NAME_TAG)
+    if not stack_name:
         return {}
-    owner = {"stack": stack[:_MAXIMUM_VALUE_LENGTH]}
-    resource = tags.get(_RESOURCE_TAG)
-    if resource:
-        owner["resource"] = resource[:_MAXIMUM_VALUE_LENGTH]
-    return owner
+    stack_and_resource = {"stack": stack_name[:_MAXIMUM_TAG_VALUE_LENGTH]}
+    logical_id = tags.get(_LOGICAL_ID_TAG)
+    if logical_id:
+        stack_and_resource["resource"] = logical_id[:_MAXIMUM_TAG_VALUE_LENGTH]
+    return stack_and_resource

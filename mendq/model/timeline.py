@@ -50,21 +50,29 @@ def build_timeline(
             if there are more than MAXIMUM_TIMELINE_POINTS points, the middle ones are left out.
     """
     points = [*_list_opening_points(transitions[0])]
-    previous: Case | None = None
+    previous_transition: Case | None = None
     for transition in transitions:
-        if previous is not None and previous.state is State.APPLIED and timing is not None:
-            arrived_at = failures_count_from(previous, timing)
-            if arrived_at <= transition.at:
-                points.append(TimelinePoint("propagated", arrived_at))
-        if is_whole or previous is None or previous.state is not transition.state:
-            values = _describe_written_values(transition)
-            points.append(TimelinePoint(str(transition.state), transition.at, values))
-        previous = transition
+        if (
+            previous_transition is not None
+            and previous_transition.state is State.APPLIED
+            and timing is not None
+        ):
+            propagated_at = failures_count_from(previous_transition, timing)
+            if propagated_at <= transition.at:
+                points.append(TimelinePoint("propagated", propagated_at))
+        if (
+            is_whole
+            or previous_transition is None
+            or previous_transition.state is not transition.state
+        ):
+            written_values = _describe_written_values(transition)
+            points.append(TimelinePoint(str(transition.state), transition.at, written_values))
+        previous_transition = transition
     points.sort(key=lambda point: point.at)
     if is_whole or len(points) <= MAXIMUM_TIMELINE_POINTS:
         return points
-    last_points = MAXIMUM_TIMELINE_POINTS - POINTS_KEPT_AT_START
-    return points[:POINTS_KEPT_AT_START] + points[-last_points:]
+    points_kept_at_end = MAXIMUM_TIMELINE_POINTS - POINTS_KEPT_AT_START
+    return points[:POINTS_KEPT_AT_START] + points[-points_kept_at_end:]
 
 
 def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
@@ -74,15 +82,15 @@ def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
     the time when the case opened.
     """
     failed_calls = first_transition.evidence.get("failed_calls")
-    is_opening = first_transition.n == 1
+    is_opening_transition = first_transition.n == 1
     if first_at := first_transition.evidence.get("first_at"):
-        event = "first_failure" if failed_calls else "found_by_scan"
-        yield TimelinePoint(event, datetime.fromisoformat(first_at))
+        event_name = "first_failure" if failed_calls else "found_by_scan"
+        yield TimelinePoint(event_name, datetime.fromisoformat(first_at))
     last_at = first_transition.evidence.get("last_at")
-    if last_at and failed_calls and failed_calls > 1 and is_opening:
-        details = f"{failed_calls} failed calls"
-        yield TimelinePoint("evidence_complete", datetime.fromisoformat(last_at), details)
-    if first_transition.opened_at and not is_opening:
+    if last_at and failed_calls and failed_calls > 1 and is_opening_transition:
+        count_text = f"{failed_calls} failed calls"
+        yield TimelinePoint("evidence_complete", datetime.fromisoformat(last_at), count_text)
+    if first_transition.opened_at and not is_opening_transition:
         yield TimelinePoint("opened", first_transition.opened_at)
 
 
@@ -93,9 +101,9 @@ def _describe_written_values(case: Case) -> str:
     """
     if case.state is not State.APPLIED and not case.is_rollback:
         return ""
-    values = []
+    value_texts = []
     for step in case.steps:
-        name, before, after = (str(step.get(key)) for key in ("attribute", "before", "after"))
+        attribute, before, after = (str(step.get(key)) for key in ("attribute", "before", "after"))
         if after.isdigit():
-            values.append(f"{name} {before} -> {after}")
-    return ", ".join(values)
+            value_texts.append(f"{attribute} {before} -> {after}")
+    return ", ".join(value_texts)

@@ -41,27 +41,31 @@ RETENTION_ATTRIBUTE = "MessageRetentionPeriod"
 DELETION_WARNING = "this deletes the messages that are older"
 
 # A case that comes from one of these states has written its change to the queue.
-_WRITTEN_STATES = frozenset(
+_STATES_AFTER_WRITE = frozenset(
     {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
 )
 
 # Attributes whose values are seconds.
-_SECONDS_ATTRIBUTE = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
+_SECONDS_ATTRIBUTE_PATTERN = re.compile(
+    r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds"
+)
 
 
-def format_with_unit(attribute: str, text: str, most_characters: int = 300) -> str:
+def format_with_unit(attribute: str, value_text: str, most_characters: int = 300) -> str:
     """Return an attribute's value as text for people, in at most `most_characters`.
 
     A number of seconds gets its unit, and a policy becomes compact JSON.
     """
-    if not (NUMBER_PATTERN.fullmatch(text) and _SECONDS_ATTRIBUTE.fullmatch(attribute)):
-        return format_policy(attribute, text, most_characters) or format_value(
-            text, most_characters
+    if not (
+        NUMBER_PATTERN.fullmatch(value_text) and _SECONDS_ATTRIBUTE_PATTERN.fullmatch(attribute)
+    ):
+        return format_policy(attribute, value_text, most_characters) or format_value(
+            value_text, most_characters
         )
-    days, rest_seconds = divmod(int(text), 86_400)
+    days, rest_seconds = divmod(int(value_text), 86_400)
     if days and not rest_seconds:
-        return f"{text} s ({days} d)"
-    return f"{text} s"
+        return f"{value_text} s ({days} d)"
+    return f"{value_text} s"
 
 
 def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
@@ -76,10 +80,10 @@ def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...
     """
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
-    all_lines = [line for step in case.steps for line in step_lines(step)]
+    all_lines = [line for step in case.steps for line in describe_step(step)]
     shown_lines = limit_lines(all_lines, _MOST_STEPS)
     manual_commands = list_change_commands(case.queue_arn, case.steps, attributes)
-    if case.came_from in _WRITTEN_STATES:
+    if case.came_from in _STATES_AFTER_WRITE:
         return ("made by Mendq:", *shown_lines)
     if case.state is State.PROPOSED:
         return ("proposed, not made:", *shown_lines, "by hand:", *manual_commands)
@@ -102,26 +106,26 @@ def list_change_commands(
         yield command_line(create_queue_command(created_arn, created_attributes))
     for destination_arn in _list_redrive_destinations(steps):
         yield command_line(redrive_preview_command(destination_arn))
-    new_values = _select_attribute_values(steps, "after")
-    if new_values:
-        yield command_line(set_command(queue_arn, new_values))
+    new_value_by_attribute = _map_attribute_values(steps, "after")
+    if new_value_by_attribute:
+        yield command_line(set_command(queue_arn, new_value_by_attribute))
 
 
-def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
+def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines about one step: the value before and after, or each difference of a policy."""
-    name = step["attribute"]
-    before = step["before"]
-    after = step["after"]
-    if name == "Policy":
-        lines = describe_differences({name: before}, {name: after})
+    attribute = step["attribute"]
+    value_before = step["before"]
+    value_after = step["after"]
+    if attribute == "Policy":
+        lines = describe_differences({attribute: value_before}, {attribute: value_after})
         if lines:
             return lines
-    text_before = format_with_unit(name, before) if before else NOT_SET_TEXT
-    text_after = format_with_unit(name, after) if after else NOT_SET_TEXT
-    return (f"{plain(name, 64)}: {text_before} -> {text_after}",)
+    text_before = format_with_unit(attribute, value_before) if value_before else NOT_SET_TEXT
+    text_after = format_with_unit(attribute, value_after) if value_after else NOT_SET_TEXT
+    return (f"{plain(attribute, 64)}: {text_before} -> {text_after}",)
 
 
-def _select_attribute_values(steps: Steps, before_or_after: str) -> dict[str, str]:
+def _map_attribute_values(steps: Steps, before_or_after: str) -> dict[str, str]:
     """Return the value `before` or `after` of each step that sets an attribute, by attribute."""
     return {step["attribute"]: step[before_or_after] for step in steps if _sets_attribute(step)}
 
@@ -159,43 +163,48 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         case: The case.
         attributes: The queue's attributes as they are now. Empty if they could not be read.
     """
-    is_made = case.came_from in _WRITTEN_STATES
-    if not case.steps or not (is_made or case.state is State.PROPOSED):
+    was_written = case.came_from in _STATES_AFTER_WRITE
+    if not case.steps or not (was_written or case.state is State.PROPOSED):
         return ()
-    if is_made and not attributes:
+    if was_written and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)
-    overruled_names = _find_overruled_attributes(case, attributes) if is_made else []
+    overruled_names = _find_overruled_attributes(case, attributes) if was_written else []
     overruled_lines = [
-        f"{plain(name, 64)} holds another value now: not undone" for name in overruled_names
+        f"{plain(attribute, 64)} holds another value now: not undone"
+        for attribute in overruled_names
     ]
     lines = list(limit_lines(overruled_lines, _MOST_STEPS))
-    rollback = mendq_command("rollback", case)
-    restored_values = {
-        name: text
-        for name, text in _select_attribute_values(case.steps, "before").items()
-        if name not in overruled_names
+    rollback_command = mendq_command("rollback", case)
+    restored_value_by_attribute = {
+        attribute: value_before
+        for attribute, value_before in _map_attribute_values(case.steps, "before").items()
+        if attribute not in overruled_names
     }
-    if restored_values and not is_made:
+    if restored_value_by_attribute and not was_written:
         lines.append("once the change is made:")
-    if restored_values:
-        manual_command = command_line(set_command(case.queue_arn, restored_values))
-        lines.extend([rollback, "or by hand:", manual_command])
-    if RETENTION_ATTRIBUTE in restored_values:
+    if restored_value_by_attribute:
+        manual_command = command_line(set_command(case.queue_arn, restored_value_by_attribute))
+        lines.extend([rollback_command, "or by hand:", manual_command])
+    if RETENTION_ATTRIBUTE in restored_value_by_attribute:
         lines.append(DELETION_WARNING)
     for created_arn in _list_created_queues(case.steps):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
         lines.append(command_line(delete_queue_command(created_arn)))
     for _ in _list_redrive_destinations(case.steps):
-        lines.extend(["messages that went back stay there; what stops the others:", rollback])
+        lines.extend(
+            ["messages that went back stay there; what stops the others:", rollback_command]
+        )
     return tuple(lines)
 
 
 def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> list[str]:
     """Return the names of attributes that no longer have the value that the case wrote."""
     return [
-        name
-        for name, our_value in _select_attribute_values(case.steps, "after").items()
-        if describe_differences({name: our_value}, {name: attributes.get(name, "")})
+        attribute
+        for attribute, written_value in _map_attribute_values(case.steps, "after").items()
+        if describe_differences(
+            {attribute: written_value}, {attribute: attributes.get(attribute, "")}
+        )
     ]
 
 
@@ -208,25 +217,27 @@ def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
     stack_and_resource = find_cloudformation_resource(facts.tags)
-    stack = stack_and_resource.get("stack")
-    resource = stack_and_resource.get("resource")
-    owner_text = (
-        f"CloudFormation stack {format_value(stack, 128)}" if stack else "no CloudFormation stack"
+    stack_name = stack_and_resource.get("stack")
+    logical_id = stack_and_resource.get("resource")
+    stack_text = (
+        f"CloudFormation stack {format_value(stack_name, 128)}"
+        if stack_name
+        else "no CloudFormation stack"
     )
-    if resource:
-        owner_text = f"{owner_text}, {format_value(resource, 255)}"
+    if logical_id:
+        stack_text = f"{stack_text}, {format_value(logical_id, 255)}"
     lines = [
-        f"owner by its tags: {owner_text}",
+        f"owner by its tags: {stack_text}",
         "put the value you want there: `terraform apply` brings back its own; CloudFormation does",
         "when that property changes in its template, or by a drift-aware change set",
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
     ]
     attribute_steps = [step for step in case.steps if _sets_attribute(step)]
     for step in attribute_steps[:_MOST_STEPS]:
-        name = step["attribute"]
-        their_value = facts.attributes.get(name, "") if facts.attributes else step["before"]
-        lines += template_lines("Mendq's", name, step["after"])
-        lines += template_lines("theirs", name, their_value)
+        attribute = step["attribute"]
+        their_value = facts.attributes.get(attribute, "") if facts.attributes else step["before"]
+        lines += template_lines("Mendq's", attribute, step["after"])
+        lines += template_lines("theirs", attribute, their_value)
     return (Section("TEMPLATE", tuple(lines)),)
 
 
@@ -247,7 +258,7 @@ _TERRAFORM_NAME_BY_ATTRIBUTE: dict[str, str] = {
     "MaximumMessageSize": "max_message_size",
     "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
 }
-_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD_BOUNDARY_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
 
@@ -256,19 +267,19 @@ def terraform_argument(attribute: str) -> str:
     """Return the argument of Terraform's `aws_sqs_queue` that sets a queue attribute."""
     return (
         _TERRAFORM_NAME_BY_ATTRIBUTE.get(attribute)
-        or _WORD_BOUNDARY.sub("_", plain(attribute, 64)).lower()
+        or _WORD_BOUNDARY_PATTERN.sub("_", plain(attribute, 64)).lower()
     )
 
 
-def template_lines(owner_prefix: str, attribute: str, text: str) -> tuple[str, str]:
+def template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[str, str]:
     """Return the line for CloudFormation and the line for Terraform that set an attribute.
 
     Each line begins with `owner_prefix`, such as `Mendq's`, which says whose value it is. If the
     value is empty or too long, the line says this instead of the value.
     """
-    literal = _write_literal(text)
+    literal = _write_literal(value_text)
     if not literal:
-        literal = "(too long for a page)" if text else f"({NOT_SET_TEXT}: leave it out)"
+        literal = "(too long for a page)" if value_text else f"({NOT_SET_TEXT}: leave it out)"
     terraform_literal = literal.replace("${", "$${").replace("%{", "%%{")
     terraform_value = (
         f"jsonencode({terraform_literal})"
@@ -289,15 +300,15 @@ def _cloudformation_property(attribute: str) -> str:
     return plain(attribute, 64)
 
 
-def _write_literal(text: str) -> str:
+def _write_literal(value_text: str) -> str:
     """Return a value in a form that both YAML and HCL (Terraform's language) read.
 
     This is a number, `true`, `false`, JSON, or a quoted text. Return an empty text if the value is
     empty or too long.
     """
-    if NUMBER_PATTERN.fullmatch(text) or text in ("true", "false"):
-        return text
-    if not 0 < len(text) <= _MOST_PARSED_CHARACTERS:
+    if NUMBER_PATTERN.fullmatch(value_text) or value_text in ("true", "false"):
+        return value_text
+    if not 0 < len(value_text) <= _MOST_PARSED_CHARACTERS:
         return ""
-    literal = exact_json(parse_json_object(text) or text)
+    literal = exact_json(parse_json_object(value_text) or value_text)
     return literal if len(literal) <= _MOST_LITERAL_CHARACTERS else ""

@@ -24,14 +24,14 @@ def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
 
 def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
     """Return an `aws sqs` command about a queue. Without `queue_url`, use the ARN's public URL."""
-    url = quote(queue_url or public_url(queue_arn))
-    return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {url}")
+    quoted_url = quote(queue_url or public_url(queue_arn))
+    return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {quoted_url}")
 
 
 def get_attributes_command(queue_arn: str, *names: str) -> str:
     """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
-    attribute_names = " ".join(names or ("All",))
-    return f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names {attribute_names}"
+    names_text = " ".join(names or ("All",))
+    return f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names {names_text}"
 
 
 def list_consumers_command(queue_arn: str) -> str:
@@ -86,7 +86,7 @@ def _format_cli_time(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9]{1,64}")
+_PLAIN_WORD_PATTERN = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
@@ -103,14 +103,12 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
         queue_url: The queue's URL; empty for the public URL of this ARN.
     """
     names_and_values = [*values.keys(), *values.values()]
-    if all(_PLAIN_WORD.fullmatch(attribute_value) for attribute_value in names_and_values):
-        attributes = ",".join(
-            f"{name}={attribute_value}" for name, attribute_value in values.items()
-        )
+    if all(_PLAIN_WORD_PATTERN.fullmatch(value) for value in names_and_values):
+        attributes_text = ",".join(f"{name}={value}" for name, value in values.items())
     else:
-        attributes = exact_json(dict(values))
+        attributes_text = exact_json(dict(values))
     command = _sqs_command("set-queue-attributes", queue_arn, queue_url)
-    return f"{command} --attributes {quote(attributes)}"
+    return f"{command} --attributes {quote(attributes_text)}"
 
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
@@ -137,8 +135,8 @@ def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> st
     With `name_part`, the command lists only the quotas whose names contain this text. Both texts
     are texts of Mendq, so they are not quoted for the shell.
     """
-    selection = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
-    query = f"Quotas{selection}.[QuotaName, QuotaCode, Value, Adjustable]"
+    quota_filter = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
+    query = f"Quotas{quota_filter}.[QuotaName, QuotaCode, Value, Adjustable]"
     options = f'--service-code {service_code} --query "{query}" --output table'
     return aws_command("service-quotas list-service-quotas", queue_arn, options)
 
@@ -180,7 +178,7 @@ RUNBOOK_PREFIX = "Runbook: "
 # The first command for most alarms: it shows most causes.
 DOCTOR_COMMAND = "mendq doctor"
 
-_ALARM_DESCRIPTION = re.compile(
+_ALARM_DESCRIPTION_PATTERN = re.compile(
     rf"^{FIRES_PREFIX}(?P<when>.{{1,500}})\.\n"
     rf"{FIRST_COMMAND_PREFIX}\S{{1,40}}: (?P<command>.{{1,200}})\n"
     rf"{RUNBOOK_PREFIX}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md|https://[!-~]{{1,300}})$",
@@ -213,7 +211,7 @@ def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
     These come from the alarm's description. Return None if the description does not have the form
     that `format_alarm_description` writes.
     """
-    match = _ALARM_DESCRIPTION.search(description)
+    match = _ALARM_DESCRIPTION_PATTERN.search(description)
     if match is None:
         return None
     return match["when"], match["command"], match["page"]

@@ -21,7 +21,7 @@ from mendq.notifications.text import compact_json, format_value, plain
 
 # Names that are no configuration: counters, times, the queue's own ARN, and Mendq's own name for a
 # DLQ that it made.
-_UNCONFIGURABLE_NAME = re.compile(
+_UNCONFIGURABLE_NAME_PATTERN = re.compile(
     r"ApproximateNumber.*|.*Timestamp|QueueArn|DeadLetterQueue", re.DOTALL
 )
 # Attributes whose values are JSON documents.
@@ -55,9 +55,9 @@ def select_configuration(attributes: Mapping[str, str]) -> dict[str, str]:
     empty values are left out.
     """
     return {
-        name: text
-        for name, text in sorted(attributes.items())
-        if text and not _UNCONFIGURABLE_NAME.fullmatch(name)
+        name: value_text
+        for name, value_text in sorted(attributes.items())
+        if value_text and not _UNCONFIGURABLE_NAME_PATTERN.fullmatch(name)
     }
 
 
@@ -81,57 +81,63 @@ def describe_differences(
     return tuple(lines)
 
 
-def format_policy(name: str, text: str, most_characters: int) -> str | None:
+def format_policy(attribute: str, policy_text: str, most_characters: int) -> str | None:
     """Return a policy as compact JSON, cut at `most_characters`.
 
     `name` is the attribute: Policy, RedrivePolicy or RedriveAllowPolicy. Return None for any other
     attribute, or if the text is no JSON object or an empty JSON object.
     """
-    document = parse_json_object(text) if name in _JSON_ATTRIBUTES else None
+    document = parse_json_object(policy_text) if attribute in _JSON_ATTRIBUTES else None
     try:
         return compact_json(document, most_characters) if document else None
     except RecursionError:
         return None
 
 
-def summarize_value(name: str, text: str) -> str:
+def summarize_value(attribute: str, value_text: str) -> str:
     """Return an attribute's value as text for a sentence; `nothing` if the value is empty.
 
     Of a policy, the text has only the number of statements and a digest, because the policy is too
     long and someone else wrote it.
     """
-    if name not in _JSON_ATTRIBUTES or not text:
-        return text or "nothing"
-    statements = _to_list((parse_json_object(text) or {}).get("Statement") or [])
+    if attribute not in _JSON_ATTRIBUTES or not value_text:
+        return value_text or "nothing"
+    statements = _to_list((parse_json_object(value_text) or {}).get("Statement") or [])
     count_text = f" of {len(statements)} statement(s)" if statements else ""
-    return f"a policy{count_text} (sha256 {digest_of(text)[:_DIGEST_CHARACTERS]})"
+    return f"a policy{count_text} (sha256 {digest_of(value_text)[:_DIGEST_CHARACTERS]})"
 
 
-def _compare_attribute(name: str, before: str | None, after: str | None) -> list[str]:
+def _compare_attribute(name: str, value_before: str | None, value_after: str | None) -> list[str]:
     """Return one line for each difference of an attribute. `before` or `after` is None if not set.
 
     A JSON document with too many levels is compared as text.
     """
-    title = plain(name, _MOST_NAME_CHARACTERS)
+    printable_name = plain(name, _MOST_NAME_CHARACTERS)
     try:
-        return list(_compare_members(title, _parse_value(name, before), _parse_value(name, after)))
+        return list(
+            _compare_members(
+                printable_name, _parse_value(name, value_before), _parse_value(name, value_after)
+            )
+        )
     except RecursionError:
-        return [f"{title}: {_format_document(before)} -> {_format_document(after)}"]
+        return [
+            f"{printable_name}: {_format_document(value_before)} -> {_format_document(value_after)}"
+        ]
 
 
-def _parse_value(name: str, text: str | None) -> Any:
+def _parse_value(attribute: str, value_text: str | None) -> Any:
     """Return an attribute's value in the form in which two values are compared.
 
     The attribute Policy gives a mapping with the statements by name. RedrivePolicy and
     RedriveAllowPolicy give the parsed JSON. Any other value, and JSON that cannot be parsed, is
     returned unchanged.
     """
-    if name == "Policy":
-        policy = parse_json_object(text)
-        return text if policy is None else _name_statements(policy)
-    if name in _JSON_ATTRIBUTES and text:
-        return parse_json_object(text) or text
-    return text
+    if attribute == "Policy":
+        policy = parse_json_object(value_text)
+        return value_text if policy is None else _name_statements(policy)
+    if attribute in _JSON_ATTRIBUTES and value_text:
+        return parse_json_object(value_text) or value_text
+    return value_text
 
 
 def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,37 +154,44 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
             else "statement without Sid"
         )
         statements_by_name[name].append(statement)
-    members = {key: member for key, member in policy.items() if key != "Statement"}
+    member_by_name = {key: member for key, member in policy.items() if key != "Statement"}
     for name, statements in statements_by_name.items():
-        members[name] = statements[0] if len(statements) == 1 else statements
-    return members
+        member_by_name[name] = statements[0] if len(statements) == 1 else statements
+    return member_by_name
 
 
-def _compare_members(path: str, before: Any, after: Any) -> Iterator[str]:
+def _compare_members(path: str, value_before: Any, value_after: Any) -> Iterator[str]:
     """Yield one line for each inner value that differs. Each line begins with `path`, its name."""
-    if _make_canonical_text(before) == _make_canonical_text(after):
+    if _make_canonical_text(value_before) == _make_canonical_text(value_after):
         return
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted(before.keys() | after.keys()):
+    if isinstance(value_before, dict) and isinstance(value_after, dict):
+        for key in sorted(value_before.keys() | value_after.keys()):
             inner_path = f"{path} {plain(key, _MOST_NAME_CHARACTERS)}"[:_MOST_PATH_CHARACTERS]
-            yield from _compare_members(inner_path, before.get(key), after.get(key))
-    elif before and after and (isinstance(before, list) or isinstance(after, list)):
-        yield from _compare_lists(path, _to_list(before), _to_list(after))
+            yield from _compare_members(inner_path, value_before.get(key), value_after.get(key))
+    elif (
+        value_before
+        and value_after
+        and (isinstance(value_before, list) or isinstance(value_after, list))
+    ):
+        yield from _compare_lists(path, _to_list(value_before), _to_list(value_after))
     else:
-        yield f"{path}: {_format_document(before)} -> {_format_document(after)}"
+        yield f"{path}: {_format_document(value_before)} -> {_format_document(value_after)}"
 
 
-def _compare_lists(path: str, before: Sequence[Any], after: Sequence[Any]) -> Iterator[str]:
+def _compare_lists(
+    path: str, list_before: Sequence[Any], list_after: Sequence[Any]
+) -> Iterator[str]:
     """Yield one line for each value that only one of the two lists has, whatever the order."""
-    text_by_canonical = {
-        _make_canonical_text(member): _format_document(member) for member in (*before, *after)
+    text_by_canonical_text = {
+        _make_canonical_text(member): _format_document(member)
+        for member in (*list_before, *list_after)
     }
-    counts_before = Counter(_make_canonical_text(member) for member in before)
-    counts_after = Counter(_make_canonical_text(member) for member in after)
+    counts_before = Counter(_make_canonical_text(member) for member in list_before)
+    counts_after = Counter(_make_canonical_text(member) for member in list_after)
     for canonical_text in (counts_before - counts_after).elements():
-        yield f"{path}: {text_by_canonical[canonical_text]} is gone"
+        yield f"{path}: {text_by_canonical_text[canonical_text]} is gone"
     for canonical_text in (counts_after - counts_before).elements():
-        yield f"{path}: {text_by_canonical[canonical_text]} is new"
+        yield f"{path}: {text_by_canonical_text[canonical_text]} is new"
 
 
 def _to_list(document: Any) -> list[Any]:

@@ -229,12 +229,12 @@ def command_without_case(refusal: Refusal, queue_arn: str) -> str:
 
 
 # A case in these states stays open until a person closes it, or the symptom does not show for long.
-_SETTLED_BY_PERSON_STATES = frozenset({State.ESCALATED, State.OVERRIDDEN})
+_STATES_SETTLED_BY_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
 # A notification about a case in these states says that Mendq's own next write is late.
-_WAITING_FOR_MENDQ_STATES = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
+_STATES_WAITING_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
 
 
-def next_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
+def list_next_step_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     """Return the lines about the next step: sentence, commands, runbook, and the case's id.
 
     `refusal_command` is the command that the refusal itself names; empty if it names no command.
@@ -247,20 +247,20 @@ def next_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     # A step without a command is about a deleted queue, so further commands would fail.
     if step["command"]:
         lines.append(step["command"])
-        lines.extend(_more_commands(case, refusal_command))
+        lines.extend(_list_more_commands(case, refusal_command))
     lines.append(f"runbook: {plain(step['runbook'])}")
     place_text = f"{plain(queue.account, 12)} {plain(queue.region, 32)}"
     lines.append(f"case: {plain(case.case_id, 80)} in {place_text}")
     return tuple(lines)
 
 
-def _more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
+def _list_more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
     """Return lines with further commands, besides the command of the next step."""
     show_queue_command = get_attributes_command(case.queue_arn)
     if case.state is State.PROPOSED:
-        hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)
+        repeat_hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)
         decline_heading = (
-            f"or, to turn it down (it pages no sooner than {hours} hours from now again):"
+            f"or, to turn it down (it pages no sooner than {repeat_hours} hours from now again):"
         )
         return (
             decline_heading,
@@ -268,8 +268,8 @@ def _more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
             "to look first:",
             command_line(refusal_command or show_queue_command),
         )
-    if case.state in _WAITING_FOR_MENDQ_STATES:
+    if case.state in _STATES_WAITING_FOR_MENDQ:
         return ("the queue as it is now:", show_queue_command)
-    if case.state in _SETTLED_BY_PERSON_STATES:
+    if case.state in _STATES_SETTLED_BY_PERSON:
         return ("when it is settled:", mendq_command("close", case))
     return ()

@@ -26,14 +26,14 @@ from mendq.notifications.change_lines import (
     describe_undo,
 )
 from mendq.notifications.configuration import Baseline
-from mendq.notifications.next_steps import describe_reason, next_lines
+from mendq.notifications.next_steps import describe_reason, list_next_step_lines
 from mendq.notifications.queue_lines import (
-    baseline_lines,
-    changed_last_lines,
+    compare_with_baselines,
+    describe_facts,
+    describe_failed_calls,
+    describe_last_change,
     draw_bars,
-    evidence_lines,
-    facts_lines,
-    timeline_lines,
+    format_timeline,
 )
 from mendq.notifications.sent import (
     MOST_NOTIFICATION_BYTES,
@@ -54,12 +54,12 @@ from mendq.notifications.text import (
 # The most characters of the first line, which a locked phone shows.
 MOST_FIRST_LINE_CHARACTERS = 122
 # The most characters of a symptom's name; no symptom of the catalogue is longer.
-_MOST_SYMPTOM_CHARACTERS = 28
+_MOST_SYMPTOM_NAME_CHARACTERS = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 # The most lines of advice after the change.
 _MOST_LATER_ADVICE_LINES = 5
 # A notification about callers (a flood, held back notifications) names at most this many.
-MOST_CALLERS = 50
+MOST_NAMED_CALLERS = 50
 # The most lines of advice before the change.
 _MOST_FIRST_ADVICE_LINES = 4
 # The most characters of the reason. The longest reasons are those of a DLQ for a FIFO queue, with
@@ -138,15 +138,17 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
     sections = (
         Section("FIRST", first_advice, can_be_cut=False),
         Section("CHANGE", describe_change(case, attributes), can_be_cut=False),
-        Section("NEXT", next_lines(case, details.refusal_command), can_be_cut=False),
+        Section("NEXT", list_next_step_lines(case, details.refusal_command), can_be_cut=False),
         Section("UNDO", describe_undo(case, attributes), can_be_cut=False),
-        Section("SINCE IT WORKED", tuple(baseline_lines(details.baselines, facts, case.at))),
-        Section("CHANGED LAST BY", changed_last_lines(details.last_change)),
-        Section("EVIDENCE", evidence_lines(case.evidence, facts.event_names)),
+        Section(
+            "SINCE IT WORKED", tuple(compare_with_baselines(details.baselines, facts, case.at))
+        ),
+        Section("CHANGED LAST BY", describe_last_change(details.last_change)),
+        Section("EVIDENCE", describe_failed_calls(case.evidence, facts.event_names)),
         Section("CASE SO FAR (UTC)", _draw_timeline(details.timeline)),
         Section("CONSUMERS NEED, AND HAVE", span_lines),
         Section(
-            "QUEUE NOW", facts_lines(case.steps, facts, tuple(details.always_shown_attributes))
+            "QUEUE NOW", describe_facts(case.steps, facts, tuple(details.always_shown_attributes))
         ),
         *details.symptom_sections,
         *describe_template_values(case, facts),
@@ -169,7 +171,7 @@ def _draw_timeline(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
     """Return the lines of a timeline; empty for up to two points, which other lines show."""
     if len(points) <= 2:
         return ()
-    return tuple("  ".join(line) for line in timeline_lines(points))
+    return tuple("  ".join(line) for line in format_timeline(points))
 
 
 def _make_notification_text(
@@ -188,7 +190,7 @@ def _make_notification_text(
 def symptom_name_in_words(symptom: str) -> str:
     """Return a symptom's name in words, such as `DLQ missing` for `dlq_missing`."""
     words = (word.upper() if word in _ACRONYMS else word for word in symptom.split("_"))
-    return plain(" ".join(words), _MOST_SYMPTOM_CHARACTERS)
+    return plain(" ".join(words), _MOST_SYMPTOM_NAME_CHARACTERS)
 
 
 def make_first_line(fact: str, *requests: str) -> str:
@@ -212,12 +214,14 @@ def make_subject(beginning: str, name: str, place_text: str = "") -> str:
     The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `place_text` is empty. If `name` is
     too long, its middle is left out, because long names differ at their ends.
     """
-    ending = f" in {place_text}" if place_text else ""
-    free_characters = MOST_SUBJECT_CHARACTERS - len(beginning) - 1 - len(ending)
-    end_characters = (free_characters - 3) // 2
+    place_ending = f" in {place_text}" if place_text else ""
+    free_characters = MOST_SUBJECT_CHARACTERS - len(beginning) - 1 - len(place_ending)
+    kept_end_characters = (free_characters - 3) // 2
     if len(name) > free_characters:
-        name = f"{name[: free_characters - 3 - end_characters]}...{name[-end_characters:]}"
-    return f"{beginning} {name}{ending}"
+        name = (
+            f"{name[: free_characters - 3 - kept_end_characters]}...{name[-kept_end_characters:]}"
+        )
+    return f"{beginning} {name}{place_ending}"
 
 
 def format_place(account: str, region: str) -> str:
@@ -225,13 +229,13 @@ def format_place(account: str, region: str) -> str:
     return f"{plain(account, 12)} {plain(region, 32)}"
 
 
-def _clean_advice(text: str) -> str:
+def _clean_advice(advice_line: str) -> str:
     """Return a line of advice: unchanged if it is printable, otherwise made safe by `plain`."""
-    return text if command_line(text) == text else plain(text, 300)
+    return advice_line if command_line(advice_line) == advice_line else plain(advice_line, 300)
 
 
 # The most queues that a notification about a mass symptom names.
-_MOST_QUEUES = 10
+_MOST_NAMED_QUEUES = 10
 
 
 class MassSymptom(Struct, frozen=True):
@@ -276,7 +280,7 @@ def describe_mass_symptom(
     count_text = f"{len(queue_arns)}"
     if managed_queues:
         count_text = f"{len(queue_arns)} of {managed_queues}"
-    names = (plain(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
+    queue_names = (plain(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
     opening_lines = (
         make_first_line(
             f"{count_text} queues: {symptom_text}.", "One cause elsewhere is likely: please look."
@@ -293,7 +297,7 @@ def describe_mass_symptom(
         f"runbook: {plain(symptom.runbook)}",
         f"seen {format_utc_time(now)} in {place_text}",
     ]
-    queues_section = Section("QUEUES", limit_lines(names, _MOST_QUEUES))
+    queues_section = Section("QUEUES", limit_lines(queue_names, _MOST_NAMED_QUEUES))
     subject = make_subject(
         f"Mendq stopped: {symptom_text} on", f"{count_text} queues in {place_text}"
     )
@@ -323,16 +327,16 @@ def describe_flood(
         "What: failed calls name more queues than Mendq looks at. It manages none of these.",
         "Why: managed queues come first, other names in turns, caller by caller; the rest is left.",
     )
-    callers = (
-        f"{format_value(caller)}: {format_count(names, 'name')}"
-        for caller, names in left_out_by_caller
+    caller_lines = (
+        f"{format_value(caller)}: {format_count(name_count, 'name')}"
+        for caller, name_count in left_out_by_caller
     )
     next_step_lines = (
         "runbook: docs/runbooks/intake_late.md",
         f"seen {format_utc_time(now)} in {place_text}",
     )
     return _describe_callers(
-        "Mendq sees a flood of calls:", place_text, opening_lines, callers, next_step_lines
+        "Mendq sees a flood of calls:", place_text, opening_lines, caller_lines, next_step_lines
     )
 
 
@@ -349,10 +353,10 @@ def describe_held_back(callers: Iterable[str], account: str, region: str) -> Not
         "What: in this hour pages waited, about calls of these callers or what a scan found.",
         f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
-    caller_names = (format_value(caller) for caller in callers)
+    caller_lines = (format_value(caller) for caller in callers)
     next_step_lines = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
     return _describe_callers(
-        "Mendq holds pages back:", place_text, opening_lines, caller_names, next_step_lines
+        "Mendq holds pages back:", place_text, opening_lines, caller_lines, next_step_lines
     )
 
 
@@ -360,11 +364,11 @@ def _describe_callers(
     subject: str,
     place_text: str,
     opening_lines: Sequence[str],
-    callers: Iterable[str],
+    caller_lines: Iterable[str],
     next_step_lines: tuple[str, ...],
 ) -> NotificationText:
     """Return a notification with a section of callers and a section of next steps."""
-    callers_section = Section("WHO", limit_lines(callers, MOST_CALLERS))
+    callers_section = Section("WHO", limit_lines(caller_lines, MOST_NAMED_CALLERS))
     return _make_notification_text(
         make_subject(subject, place_text),
         opening_lines,
@@ -375,7 +379,7 @@ def _describe_callers(
 
 REFUSED_MAIL_RUNBOOK = "docs/runbooks/report_not_mailed.md"
 # The most refused addresses that a notification names.
-_MOST_ADDRESSES = 20
+_MOST_NAMED_ADDRESSES = 20
 
 
 class Redelivery(Struct, frozen=True):
@@ -408,18 +412,18 @@ def describe_refused_mail(
         reason_by_address: SES's error message for each refused address.
         redelivery: Data for the command that delivers the report again.
     """
-    addresses = format_count(len(reason_by_address), "address", "addresses")
+    address_count_text = format_count(len(reason_by_address), "address", "addresses")
     opening_lines = (
         f"SES refused to mail the report of week {plain(week, 10)}. Please act.",
-        f"To: {addresses}; nobody else is kept waiting.",
+        f"To: {address_count_text}; nobody else is kept waiting.",
     )
-    refusals = (
+    refusal_lines = (
         f"{plain(address, 100)}: {plain(reason, 400)}"
         for address, reason in reason_by_address.items()
     )
     region = plain(redelivery.region, 32)
     event_json = json.dumps({"detail": {"object": {"key": redelivery.key}}}, separators=(",", ":"))
-    commands = (
+    next_step_lines = (
         f"aws sesv2 list-email-identities --region {region}",
         command_line(
             f"aws lambda invoke --function-name {redelivery.function} --region {region} "
@@ -427,8 +431,8 @@ def describe_refused_mail(
         ),
         f"runbook: {REFUSED_MAIL_RUNBOOK}",
     )
-    refusals_section = Section("REFUSED", limit_lines(refusals, _MOST_ADDRESSES))
+    refusals_section = Section("REFUSED", limit_lines(refusal_lines, _MOST_NAMED_ADDRESSES))
     subject = f"Mendq: the report of week {plain(week, 10)} was not mailed"
     return _make_notification_text(
-        subject, opening_lines, refusals_section, Section("NEXT", commands, can_be_cut=False)
+        subject, opening_lines, refusals_section, Section("NEXT", next_step_lines, can_be_cut=False)
     )

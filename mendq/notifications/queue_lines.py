@@ -51,7 +51,9 @@ _SHOWN_ATTRIBUTES = (
 )
 
 
-def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> tuple[str, ...]:
+def describe_failed_calls(
+    evidence: Mapping[str, Any], event_names: Iterable[str]
+) -> tuple[str, ...]:
     """Return lines about the failed calls: names, number, first and last call, and callers.
 
     Args:
@@ -61,26 +63,28 @@ def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> t
     if not evidence.get("failed_calls"):
         return ("no failed call: the queue's own settings or metrics show it",)
     operations = {request.get("operation") for request in evidence.get("requests", ())}
-    names = sorted({*filter(None, operations), *event_names})
-    calls = ", ".join(limit_lines((format_value(name, 64) for name in names), _MOST_NAMES))
+    call_names = sorted({*filter(None, operations), *event_names})
+    calls_text = ", ".join(
+        limit_lines((format_value(name, 64) for name in call_names), _MOST_NAMES)
+    )
     principals = (f"by {format_value(principal)}" for principal in evidence.get("principals", ()))
     count_text = f"{plain(evidence['failed_calls'], 12)} failed calls"
     return (
-        f"{count_text}: {calls}" if calls else count_text,
+        f"{count_text}: {calls_text}" if calls_text else count_text,
         f"from {_describe_call(evidence, 'first')}",
         f"to   {_describe_call(evidence, 'last')}",
         *limit_lines(principals, _MOST_NAMES),
-        *_origin_lines(evidence),
+        *_describe_call_origins(evidence),
     )
 
 
-def _origin_lines(evidence: Mapping[str, Any]) -> Iterator[str]:
+def _describe_call_origins(evidence: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines with the addresses and the programs from which the failed calls came."""
     requests = evidence.get("requests", ())
-    for field, prefix in (("source_ip", "from address"), ("user_agent", "with")):
+    for field, line_prefix in (("source_ip", "from address"), ("user_agent", "with")):
         origins = dict.fromkeys(request[field] for request in requests if field in request)
         yield from limit_lines(
-            (f"{prefix} {format_value(origin)}" for origin in origins), _MOST_ORIGINS
+            (f"{line_prefix} {format_value(origin)}" for origin in origins), _MOST_ORIGINS
         )
 
 
@@ -90,37 +94,37 @@ def _describe_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
     return f"{_format_evidence_time(evidence.get(f'{first_or_last}_at'))}, request {request_id}"
 
 
-def facts_lines(
-    steps: Iterable[Mapping[str, str]], facts: Facts, always_shown: tuple[str, ...]
+def describe_facts(
+    steps: Iterable[Mapping[str, str]], facts: Facts, always_shown_names: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return lines with the queue's attributes and its Mendq tags as they are now.
 
     Args:
         steps: The documents of a case's steps. The attributes that they change are shown.
         facts: The queue's facts. They have no attributes if the queue was deleted.
-        always_shown: Names of attributes that are shown even if they are not set.
+        always_shown_names: Names of attributes that are shown even if they are not set.
     """
     attributes = facts.attributes
     tags = facts.tags
     if not attributes:
         return ("the queue is gone, or its attributes could not be read",)
-    names = dict.fromkeys(
-        (*always_shown, *(step["attribute"] for step in steps), *_SHOWN_ATTRIBUTES)
+    attribute_names = dict.fromkeys(
+        (*always_shown_names, *(step["attribute"] for step in steps), *_SHOWN_ATTRIBUTES)
     )
     lines: list[str] = []
-    for name in names:
-        text = attributes.get(name)
-        if text:
+    for name in attribute_names:
+        value_text = attributes.get(name)
+        if value_text:
             lines.append(
-                f"{plain(name, 64)}: {format_with_unit(name, text, _MOST_VALUE_CHARACTERS)}"
+                f"{plain(name, 64)}: {format_with_unit(name, value_text, _MOST_VALUE_CHARACTERS)}"
             )
-        elif name in always_shown:
+        elif name in always_shown_names:
             lines.append(f"{plain(name, 64)}: {NOT_SET_TEXT}")
     if not lines:
         lines = ["nothing of what matters here is set"]
-    mendq_tags = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
+    mendq_tag_keys = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
     tag_lines = (
-        f"tag {format_value(key, 64)} = {format_value(tags[key], 64)}" for key in mendq_tags
+        f"tag {format_value(key, 64)} = {format_value(tags[key], 64)}" for key in mendq_tag_keys
     )
     return (*limit_lines(lines, _MOST_LINES), *limit_lines(tag_lines, _MOST_NAMES))
 
@@ -140,20 +144,22 @@ def describe_configuration(facts: Facts) -> dict[str, str]:
     """
     if not facts.exists:
         return {}
-    configuration = dict(facts.attributes)
-    for key, text in facts.tags.items():
-        if not key.startswith("aws:"):
-            configuration[f"{TAG_PREFIX}{key}"] = text or '""'
+    text_by_name = dict(facts.attributes)
+    for tag_key, tag_value in facts.tags.items():
+        if not tag_key.startswith("aws:"):
+            text_by_name[f"{TAG_PREFIX}{tag_key}"] = tag_value or '""'
     for function_arn in facts.stopped_consumers:
-        configuration[f"{CONSUMER_PREFIX}{function_name(function_arn)}"] = "stopped"
+        text_by_name[f"{CONSUMER_PREFIX}{function_name(function_arn)}"] = "stopped"
     for consumer in facts.lambda_consumers:
-        window = f"batching window {consumer.batching_window_seconds} s"
-        timeout = f"timeout {consumer.timeout_seconds} s"
-        configuration[f"{CONSUMER_PREFIX}{consumer.name}"] = f"{timeout}, {window}"
-    return select_configuration(configuration)
+        window_text = f"batching window {consumer.batching_window_seconds} s"
+        timeout_text = f"timeout {consumer.timeout_seconds} s"
+        text_by_name[f"{CONSUMER_PREFIX}{consumer.name}"] = f"{timeout_text}, {window_text}"
+    return select_configuration(text_by_name)
 
 
-def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -> Iterator[str]:
+def compare_with_baselines(
+    baselines: Sequence[Baseline], facts: Facts, now: datetime
+) -> Iterator[str]:
     """Yield lines with the differences between the queue and its newest baseline.
 
     If nothing differs and the newest baseline is at most a week old, the baseline before it is
@@ -168,18 +174,18 @@ def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -
     has_consumers = bool(facts.lambda_consumers or facts.stopped_consumers)
     compared_kinds = ["attributes"]
     left_out_prefixes: list[str] = []
-    for prefix, has_some in ((TAG_PREFIX, bool(facts.tags)), (CONSUMER_PREFIX, has_consumers)):
-        if facts.exists and not has_some:
+    for prefix, were_read in ((TAG_PREFIX, bool(facts.tags)), (CONSUMER_PREFIX, has_consumers)):
+        if facts.exists and not were_read:
             left_out_prefixes.append(prefix)
         else:
             compared_kinds.append(f"{prefix.strip()}s")
     for baseline in baselines[:2]:
-        configuration_then = {
+        configuration_at_baseline = {
             name: text
             for name, text in baseline.attributes.items()
             if not name.startswith(tuple(left_out_prefixes))
         }
-        differences = describe_differences(configuration_then, describe_configuration(facts))
+        differences = describe_differences(configuration_at_baseline, describe_configuration(facts))
         yield _describe_baseline(baseline, compared_kinds, has_changed=bool(differences))
         yield from limit_lines(differences, _MOST_LINES)
         if differences or now - baseline.at > RECENT_BASELINE_AGE:
@@ -193,14 +199,14 @@ def _describe_baseline(
 
     `compared_kinds` names the compared parts of the configuration, such as `attributes`.
     """
-    names = ", ".join(compared_kinds)
-    found_well = f"a scan found it well at {format_utc_time(baseline.at)}"
+    kinds_text = ", ".join(compared_kinds)
+    healthy_text = f"a scan found it well at {format_utc_time(baseline.at)}"
     if has_changed:
-        return f"{found_well}; changed since, of its {names}:"
-    return f"{found_well}; nothing changed since of its {names}"
+        return f"{healthy_text}; changed since, of its {kinds_text}:"
+    return f"{healthy_text}; nothing changed since of its {kinds_text}"
 
 
-def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
+def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ...]:
     """Return lines about who changed the queue last, when, and which attributes.
 
     `last_change` is None if CloudTrail has no change, and a text with the reason if CloudTrail
@@ -211,18 +217,22 @@ def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]
     if isinstance(last_change, str):
         return (f"not known: {plain(last_change, 300)}",)
     earlier_lines = [
-        f"before: {change_line(change)} by {format_value(change.principal_arn)}"
+        f"before: {describe_queue_change(change)} by {format_value(change.principal_arn)}"
         for change in last_change.earlier
     ]
-    return (format_value(last_change.principal_arn), change_line(last_change), *earlier_lines)
+    return (
+        format_value(last_change.principal_arn),
+        describe_queue_change(last_change),
+        *earlier_lines,
+    )
 
 
-def change_line(change: QueueChange) -> str:
+def describe_queue_change(change: QueueChange) -> str:
     """Return a line about one change: the call, its time, and the attributes that it set."""
     attributes = (format_value(attribute, 64) for attribute in change.attributes)
-    names = ", ".join(limit_lines(attributes, _MOST_NAMES))
-    call = f"{format_value(change.event_name, 64)} at {format_utc_time(change.at)}"
-    return f"{call}: {names}" if names else call
+    names_text = ", ".join(limit_lines(attributes, _MOST_NAMES))
+    call_text = f"{format_value(change.event_name, 64)} at {format_utc_time(change.at)}"
+    return f"{call_text}: {names_text}" if names_text else call_text
 
 
 def _format_evidence_time(text: object) -> str:
@@ -233,7 +243,7 @@ def _format_evidence_time(text: object) -> str:
         return format_value(text, 40)
 
 
-def timeline_lines(
+def format_timeline(
     points: Sequence[TimelinePoint], most_characters: int = _MOST_POINT_CHARACTERS
 ) -> list[tuple[str, str]]:
     """Return a case's timeline: for each point, a text with its time and a text with its name.
@@ -241,28 +251,30 @@ def timeline_lines(
     The first text also has the time since the first point. The second text also has the point's
     details, and is cut at `most_characters`. `points` must not be empty.
     """
-    delays = [f"+{format_duration(point.at - points[0].at)}" for point in points]
-    delay_width = max(len(delay) for delay in delays)
+    delay_texts = [f"+{format_duration(point.at - points[0].at)}" for point in points]
+    delay_width = max(len(delay_text) for delay_text in delay_texts)
     lines: list[tuple[str, str]] = []
-    for point, delay in zip(points, delays, strict=True):
+    for point, delay_text in zip(points, delay_texts, strict=True):
         time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        words = f"{point.words}: {point.says}" if point.says else point.words
-        lines.append((f"{time_text}  {delay:>{delay_width}}", plain(words, most_characters)))
+        point_text = f"{point.words}: {point.says}" if point.says else point.words
+        lines.append(
+            (f"{time_text}  {delay_text:>{delay_width}}", plain(point_text, most_characters))
+        )
     return lines
 
 
-def draw_bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+def draw_bars(named_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """Return the name and a bar of characters for each time span, all bars in the same scale.
 
     `spans` are pairs of a name and a number of seconds: the time that consumers need, and the time
     that they have.
     """
-    if not spans:
+    if not named_spans:
         return []
-    name_width = min(64, max(len(name) for name, _ in spans))
-    longest_seconds = max(seconds for _, seconds in spans)
+    name_width = min(64, max(len(name) for name, _ in named_spans))
+    longest_seconds = max(seconds for _, seconds in named_spans)
     bars: list[tuple[str, str]] = []
-    for name, seconds in spans:
+    for name, seconds in named_spans:
         bar = "=" * round(_LONGEST_BAR_CHARACTERS * seconds / longest_seconds)
         bars.append((f"{plain(name, 64):{name_width}}", f"{seconds:>7,g} s {bar}"))
     return bars

@@ -119,11 +119,11 @@ class NotificationRecord(Struct, frozen=True):
             at: The time of this run, which will send the notification.
             about: The name of the case's transition; empty if the notification is about no case.
         """
-        announced = last_record.announced.items() if last_record else ()
-        oldest_first = sorted(announced, key=itemgetter(1))
+        announced_at_by_news = last_record.announced.items() if last_record else ()
+        news_oldest_first = sorted(announced_at_by_news, key=itemgetter(1))
         recent_news = [
             (news_key, announced_at)
-            for news_key, announced_at in oldest_first
+            for news_key, announced_at in news_oldest_first
             if at - announced_at < NOTIFIED_AGAIN_AFTER
         ]
         return cls(
@@ -139,10 +139,10 @@ class NotificationRecord(Struct, frozen=True):
 
     def mark_sent(self) -> NotificationRecord:
         """Return the record to store after the notification was sent: its news is announced."""
-        announced = dict(self.announced)
+        announced_at_by_news = dict(self.announced)
         if self.news:
-            announced[self.news] = self.at
-        return NotificationRecord(self.at, self.urgent, announced)
+            announced_at_by_news[self.news] = self.at
+        return NotificationRecord(self.at, self.urgent, announced_at_by_news)
 
     def mark_dropped(self) -> NotificationRecord:
         """Return the record to store if the notification is dropped: its news is not announced."""

@@ -62,12 +62,12 @@ def _cut_text(text: str, most_characters: int) -> str:
     return text if len(text) <= most_characters else f"{text[: most_characters - 3]}..."
 
 
-def format_value(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+def format_value(value: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return `text` as `plain` does, in quotes if it is empty or contains a space.
 
     The quotes show where the value ends.
     """
-    plain_text = plain(text, most_characters - 2)
+    plain_text = plain(value, most_characters - 2)
     if plain_text and " " not in plain_text:
         return plain_text
     return '"' + plain_text.replace('"', "'") + '"'
@@ -107,14 +107,16 @@ def format_duration(duration: timedelta) -> str:
     if seconds < 60:
         return f"{seconds} s"
     fitting_units = [
-        (unit, unit_seconds) for unit, unit_seconds in _TIME_UNITS if unit_seconds <= seconds
+        (unit_name, unit_seconds)
+        for unit_name, unit_seconds in _TIME_UNITS
+        if unit_seconds <= seconds
     ]
-    parts: list[str] = []
-    for unit, unit_seconds in fitting_units[:2]:
-        count, seconds = divmod(seconds, unit_seconds)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts)
+    unit_texts: list[str] = []
+    for unit_name, unit_seconds in fitting_units[:2]:
+        unit_count, seconds = divmod(seconds, unit_seconds)
+        if unit_count:
+            unit_texts.append(f"{unit_count} {unit_name}")
+    return " ".join(unit_texts)
 
 
 def compact_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
@@ -185,12 +187,12 @@ def make_body(opening_lines: Sequence[str], sections: Sequence[Section], most_by
     """
     dropped_counts = [0] * len(sections)
     while True:
-        texts = ["\n".join(opening_lines)]
+        part_texts = ["\n".join(opening_lines)]
         droppable_characters: list[int] = []
         for section, dropped_count in zip(sections, dropped_counts, strict=True):
-            texts.append(section.text(dropped_count))
+            part_texts.append(section.text(dropped_count))
             droppable_characters.append(section.count_droppable_characters(dropped_count))
-        text = "\n\n".join(texts) + "\n"
-        if len(text.encode()) <= most_bytes or not any(droppable_characters):
-            return text
+        body = "\n\n".join(part_texts) + "\n"
+        if len(body.encode()) <= most_bytes or not any(droppable_characters):
+            return body
         dropped_counts[droppable_characters.index(max(droppable_characters))] += 1

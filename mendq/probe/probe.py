@@ -16,8 +16,8 @@ from mendq.model.names import PROBE_QUEUE
 from mendq.notifications.sent import MOST_NOTIFICATION_BYTES, NotificationText
 from mendq.notifications.text import Section, format_utc_time, format_value, make_body, plain
 
-QUEUE_NAME = PROBE_QUEUE
-EVENT_NAME = "SendMessage"
+PROBE_QUEUE_NAME = PROBE_QUEUE
+PROBE_EVENT_NAME = "SendMessage"
 PROBE_RUNBOOK = "docs/runbooks/probe_lost.md"
 # A probe that heal has not seen within this time is lost.
 ARRIVAL_TIMEOUT = timedelta(minutes=20)

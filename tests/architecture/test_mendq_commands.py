@@ -18,7 +18,7 @@ from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import add_region
 from mendq.cli.app import app
 from mendq.model.state import State
-from mendq.notifications.next_steps import next_lines
+from mendq.notifications.next_steps import list_next_step_lines
 from tests.architecture.test_documents import PAGES, lines_of
 from tests.notifications.pages import CASE
 from tests.source_files import list_files
@@ -33,7 +33,7 @@ def _typed() -> Iterator[str]:
     shown = (line.removeprefix(".venv/bin/") for page in PAGES for line in lines_of(page))
     yield from (line for line in shown if line.startswith("mendq "))
     for state in State:
-        lines = next_lines(replace(CASE, state=state), "")
+        lines = list_next_step_lines(replace(CASE, state=state), "")
         yield from (line for line in lines if line.startswith("mendq "))
     yield from (
         add_region(each.command, "eu-west-1") for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)

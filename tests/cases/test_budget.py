@@ -19,7 +19,7 @@ from mendq.notifications.announcements import (
     RESERVED_FOR_NEW_CALLERS,
     RETRY_HELD_BACK_AFTER,
 )
-from mendq.notifications.notification import MOST_CALLERS
+from mendq.notifications.notification import MOST_NAMED_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.heal.operators import context_of
@@ -110,8 +110,8 @@ def test_of_what_waits_each_caller_is_named_once(hour: Sender) -> None:
 
 def test_a_sum_names_so_many_callers_and_counts_the_others(hour: Sender) -> None:
     """The one whose page brings the sum is none of those that are only counted."""
-    said = hour.said_to_wait("payments", *(f"caller-{n}" for n in range(MOST_CALLERS + 1)))
-    assert len(said) == MOST_CALLERS + 1
+    said = hour.said_to_wait("payments", *(f"caller-{n}" for n in range(MOST_NAMED_CALLERS + 1)))
+    assert len(said) == MOST_NAMED_CALLERS + 1
     assert (said[0], said[-1]) == (f"  {role('payments')}", "  and 2 more")
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from functions import follow_up, heal, probe, scan
 from mendq.cases.pins import Pins
 from mendq.model.queue import RedriveAllow
-from mendq.probe.probe import QUEUE_NAME, Probe
+from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
 from tests.heal.conftest import Account
@@ -77,7 +77,7 @@ def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Scanning, found:
 
 @pytest.fixture
 def probed(account: Account, deploy: Deploy) -> Account:
-    url = account.url(account.queue(QUEUE_NAME, tag=None))
+    url = account.url(account.queue(PROBE_QUEUE_NAME, tag=None))
     deploy(probe.handler, account, probe_queue_url=url)
     return account
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.sqs.models import sqs_backends
 
-from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.probe import PROBE_QUEUE_NAME
 from tests.heal.conftest import ACCOUNT as MOTO_ACCOUNT
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
 
@@ -47,7 +47,7 @@ def _objects(_: str, params: Params) -> list[str]:
 
 def _queue(_: str, params: Params) -> list[str]:
     name = _queue_name(params)
-    if name == QUEUE_NAME:
+    if name == PROBE_QUEUE_NAME:
         return [_made("AWS::SQS::Queue", "ProbeQueue")]
     return [ANYTHING if name is None else f"{QUEUE_ARNS}{name}"]
 

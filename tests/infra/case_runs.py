@@ -22,7 +22,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.model.state import State
 from mendq.model.steps import STEP_CLASSES
 from mendq.notifications.sent import NotificationRecord, NotificationText
-from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import send_probe
 from tests.account.faults import Killed
 from tests.heal.conftest import Account, moto_account
@@ -236,7 +236,7 @@ def _lost(account: Account, watched: Account) -> None:
         account.settings.account,
         case_table=account.settings.case_table,
         urgent_topic_arn=account.settings.urgent_topic_arn,
-        probe_queue_url=account.url(account.queue(QUEUE_NAME, tag=None)),
+        probe_queue_url=account.url(account.queue(PROBE_QUEUE_NAME, tag=None)),
     )
     for hour in range(3):
         now = account.now + timedelta(hours=hour)

@@ -11,7 +11,7 @@ from email.policy import default
 import pytest
 
 from local_account.process import LocalAccount
-from mendq.probe.probe import QUEUE_NAME
+from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 from tests.local_account.callers import invoked
 from tests.local_account.conftest import READERS, SENDER
@@ -48,7 +48,7 @@ def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) ->
     probe = record.read()
     assert probe is not None
     assert probe.spelled.startswith("InvalidParameterValue")
-    url = account.client("sqs").get_queue_url(QueueName=QUEUE_NAME)["QueueUrl"]
+    url = account.client("sqs").get_queue_url(QueueName=PROBE_QUEUE_NAME)["QueueUrl"]
     assert newest_case(account, Queue(account.client("sqs"), url, is_fifo=True)) == {}
 
 

@@ -20,9 +20,9 @@ from mendq.model.steps import (
     RestorePolicy,
     SetVisibilityTimeout,
     WordStep,
+    find_step_class,
     has_value_in_queue,
     is_permanent,
-    kind_of,
 )
 from tests.model.tables import table
 
@@ -67,7 +67,9 @@ def test_a_visibility_timeout_goes_down_by_a_step_of_its_own_and_not_below_sqs_s
     for after in (29, 31, 32):
         assert LowerVisibilityTimeout(31, after).out_of_bounds()
     assert SetVisibilityTimeout(31, 30).out_of_bounds()
-    assert kind_of(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, "as it is undone"
+    assert find_step_class(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, (
+        "as it is undone"
+    )
 
 
 @pytest.mark.parametrize("before", ["", '{"Statement":[]}', "{} "])
@@ -96,7 +98,9 @@ def test_spelling_makes_no_difference_to_what_stands_there() -> None:
 
 
 def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_taken_back() -> None:
-    assert [each for each in STEP_CLASSES if not each.has_value_in_queue] == [kind_of("Dlq")]
+    assert [each for each in STEP_CLASSES if not each.has_value_in_queue] == [
+        find_step_class("Dlq")
+    ]
     assert (
         is_permanent("Dlq"),
         has_value_in_queue("Dlq"),

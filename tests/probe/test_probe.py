@@ -17,14 +17,14 @@ from mendq.notifications.sent import MOST_SUBJECT_CHARACTERS
 from mendq.probe.probe import (
     ARRIVAL_TIMEOUT,
     MOST_CLOCK_SKEW,
-    QUEUE_NAME,
+    PROBE_QUEUE_NAME,
     Probe,
     describe_lost_probes,
 )
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
 HOME = AccountAndRegion("123456789012", "us-east-1")
-QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{QUEUE_NAME}"
+QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{PROBE_QUEUE_NAME}"
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 SENT = Probe(scheduled_at=AT, sent_at=AT + timedelta(seconds=3))

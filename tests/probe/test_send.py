@@ -15,7 +15,7 @@ from mendq.aws.errors import (
     ProbeNotSent,
 )
 from mendq.model.settings import ProbeSettings
-from mendq.probe.probe import QUEUE_NAME, Probe
+from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord, send_probe
 from tests.heal.conftest import ACCOUNT, PROBE_ROLE, Account
 from tests.scan.scanning import refusing
@@ -66,7 +66,7 @@ class Heart:
 
 @pytest.fixture
 def heart(account: Account) -> Heart:
-    queue_arn = account.queue(QUEUE_NAME, tag=None)
+    queue_arn = account.queue(PROBE_QUEUE_NAME, tag=None)
     settings = ProbeSettings(
         ACCOUNT,
         case_table="case_store",

@@ -9,11 +9,16 @@ import pytest
 
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.metrics import LISTED_KINDS, METRICS_BY_KIND, TOLERATED_MESSAGES, select_series
+from mendq.model.metrics import (
+    METRIC_KINDS_TO_LIST,
+    METRICS_BY_KIND,
+    TOLERATED_MESSAGES,
+    select_series,
+)
 from tests.scan.scanning import Scanning, an_hour_on
 
 STANDARD = len(select_series(["every queue", "receives"]))
-SERIES = select_series(LISTED_KINDS)
+SERIES = select_series(METRIC_KINDS_TO_LIST)
 
 
 def waiting(scanned: Scanning, name: str, **over: float) -> str:

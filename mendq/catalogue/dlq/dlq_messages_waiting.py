@@ -60,7 +60,7 @@ from mendq.model.principals import name_first_few
 from mendq.model.queue import Redrive, parts_of
 from mendq.model.state import State
 from mendq.model.steps import HELD_VALUE, RedriveMessages, SetMessageRetention
-from mendq.model.tags import REDRIVE_PERMISSION
+from mendq.model.tags import REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
 
 _DETECTION_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
@@ -133,7 +133,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
-    tags=(REDRIVE_PERMISSION,),
+    tags=(REDRIVE_PERMISSION_TAG,),
     examples=lambda: (
         QueueExample(
             "what was too short is fixed and watched", dlq_with_messages(), (_SEND_BACK_STEP,)

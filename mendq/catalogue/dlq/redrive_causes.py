@@ -27,7 +27,7 @@ from mendq.model.policy import (
 )
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.model.state import State
-from mendq.model.tags import REDRIVE_ON, REDRIVE_PERMISSION
+from mendq.model.tags import REDRIVE_ALLOWED_VALUE, REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
 
 # A case of one of these symptoms about the source explains why its messages reached the DLQ.
@@ -126,7 +126,7 @@ def _has_proven_fix(case: Case) -> bool:
     return case.state in PROVEN_STATES or was_watched
 
 
-REDRIVE_TAG = REDRIVE_PERMISSION.key
+REDRIVE_TAG = REDRIVE_PERMISSION_TAG.key
 KMS_READ_ACTION = "kms:Decrypt"
 KMS_SEND_ACTION = "kms:GenerateDataKey"
 
@@ -136,7 +136,7 @@ def is_redrive_off(tags: Mapping[str, str]) -> bool:
 
     The IAM policy of Mendq's redrive role has the same condition.
     """
-    return tags.get(REDRIVE_TAG, REDRIVE_ON) != REDRIVE_ON
+    return tags.get(REDRIVE_TAG, REDRIVE_ALLOWED_VALUE) != REDRIVE_ALLOWED_VALUE
 
 
 def find_move_objection(queue: Facts, consent: Consent) -> str | None:

@@ -25,7 +25,7 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
+from mendq.model.facts import AWS_MANAGED_KEY_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
 from mendq.model.message_calls import actions_allowing
 from mendq.model.plan import Escalate, Refusal
@@ -60,7 +60,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"its policy lets {name_first_few(sending_services)} send, and its messages are encrypted "
         "with "
-        f"{AWS_MANAGED_ALIAS}, which services can never use: what they send does not arrive"
+        f"{AWS_MANAGED_KEY_ALIAS}, which services can never use: what they send does not arrive"
     )
 
 
@@ -110,7 +110,7 @@ def _list_services(statement: Statement) -> Iterator[str]:
                 yield f"{arn_parts[2]}.amazonaws.com"
 
 
-def _make_queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
+def _make_queue(key: str = AWS_MANAGED_KEY_ALIAS, **statement: object) -> Facts:
     """Return a queue with this key, to which SNS may send.
 
     `statement` has other elements of its policy's statement.

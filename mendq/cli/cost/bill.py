@@ -255,7 +255,7 @@ _FLAT_PRICE_BY_TYPE: Mapping[str, tuple[str, str, Price]] = {
     "AWS::CloudWatch::CompositeAlarm": (
         "composite alarms",
         "they page people for several alarms at once, or are what such a page stands on",
-        prices.COMPOSITE_MONTH,
+        prices.COMPOSITE_ALARM_MONTH,
     ),
     "AWS::CloudWatch::Dashboard": (
         DASHBOARD_ITEM,
@@ -265,7 +265,7 @@ _FLAT_PRICE_BY_TYPE: Mapping[str, tuple[str, str, Price]] = {
     "AWS::KMS::Key": (
         "KMS key",
         "a dollar more after its first yearly rotation, and another after its second",
-        prices.KEY_MONTH,
+        prices.KMS_KEY_MONTH,
     ),
 }
 

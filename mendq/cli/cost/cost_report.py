@@ -21,7 +21,7 @@ from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name
-from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
+from mendq.probe.probe import PROBE_QUEUE_NAME as PROBE_QUEUE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

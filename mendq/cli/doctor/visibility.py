@@ -21,7 +21,7 @@ from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.output import shorten_list
 from mendq.model.names import DATA_EVENT_NAMES, PROBE_PURPOSE, role_name
 from mendq.model.queue import partition_of
-from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
+from mendq.probe.probe import PROBE_EVENT_NAME, PROBE_QUEUE_NAME
 
 # The operators of a field selector. Each operator also exists with `Not` before its name.
 _TEST_BY_OPERATOR: dict[str, Callable[[str, str], bool]] = {
@@ -134,7 +134,7 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     region = account.region
     partition = partition_of(region)
     account_id = account.settings.account
-    queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{QUEUE_NAME}"
+    queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{PROBE_QUEUE_NAME}"
     probe_role = role_name(PROBE_PURPOSE, region)
     probe_session = account.outputs.get("ProbeFunction", "")
     role_arn_start = f"arn:{partition}:sts::{account_id}:assumed-role"
@@ -145,7 +145,9 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     }
     check_name = "probe's trail"
     logging_trails = [
-        trail.name for trail in trails if trail.is_logging(queue_arn, EVENT_NAME, known_fields)
+        trail.name
+        for trail in trails
+        if trail.is_logging(queue_arn, PROBE_EVENT_NAME, known_fields)
     ]
     if logging_trails:
         return Check(
@@ -155,7 +157,8 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     if unread_trails:
         text = f"{shorten_list(unread_trails)} cannot be read"
         return Check(check_name, Status.UNKNOWN, text, "the check `probe` says what comes")
-    text = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
+    probe_text = f"{PROBE_EVENT_NAME} of {PROBE_QUEUE_NAME}"
+    text = f"no trail that is logging selects {probe_text}: no probe is seen"
     remedy = f"have a trail log SQS data events of {queue_arn}, or deploy"
     return Check(check_name, Status.FAIL, text, remedy)
 

@@ -216,5 +216,5 @@ def list_step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     """
     lines: list[str] = []
     for step in steps:
-        lines.extend(change_lines.step_lines(step))
+        lines.extend(change_lines.describe_step(step))
     return lines

@@ -32,7 +32,7 @@ from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.time_text import format_time
 from mendq.notifications.configuration import Baseline, describe_differences
-from mendq.notifications.queue_lines import change_line, describe_configuration
+from mendq.notifications.queue_lines import describe_configuration, describe_queue_change
 from mendq.notifications.text import format_utc_time
 
 # How far CloudTrail's event history goes back.
@@ -163,7 +163,7 @@ def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]
         yield {
             "at": format_time(change.at),
             "kind": "change",
-            "says": [change_line(change), f"by {change.who}"],
+            "says": [describe_queue_change(change), f"by {change.who}"],
             "principal_arn": change.principal_arn,
             "attributes": list(change.attributes),
         }

@@ -53,7 +53,7 @@ from mendq.notifications.configuration import (
     select_configuration,
 )
 from mendq.notifications.next_steps import choose_next_step, describe_reason
-from mendq.notifications.queue_lines import TAG_AND_CONSUMER_PREFIXES, draw_bars, timeline_lines
+from mendq.notifications.queue_lines import TAG_AND_CONSUMER_PREFIXES, draw_bars, format_timeline
 from mendq.notifications.text import command_line, format_count, format_value, plain
 from mendq.redrive.progress import RedriveProgress
 
@@ -348,7 +348,7 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
     for transition in details.transitions:
         transition_by_point[str(transition.state), transition.at] = transition
     points = build_timeline(details.transitions, details.timing, is_whole=True)
-    lines = timeline_lines(points, _MOST_CHARACTERS)
+    lines = format_timeline(points, _MOST_CHARACTERS)
     for point, (label, text) in zip(points, lines, strict=True):
         transition_at_point = transition_by_point.get((point.what, point.at))
         if transition_at_point is None:

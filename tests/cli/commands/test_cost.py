@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError
 
-from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
+from mendq.probe.probe import PROBE_QUEUE_NAME as PROBE_QUEUE
 from tests.cli.conftest import Operator
 from tests.infra.synthesized import template_of
 
