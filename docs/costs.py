@@ -47,25 +47,25 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
         KeyError: if there is no figure of this name.
     """
     if stacks:
-        default, cheapest = stacks
+        default_stack, cheapest_stack = stacks
     else:
-        default = BilledStack(template())
-        cheapest = BilledStack(template(alarms="essential", dashboard=False))
-    cost_lines = bill.list_costs(default)
+        default_stack = BilledStack(template())
+        cheapest_stack = BilledStack(template(alarms="essential", dashboard=False))
+    cost_lines = bill.list_costs(default_stack)
     with_dashboard, without_dashboard = sum_with_and_without_dashboard(cost_lines)
-    least_dollars = sum(cost.dollars for cost in bill.list_costs(cheapest))
+    cheapest_stack_dollars = sum(cost.dollars for cost in bill.list_costs(cheapest_stack))
     dollars_beyond_free_units = 0.0
     for cost in cost_lines:
-        for price, units in cost.units_by_price.items():
-            dollars_beyond_free_units += price.cost_beyond_free(units)
+        for price, used_units in cost.units_by_price.items():
+            dollars_beyond_free_units += price.cost_beyond_free(used_units)
     figure_by_name: dict[str, float] = {
         "with_dashboard": with_dashboard,
         "without_dashboard": without_dashboard,
         "dashboard": DASHBOARD_MONTH.dollars,
         "dashboards": DASHBOARD_MONTH.free_units,
-        "least": least_dollars,
+        "least": cheapest_stack_dollars,
         # The first managed queue adds one metric series, and its quiet calls.
-        "watched": least_dollars + METRIC_MONTH.cost(1) + DATA_EVENT.cost(QUIET_CALLS),
+        "watched": cheapest_stack_dollars + METRIC_MONTH.cost(1) + DATA_EVENT.cost(QUIET_CALLS),
         "quiet_calls": QUIET_CALLS,
         "beyond": dollars_beyond_free_units,
         "million": DATA_EVENT.cost(_MILLION),
@@ -75,18 +75,18 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
     return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)
 
 
-def many_stacks(stacks: str, queues: str) -> str:
+def many_stacks(stack_count_text: str, queue_count_text: str) -> str:
     """Return a table of the monthly costs of many stacks while nothing fails.
 
     One row is without the hourly scans, the other with the scans of `queues` queues in each stack.
     """
-    months = [Month(int(queues), alarms=alarms) for alarms in ("full", "essential")]
-    number_of_stacks = int(stacks)
+    months = [Month(int(queue_count_text), alarms=alarms) for alarms in ("full", "essential")]
+    number_of_stacks = int(stack_count_text)
     without_scans = [format_dollars(number_of_stacks * month.idle()) for month in months]
     with_scans = [format_dollars(number_of_stacks * month.dollars) for month in months]
     rows = [
         ("before the hourly scans", *without_scans),
-        (f"with those of {queues} managed queues in each", *with_scans),
+        (f"with those of {queue_count_text} managed queues in each", *with_scans),
     ]
     return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
@@ -104,8 +104,8 @@ def stack_bill(stack: BilledStack | None = None) -> str:
     if unpriced_types:
         raise ValueError(f"mendq/cli/cost/bill.py has no cost for {', '.join(unpriced_types)}")
     rows = [(cost.item, cost.quantity, format_dollars(cost.dollars), cost.reason) for cost in costs]
-    total = format_dollars(sum(cost.dollars for cost in costs))
-    rows.append(("**together**", "", f"**{total}**", ""))
+    total_text = format_dollars(sum(cost.dollars for cost in costs))
+    rows.append(("**together**", "", f"**{total_text}**", ""))
     return table("of what|how much|#dollars|because", rows)
 
 
@@ -114,7 +114,10 @@ def free_types() -> str:
     types_by_reason = defaultdict[str, list[str]](list)
     for resource_type, reason in bill.list_free_types(BilledStack(template())).items():
         types_by_reason[reason].append(resource_type)
-    lines = [f"- {code(types)}: {reason}" for reason, types in sorted(types_by_reason.items())]
+    lines = [
+        f"- {code(resource_types)}: {reason}"
+        for reason, resource_types in sorted(types_by_reason.items())
+    ]
     return "\n".join(lines)
 
 

@@ -1,11 +1,11 @@
 """Write the parts of the docs that are derived from the code: `python -m docs.derive`.
 
-In a page, a derived part is between a mark and the next `<!-- end -->`. The mark names a public
-function of a module in MODULES, and its arguments:
+In a page, a derived part stands between a mark and the next `<!-- end -->`. The mark names a module
+of MODULE_BY_NAME, one of its public functions, and the function's arguments:
 `<!-- derived: tables.policy look (make docs) -->`. docs/settings.md and the pictures are derived as
 whole files.
 
-With --check it writes nothing, and fails if a file is stale.
+With --check, no file is written, and the exit code is 1 if a file is stale.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ def _call_marked_function(mark: str) -> str:
     """Call the function that a mark names, such as `tables.policy look`, and return its result.
 
     Raises:
-        KeyError: if there is no such module.
-        AttributeError: if the module has no such function.
+        KeyError: The module is not in MODULE_BY_NAME.
+        AttributeError: The module has no such function.
     """
     module_name, function_name, *arguments = re.split(r"[. ]", mark)
     return str(getattr(MODULE_BY_NAME[module_name], function_name)(*arguments))
 
 
-def fill_marks(text: str) -> str:
-    """Return a page with all its derived parts written anew."""
+def fill_marks(page_text: str) -> str:
+    """Return the text of a page in which the content of every derived part is new."""
 
-    def replace_part(part: re.Match[str]) -> str:
-        ending = "\n" if part["begin"].endswith("\n") else ""
-        return f"{part['begin']}{_call_marked_function(part['name'])}{ending}{part['end']}"
+    def replace_part(derived_part: re.Match[str]) -> str:
+        line_ending = "\n" if derived_part["begin"].endswith("\n") else ""
+        content = _call_marked_function(derived_part["name"])
+        return f"{derived_part['begin']}{content}{line_ending}{derived_part['end']}"
 
-    return DERIVED_PART.sub(replace_part, text)
+    return DERIVED_PART.sub(replace_part, page_text)
 
 
 def make_documents() -> dict[Path, str]:
-    """Return the content of every file that is derived, wholly or in parts, by its path."""
+    """Return the new content of every file that is derived, wholly or in parts, by its path."""
     documents: dict[Path, str] = {}
     for path in (ROOT / "README.md", *list_files("docs/*.md")):
         text = path.read_text()

@@ -28,20 +28,20 @@ _TEMPLATES_FOLDER = Path(html_page.__file__).parent / "template"
 def draw_pictures() -> dict[str, str]:
     """Return the SVG documents of the pictures that explain symptoms, by file name."""
     colour_definitions = (_TEMPLATES_FOLDER / "page.css").read_text().partition("\n*")[0]
-    style = f"{colour_definitions}\n{(_TEMPLATES_FOLDER / 'lanes.css').read_text()}".rstrip()
+    style_sheet = f"{colour_definitions}\n{(_TEMPLATES_FOLDER / 'lanes.css').read_text()}".rstrip()
     draw_lanes = html_page.load_template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
     lanes_by_file_name = {
-        "visibility.svg": _make_visibility(),
-        "message-group.svg": _make_message_group(),
-        "redrive.svg": _make_redrive(),
+        "visibility.svg": _make_visibility_picture(),
+        "message-group.svg": _make_message_group_picture(),
+        "redrive.svg": _make_redrive_picture(),
     }
     documents: dict[str, str] = {}
     for name, lanes in lanes_by_file_name.items():
-        documents[name] = f"{str(draw_lanes(lanes, style)).strip()}\n"
+        documents[name] = f"{str(draw_lanes(lanes, style_sheet)).strip()}\n"
     return documents
 
 
-def _make_visibility() -> Lanes:
+def _make_visibility_picture() -> Lanes:
     """Return the picture of a message that is handled twice. The numbers are seconds."""
     lanes = (
         Lane("Visibility timeout: hidden from others", (Bar(0, 30, "waits"),), "30 s"),
@@ -54,10 +54,14 @@ def _make_visibility() -> Lanes:
     return Lanes("A message is handled twice", lanes, _MADE_UP_NOTE, line_position=30)
 
 
-def _make_message_group() -> Lanes:
+def _make_message_group_picture() -> Lanes:
     """Return the picture of a FIFO queue's group that waits for a failing message, in seconds."""
-    failures = tuple(Bar(since + 1, since + 30, "bad") for since in (0, 30, 60))
-    successes = tuple(Bar(since, since + 9, "good") for since in range(0, 120, 10))
+    failures = tuple(
+        Bar(start_seconds + 1, start_seconds + 30, "bad") for start_seconds in (0, 30, 60)
+    )
+    successes = tuple(
+        Bar(start_seconds, start_seconds + 9, "good") for start_seconds in range(0, 120, 10)
+    )
     lanes = (
         Lane("Group A, message 1: received, fails", failures, "3 times 30 s"),
         Lane("It moves to the DLQ", (Bar(90, 90, "bad"),), "at 90 s"),
@@ -67,7 +71,7 @@ def _make_message_group() -> Lanes:
     return Lanes("A message holds up its group", lanes, _MADE_UP_NOTE)
 
 
-def _make_redrive() -> Lanes:
+def _make_redrive_picture() -> Lanes:
     """Return the picture of a redrive, in seconds."""
     return Lanes("A redrive sends more and more", tuple(_list_stages()), _MADE_UP_NOTE)
 
@@ -79,20 +83,22 @@ def _list_stages() -> Iterator[Lane]:
     second.
     """
     bounds = Bounds()
-    begins_at = 0.0
-    batches = ("Canary batch", "Nothing came back", "Nothing came back")
-    for position, name in enumerate(batches):
+    begins_at_seconds = 0.0
+    batch_labels = ("Canary batch", "Nothing came back", "Nothing came back")
+    for position, batch_label in enumerate(batch_labels):
         message_count = bounds.canary * bounds.growth**position
-        sent_at = begins_at + message_count / 4
-        soaked_at = sent_at + bounds.soak_factor * 3 * 30
-        yield Lane(f"{name}: {message_count} messages", (Bar(begins_at, sent_at),))
+        sent_at_seconds = begins_at_seconds + message_count / 4
+        soaked_at_seconds = sent_at_seconds + bounds.soak_factor * 3 * 30
+        yield Lane(
+            f"{batch_label}: {message_count} messages", (Bar(begins_at_seconds, sent_at_seconds),)
+        )
         yield Lane(
             "Soak: do any come back?",
-            (Bar(sent_at, soaked_at, "waits"),),
-            f"{soaked_at - sent_at:.0f} s",
+            (Bar(sent_at_seconds, soaked_at_seconds, "waits"),),
+            f"{soaked_at_seconds - sent_at_seconds:.0f} s",
         )
-        begins_at = soaked_at
-    yield Lane("Verified", (Bar(begins_at, begins_at, "good"),))
+        begins_at_seconds = soaked_at_seconds
+    yield Lane("Verified", (Bar(begins_at_seconds, begins_at_seconds, "good"),))
 
 
 def draw_curves(curves: Iterable[Curve]) -> str:
@@ -104,13 +110,15 @@ def draw_curves(curves: Iterable[Curve]) -> str:
     chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
     dark_mode_rules: list[str] = []
-    for light, dark in zip(_list_colours(LIGHT), _list_colours(DARK), strict=True):
+    for light_colour, dark_colour in zip(_list_colours(LIGHT), _list_colours(DARK), strict=True):
         dark_mode_rules.append(
-            f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}'
+            f'[fill="{light_colour}"]{{fill:{dark_colour}}}[stroke="{light_colour}"]{{stroke:{dark_colour}}}'
         )
-    rules = "".join(dark_mode_rules)
-    style = f"<style>@media screen and (prefers-color-scheme: dark){{{rules}}}</style>"
-    return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
+    dark_mode_css = "".join(dark_mode_rules)
+    style_element = (
+        f"<style>@media screen and (prefers-color-scheme: dark){{{dark_mode_css}}}</style>"
+    )
+    return f"{svg.replace('>', f'>{style_element}', 1).strip()}\n"
 
 
 def _list_colours(palette: Palette) -> list[str]:
@@ -124,11 +132,14 @@ def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
     It has a line, a dot for each row of the curve's table, and a vertical rule at each mark. The
     subtitle explains the rules.
     """
-    rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
-    rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)
+    chart_rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
+    chart_rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)
     subtitle: list[str] = []
-    for kind, (mark_text, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
-        rows.append({"kind": kind, "x": x})
-        subtitle.append(f"{kind}: {x:,.0f}, {mark_text}")
+    for rule_kind, (mark_text, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
+        chart_rows.append({"kind": rule_kind, "x": x})
+        subtitle.append(f"{rule_kind}: {x:,.0f}, {mark_text}")
     panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
-    return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": subtitle}}
+    return panel | {
+        "data": {"values": chart_rows},
+        "title": {"text": curve.title, "subtitle": subtitle},
+    }

@@ -22,10 +22,10 @@ from typing import NamedTuple
 PICTURE_PATH = Path(__file__).parent / "pictures" / "demo.svg"
 # The SVG around the lines, with placeholders.
 FRAME_TEMPLATE_PATH = PICTURE_PATH.with_name("recording.svg.txt")
-COLUMNS = 64
-ROWS = 26
-LINE_PIXELS = 18
-CHARACTER_PIXELS = 7.9
+TERMINAL_COLUMNS = 64
+SHOWN_ROWS = 26
+LINE_HEIGHT_PIXELS = 18
+CHARACTER_WIDTH_PIXELS = 7.9
 # The waits between two lines are divided by SPEED and kept within these limits.
 SHORTEST_WAIT_SECONDS = 0.08
 LONGEST_WAIT_SECONDS = 1.5
@@ -46,53 +46,59 @@ def record_demo() -> list[Line]:
         subprocess.CalledProcessError: if the demo fails.
     """
     command = [sys.executable, "-u", "-m", "local_account.demo"]
-    environment = {**os.environ, "COLUMNS": f"{COLUMNS}"}
+    environment = {**os.environ, "COLUMNS": f"{TERMINAL_COLUMNS}"}
     lines = [Line(0.0, "$ make demo")]
     started_at = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as demo:
-        for output in demo.stdout or ():
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment
+    ) as demo_process:
+        for output_line in demo_process.stdout or ():
             seconds = time.monotonic() - started_at
-            text = output.rstrip().replace(str(Path.cwd()), ".")
-            lines.extend(Line(seconds, line_text) for line_text in wrap(text, COLUMNS) or [""])
-    if demo.returncode:
-        raise subprocess.CalledProcessError(demo.returncode, command)
+            text = output_line.rstrip().replace(str(Path.cwd()), ".")
+            lines.extend(
+                Line(seconds, line_text) for line_text in wrap(text, TERMINAL_COLUMNS) or [""]
+            )
+    if demo_process.returncode:
+        raise subprocess.CalledProcessError(demo_process.returncode, command)
     return lines
 
 
-def draw(lines: Sequence[Line]) -> str:
+def draw_recording(lines: Sequence[Line]) -> str:
     """Return an SVG in which each line appears at its time, and older lines scroll up."""
-    shown_at = _shorten_waits(lines)
-    whole_seconds = shown_at[-1]
-    texts: list[str] = []
-    scrolls: list[str] = []
-    for position, (line, seconds) in enumerate(zip(lines, shown_at, strict=True)):
-        y = (position + 1) * LINE_PIXELS + 6
-        texts.append(
+    shown_at_seconds = _shorten_waits(lines)
+    total_seconds = shown_at_seconds[-1]
+    text_elements: list[str] = []
+    scroll_keyframes: list[str] = []
+    for position, (line, seconds) in enumerate(zip(lines, shown_at_seconds, strict=True)):
+        y = (position + 1) * LINE_HEIGHT_PIXELS + 6
+        text_elements.append(
             f'<text x="12" y="{y}" style="animation-duration:{seconds:.2f}s">'
             f"{escape(line.text)}</text>"
         )
-        offset = -max(0, position + 1 - ROWS) * LINE_PIXELS
-        percent = 100 * seconds / whole_seconds
-        scrolls.append(f"{percent:.2f}%{{transform:translateY({offset}px)}}")
+        scroll_pixels = -max(0, position + 1 - SHOWN_ROWS) * LINE_HEIGHT_PIXELS
+        percent = 100 * seconds / total_seconds
+        scroll_keyframes.append(f"{percent:.2f}%{{transform:translateY({scroll_pixels}px)}}")
     return Template(FRAME_TEMPLATE_PATH.read_text()).substitute(
-        width=round(COLUMNS * CHARACTER_PIXELS) + 24,
-        height=ROWS * LINE_PIXELS + 24,
-        end=-max(0, len(lines) - ROWS) * LINE_PIXELS,
-        seconds=f"{whole_seconds:.2f}",
-        scrolls="".join(scrolls),
-        texts="\n".join(texts),
+        width=round(TERMINAL_COLUMNS * CHARACTER_WIDTH_PIXELS) + 24,
+        height=SHOWN_ROWS * LINE_HEIGHT_PIXELS + 24,
+        end=-max(0, len(lines) - SHOWN_ROWS) * LINE_HEIGHT_PIXELS,
+        seconds=f"{total_seconds:.2f}",
+        scrolls="".join(scroll_keyframes),
+        texts="\n".join(text_elements),
     )
 
 
 def _shorten_waits(lines: Sequence[Line]) -> list[float]:
     """Return the seconds at which the picture shows each line."""
-    waits: list[float] = []
-    for before, after in pairwise(lines):
-        wait = (after.printed_at_seconds - before.printed_at_seconds) / SPEED_FACTOR
-        waits.append(min(max(wait, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS))
-    return list(accumulate(waits, initial=0.0))
+    waits_in_seconds: list[float] = []
+    for line_before, line_after in pairwise(lines):
+        wait_seconds = (
+            line_after.printed_at_seconds - line_before.printed_at_seconds
+        ) / SPEED_FACTOR
+        waits_in_seconds.append(min(max(wait_seconds, SHORTEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS))
+    return list(accumulate(waits_in_seconds, initial=0.0))
 
 
 if __name__ == "__main__":
-    PICTURE_PATH.write_text(draw(record_demo()))
+    PICTURE_PATH.write_text(draw_recording(record_demo()))
     print(f"written to {PICTURE_PATH.relative_to(Path.cwd())}")

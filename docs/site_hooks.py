@@ -37,12 +37,16 @@ _NAME_IN_CELL = re.compile(r"(<td>(?:<a [^>]*>)?<code>)([\w.]+)(?=</code>)")
 # The places in a name after which a line may break: `_`, `.`, and before a capital letter.
 _WORD_END = re.compile(r"(?<=[a-z])([_.]|(?=[A-Z]))")
 # A Markdown link to a file: text, path and anchor.
-_LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
+_MARKDOWN_LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add every runbook to the navigation's section `Runbooks`, which mkdocs.yml leaves empty."""
-    (section,) = [entry["Runbooks"] for entry in config.nav or () if "Runbooks" in entry]
+    (section,) = [
+        navigation_entry["Runbooks"]
+        for navigation_entry in config.nav or ()
+        if "Runbooks" in navigation_entry
+    ]
     pages = sorted((ROOT / "docs" / "runbooks").glob("[a-z]*.md"))
     section.extend(f"runbooks/{page.name}" for page in pages)
     return config
@@ -53,10 +57,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text("utf-8")))
     for uri in PREPARED_FILES:
-        text = (ROOT / "build" / "docs-site" / uri).read_text("utf-8")
+        file_text = (ROOT / "build" / "docs-site" / uri).read_text("utf-8")
         if uri.endswith(".html"):
-            text = text.replace("<main>", SAMPLE_REPORT_NOTE, 1)
-        files.append(File.generated(config, uri, content=text))
+            file_text = file_text.replace("<main>", SAMPLE_REPORT_NOTE, 1)
+        files.append(File.generated(config, uri, content=file_text))
     return files
 
 
@@ -71,24 +75,24 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
         if uri == page_uri:
             source_path = name
 
-    def replace_link(link: re.Match[str]) -> str:
-        text, path, anchor = link.groups("")
-        target = normpath(join(dirname(source_path), path))
-        uri = ROOT_PAGES.get(target, target.removeprefix("docs/"))
+    def replace_link(link_match: re.Match[str]) -> str:
+        text, path, anchor = link_match.groups("")
+        target_path = normpath(join(dirname(source_path), path))
+        uri = ROOT_PAGES.get(target_path, target_path.removeprefix("docs/"))
         if files.get_file_from_path(uri):
             return f"[{text}]({relpath(uri, dirname(page_uri) or '.')}{anchor})"
-        if target.startswith("docs/"):
-            return link[0]  # a dead link: MkDocs reports it
-        return f'<span title="{escape(target)}">{text}</span>'
+        if target_path.startswith("docs/"):
+            return link_match[0]  # a dead link: MkDocs reports it
+        return f'<span title="{escape(target_path)}">{text}</span>'
 
     markdown_with_pictures = re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown)
-    return _LINK.sub(replace_link, markdown_with_pictures)
+    return _MARKDOWN_LINK.sub(replace_link, markdown_with_pictures)
 
 
 def on_page_content(html: str, **_: object) -> str:
     """Return the page with optional line breaks in long names in tables, between their words."""
 
-    def add_breaks(cell: re.Match[str]) -> str:
-        return cell[1] + _WORD_END.sub(r"\1<wbr>", cell[2])
+    def add_breaks(name_match: re.Match[str]) -> str:
+        return name_match[1] + _WORD_END.sub(r"\1<wbr>", name_match[2])
 
     return _NAME_IN_CELL.sub(add_breaks, html)

@@ -48,9 +48,9 @@ def diagram() -> str:
     arrows.extend(StartArrow(_PERSON_NODE, "", logical_id) for logical_id in unstarted_ids)
     lines = ["```mermaid", "flowchart LR"]
     for arrow in arrows:
-        label = f'|"{arrow.trigger_text}"| ' if arrow.trigger_text else " "
-        source = _make_node(arrow.source, resources)
-        lines.append(f"    {source} -->{label}{_make_node(arrow.target, resources)}")
+        arrow_label = f'|"{arrow.trigger_text}"| ' if arrow.trigger_text else " "
+        source_node = _make_node(arrow.source, resources)
+        lines.append(f"    {source_node} -->{arrow_label}{_make_node(arrow.target, resources)}")
     lines.append("```")
     return "\n".join(lines)
 
@@ -116,12 +116,12 @@ def _list_writes(role_id: str, resources: Resources) -> list[str]:
     for grant in list_grants({role_id}, resources):
         if grant.is_about_your_queues:
             actions.update(grant.actions)
-    writes = sorted(
+    write_actions = sorted(
         action
         for action in actions
         if action.startswith("sqs:") and choose_verb(action) == WRITES_VERB
     )
-    return [action.removeprefix("sqs:") for action in writes]
+    return [action.removeprefix("sqs:") for action in write_actions]
 
 
 def _find_service(role: Mapping[str, Any]) -> str:

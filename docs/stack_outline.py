@@ -80,8 +80,8 @@ class Grant(NamedTuple):
 def choose_verb(action: str) -> str:
     """Return a word for an IAM action such as `sqs:GetQueueAttributes`: `reads`."""
     action_name = action.partition(":")[2]
-    for beginning, verb in _VERB_BY_ACTION_BEGINNING.items():
-        if action_name.startswith(beginning):
+    for name_beginning, verb in _VERB_BY_ACTION_BEGINNING.items():
+        if action_name.startswith(name_beginning):
             return verb
     return WRITES_VERB
 
@@ -179,8 +179,10 @@ def make_title(logical_id: str, resources: Resources) -> str:
         return str(resources[logical_id]["Properties"]["Handler"]).split(".")[-2]
     if resource_type == JOB_TYPE:
         return "the nightly job"
-    words = re.findall(r"[A-Z][a-z]+", _LOGICAL_ID_HASH.sub("", logical_id).removeprefix("Topics"))
-    return f"the {' '.join(dict.fromkeys(word.lower() for word in words))}"
+    title_words = re.findall(
+        r"[A-Z][a-z]+", _LOGICAL_ID_HASH.sub("", logical_id).removeprefix("Topics")
+    )
+    return f"the {' '.join(dict.fromkeys(word.lower() for word in title_words))}"
 
 
 def list_parts(resources: Resources) -> list[str]:
@@ -202,7 +204,11 @@ def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
     left_out_ids = {
         logical_id for logical_id in resources if _UNDELIVERED_QUEUE_ID.search(logical_id)
     }
-    left_out_ids |= {start.source for start in list_triggers(resources) if start.target == part_id}
+    left_out_ids |= {
+        start_arrow.source
+        for start_arrow in list_triggers(resources)
+        if start_arrow.target == part_id
+    }
     verbs_by_id: dict[str, set[str]] = {}
     for grant in list_grants(role_ids, resources):
         if grant.is_about_your_queues:

@@ -84,14 +84,14 @@ def code(words: Iterable[object]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def links(paths: Iterable[str], folder: str) -> str:
+def links(page_paths: Iterable[str], folder: str) -> str:
     """Return a Markdown link to each page, without duplicates.
 
     Args:
         paths: The pages, from the root of the repository.
         folder: The folder of the page that has the links.
     """
-    pages = [PurePosixPath(path) for path in dict.fromkeys(paths)]
+    pages = [PurePosixPath(page_path) for page_path in dict.fromkeys(page_paths)]
     return ", ".join(f"[{page.stem}]({page.relative_to(folder)})" for page in pages)
 
 
@@ -140,11 +140,11 @@ def tags() -> str:
     rows: list[tuple[str, ...]] = []
     for tag in list_known_tags().values():
         reading_symptoms = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
-        values = code(tag.words) if tag.words else tag.values
-        read_by = (
+        values_text = code(tag.words) if tag.words else tag.values
+        read_by_text = (
             links((symptom.runbook for symptom in reading_symptoms), "docs") or "every symptom"
         )
-        rows.append((code([tag.key]), values, tag.meaning, read_by))
+        rows.append((code([tag.key]), values_text, tag.meaning, read_by_text))
     return table("tag|value|what it does|read by", rows)
 
 
@@ -186,11 +186,11 @@ def next_steps() -> str:
             steps.append((str(state), NEXT_STEP_BY_STATE[state]))
     lines: list[str] = []
     for name, (sentence, command) in steps:
-        lines.append(f"- `{name}`: {sentence} {_command_text(command)}".rstrip())
+        lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
     return "\n".join(lines)
 
 
-def _command_text(command: CommandSource) -> str:
+def _format_command(command: CommandSource) -> str:
     """Return a next step's command as code, for the queue `orders`. Empty if there is none."""
     if not isinstance(command, str):
         return code([command(EXAMPLE_QUEUE_ARNS[0])])
@@ -208,10 +208,10 @@ def lint_rules() -> str:
 
 def commands() -> str:
     """Return a table of all commands in the order of `mendq --help`."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)  # noqa: S101 - mendq is a group of commands
+    command_group = get_command(app)
+    assert isinstance(command_group, TyperGroup)  # noqa: S101 - mendq is a group of commands
     rows: list[tuple[str, str]] = []
-    for name, command in group.commands.items():
+    for name, command in command_group.commands.items():
         usage = f"`mendq {' '.join((name, *_list_arguments(command)))}`"
         page = PAGE_BY_COMMAND.get(name, f"{name}.md")
         if (ROOT / "docs" / page.partition("#")[0]).exists():
@@ -247,10 +247,12 @@ def blind_spots() -> str:
     The rows are the choices that `mendq cost` compares.
     """
     rows: list[tuple[str, str, str]] = []
-    for choice in TRAIL_CHOICES:
-        sorted_symptoms = sort_symptoms_by_visibility(choice, EXAMPLE_QUEUE_ARNS)
+    for trail_choice in TRAIL_CHOICES:
+        sorted_symptoms = sort_symptoms_by_visibility(trail_choice, EXAMPLE_QUEUE_ARNS)
         hidden_symptom_links = _link_symptoms(sorted_symptoms.blind)
-        rows.append((choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part)))
+        rows.append(
+            (trail_choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part))
+        )
     return table("a trail that logs|does not show|shows in part", rows)
 
 
@@ -262,8 +264,8 @@ def _make_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
     """Return a Mermaid state diagram. An arrow is a state, the next one and a label."""
     lines: list[str] = []
     for state, next_state, label in arrows:
-        suffix = f": {label}" if label else ""
-        lines.append(f"    {state} --> {next_state}{suffix}")
+        label_suffix = f": {label}" if label else ""
+        lines.append(f"    {state} --> {next_state}{label_suffix}")
     return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```"])
 
 
@@ -402,7 +404,7 @@ def alarm_meanings() -> str:
 
 def lambdas() -> str:
     """Return the construct ids of the Lambdas, sorted."""
-    return code(sorted(row.handler.construct_id for row in LAMBDA_ROWS))
+    return code(sorted(lambda_row.handler.construct_id for lambda_row in LAMBDA_ROWS))
 
 
 def policy(name: str) -> str:

@@ -27,11 +27,11 @@ PAGE_PREFIX = "/_mendq/"
 
 
 class SwitchRefused(Exception):
-    """Raised if the account cannot do what a request asks. The text is one line with the remedy."""
+    """Raised if the account cannot do what a request asks. The text is one line, for the client."""
 
 
 class NotFired(Exception):
-    """Raised if the target of a schedule was not invoked. The text gives the reason."""
+    """Raised if the target of a schedule was not invoked. The text is the reason."""
 
 
 def parse_request(body: object, value_type: type[Value], example: str) -> Value:
@@ -47,33 +47,34 @@ def parse_request(body: object, value_type: type[Value], example: str) -> Value:
 
 @dataclass(frozen=True)
 class AccountPage:
-    """ASGI application that answers the pages itself and passes all other requests to `inner`.
+    """ASGI application that answers `pages` and passes all other requests to `next_application`.
 
-    A page that raises SwitchRefused is answered with status 400, NotFired with 409.
+    The status is 400 if a page raises SwitchRefused or the body is not JSON, and 409 if it raises
+    NotFired.
     """
 
-    inner: Application
+    next_application: Application
     pages: Mapping[str, Page]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         page_name = scope["path"].removeprefix(PAGE_PREFIX) if scope["type"] == "http" else ""
         page = self.pages.get(page_name)
         if page is None:
-            await self.inner(scope, receive, send)
+            await self.next_application(scope, receive, send)
             return
         request_body = await read_body(receive)
-        answer: Mapping[str, Any]
+        page_content: Mapping[str, Any]
         try:
-            answer = page(None if scope["method"] == "GET" else json.loads(request_body))
+            page_content = page(None if scope["method"] == "GET" else json.loads(request_body))
             status = HTTPStatus.OK
         except (SwitchRefused, ValueError) as error:
-            answer = {"message": f"{error}"}
+            page_content = {"message": f"{error}"}
             status = HTTPStatus.BAD_REQUEST
         except NotFired as error:
-            answer = {"message": f"{error}"}
+            page_content = {"message": f"{error}"}
             status = HTTPStatus.CONFLICT
         headers = {"content-type": "application/json"}
-        await send_response(send, status, headers, f"{json.dumps(answer)}\n".encode())
+        await send_response(send, status, headers, f"{json.dumps(page_content)}\n".encode())
 
 
 async def send_response(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -103,7 +104,8 @@ def join_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 async def read_body(receive: Receive, maximum_bytes: float = math.inf) -> bytes:
     """Return the body of a request, joined from all its parts.
 
-    Reading stops after the part with which the body is longer than `maximum_bytes` bytes.
+    Stop reading as soon as the body is longer than `maximum_bytes`. The result is then longer than
+    `maximum_bytes`, but not the whole body.
     """
     parts: list[bytes] = []
     byte_count = 0
@@ -120,8 +122,8 @@ async def read_body(receive: Receive, maximum_bytes: float = math.inf) -> bytes:
 def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return an ASGI `receive` for a request whose body was already read.
 
-    Its first call returns the body, further calls return the messages that follow. One of them can
-    be that the client has disconnected, which ends a long poll.
+    The first call of the result returns the body. Further calls return the next messages of
+    `receive`, such as the client's disconnect, which ends a long poll.
     """
     unread_messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -1,4 +1,4 @@
-"""Resource types that MiniStack cannot deploy: trails are created, others accepted and listed."""
+"""CloudFormation types that MiniStack lacks: trails are created, others accepted and listed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ministack.core.responses import get_account_id, get_region, new_uuid
 from ministack.services import cloudtrail
 from ministack.services.cloudformation import changesets, handlers, provisioners
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 
 Properties = Mapping[str, Any]
 ReportAccepted = Callable[[str], None]
@@ -33,21 +33,26 @@ def install(report_accepted: ReportAccepted) -> None:
     _accept_unknown_types(report_accepted)
     _accept_metric_math_alarms(report_accepted)
 
-    @around(provisioners._RESOURCE_HANDLERS[TABLE_TYPE], "create")
-    def create_table(inner: Any, logical_id: str, properties: Properties, stack_name: str) -> Any:
-        """Give each new table a new name, as AWS does, so that a retained table is not reused."""
+    @replace_functions(provisioners._RESOURCE_HANDLERS[TABLE_TYPE], "create")
+    def create_table(
+        original_function: Any, logical_id: str, properties: Properties, stack_name: str
+    ) -> Any:
+        """Create a table with a new name, as AWS does, so that a retained table is not reused."""
         if not properties.get("TableName") and not provisioners._NAME_SEED.get():
             provisioners._NAME_SEED.set(new_uuid()[:8])
-        return inner(logical_id, properties, stack_name)
+        return original_function(logical_id, properties, stack_name)
 
 
 def _accept_unknown_types(report_accepted: ReportAccepted) -> None:
-    """Accept the resource types that MiniStack does not know."""
+    """Make CloudFormation accept the resource types that MiniStack does not know."""
 
-    @around(handlers, "validate_template_support")
-    @around(changesets, "validate_template_support")
+    @replace_functions(handlers, "validate_template_support")
+    @replace_functions(changesets, "validate_template_support")
     def validate_template(
-        inner: Any, template: Mapping[str, Any], *other_arguments: Any, **keyword_arguments: Any
+        original_function: Any,
+        template: Mapping[str, Any],
+        *other_arguments: Any,
+        **keyword_arguments: Any,
     ) -> Any:
         for resource in (template.get("Resources") or {}).values():
             resource_type = str(resource.get("Type", "")) if isinstance(resource, dict) else ""
@@ -57,22 +62,23 @@ def _accept_unknown_types(report_accepted: ReportAccepted) -> None:
             ):
                 provisioners._RESOURCE_HANDLERS[resource_type] = _make_idle_handlers(resource_type)
                 report_accepted(resource_type)
-        return inner(template, *other_arguments, **keyword_arguments)
+        return original_function(template, *other_arguments, **keyword_arguments)
 
 
 def _accept_metric_math_alarms(report_accepted: ReportAccepted) -> None:
-    """Accept alarms on metric math, which MiniStack cannot create."""
+    """Make CloudFormation accept alarms on metric math, which MiniStack cannot create."""
     idle_alarm = _make_idle_handlers(ALARM_TYPE)
 
-    @around(provisioners._RESOURCE_HANDLERS[ALARM_TYPE], "create", "update")
-    def put_alarm(inner: Any, identifier: str, *arguments: Any) -> Any:
-        """Accept an alarm on metric math, and let MiniStack create every other one.
+    @replace_functions(provisioners._RESOURCE_HANDLERS[ALARM_TYPE], "create", "update")
+    def put_alarm(original_function: Any, identifier: str, *arguments: Any) -> Any:
+        """Accept an alarm on metric math without creating it. MiniStack handles other alarms.
 
-        A create has one mapping, the properties. An update has the old and the new properties.
+        Of `arguments`, a create has one mapping: the properties. An update has two: the old and the
+        new properties.
         """
         property_mappings = [argument for argument in arguments if isinstance(argument, Mapping)]
         if not property_mappings[-1].get("Metrics"):
-            return inner(identifier, *arguments)
+            return original_function(identifier, *arguments)
         report_accepted(f"{ALARM_TYPE} with metric math")
         action = "create" if len(property_mappings) == 1 else "update"
         return idle_alarm[action](identifier, *arguments)
@@ -105,21 +111,25 @@ def _update_trail(
 
 
 def _delete_trail(name: str, _properties: Properties) -> None:
-    """Delete a trail. A trail that is gone already is no error."""
+    """Delete a trail. Do nothing if it does not exist."""
     cloudtrail._delete_trail({"Name": name})
 
 
 def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dict[str, str]]:
-    """Create or change a trail through MiniStack's CloudTrail API, and switch it on or off.
+    """Create or change a trail with MiniStack's CloudTrail calls, and switch it on or off.
 
-    The API ignores properties that it does not know. It names the KMS key differently.
+    `action` is CreateTrail or UpdateTrail. Return the trail's name and its attributes, as
+    CloudFormation's handlers must. The calls ignore properties that they do not know; they name the
+    KMS key differently than CloudFormation.
     """
     kms_key_id = properties.get("KMSKeyId", "")
     _call_cloudtrail(action, **{**properties, "Name": name, "KmsKeyId": kms_key_id})
-    for selectors in ("AdvancedEventSelectors", "EventSelectors"):
-        if properties.get(selectors):
+    for selectors_property in ("AdvancedEventSelectors", "EventSelectors"):
+        if properties.get(selectors_property):
             _call_cloudtrail(
-                "PutEventSelectors", TrailName=name, **{selectors: properties[selectors]}
+                "PutEventSelectors",
+                TrailName=name,
+                **{selectors_property: properties[selectors_property]},
             )
     is_logging = str(properties.get("IsLogging", "true")).lower() == "true"
     _call_cloudtrail("StartLogging" if is_logging else "StopLogging", Name=name)

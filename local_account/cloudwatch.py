@@ -1,8 +1,9 @@
 """CloudWatch metrics that MiniStack lacks: of queues, of Lambdas, and in Lambdas' log lines.
 
-A query returns the metric with exactly the dimensions that it names. Its StartTime is rounded down
-to the minute. MiniStack's alarms ignore dimensions and missing data, so any other queue or Lambda
-could raise them. Alarms on metrics of queues and Lambdas are therefore not evaluated.
+A query returns the metric with exactly the dimensions that the query names. The query's StartTime
+is rounded down to the minute. MiniStack's alarms ignore dimensions and missing data, so any other
+queue or Lambda could raise them. Alarms on metrics of queues and Lambdas are therefore not
+evaluated.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -20,7 +21,7 @@ from ministack.core import lambda_runtime
 from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, lambda_svc
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, QueueCounter
 
 LAMBDA_NAMESPACE = "AWS/Lambda"
@@ -28,11 +29,11 @@ Parameters = Mapping[str, Any]
 logger = logging.getLogger("mendq.metrics")
 
 
-class _Dimensions(dict[str, str]):
-    """Dimensions that are true even if empty.
+class _TruthyDimensions(dict[str, str]):
+    """The dimensions of a metric or query, as a dict that is true even if it is empty.
 
-    A query without dimensions asks for the metric without dimensions. MiniStack would return the
-    metric with any dimensions.
+    On AWS, a query without dimensions returns only the metric without dimensions. MiniStack takes a
+    false value as "any dimensions".
     """
 
     def __bool__(self) -> bool:
@@ -44,15 +45,18 @@ def install(queue_counter: QueueCounter) -> None:
 
     Call this once per process.
     """
-    _store_metrics_of_lambdas()
+    _install_lambda_metrics()
 
-    @around(cloudwatch, "_dims_from_list")
-    def read_dimensions(inner: Any, dimensions: Any) -> _Dimensions:
-        return _Dimensions(inner(dimensions))
+    @replace_functions(cloudwatch, "_dims_from_list")
+    def read_dimensions(original_function: Any, dimensions: Any) -> _TruthyDimensions:
+        return _TruthyDimensions(original_function(dimensions))
 
-    @around(cloudwatch, "_get_metric_statistics", "_get_metric_data", "_list_metrics")
+    @replace_functions(cloudwatch, "_get_metric_statistics", "_get_metric_data", "_list_metrics")
     def query_metrics(
-        inner: Any, query_parameters: Parameters, request: Parameters, *protocol_flags: bool
+        original_function: Any,
+        query_parameters: Parameters,
+        request: Parameters,
+        *protocol_flags: bool,
     ) -> Any:
         queue_counter.measure()
         for (name, metric), metric_points in queue_counter.collect_points(
@@ -63,12 +67,12 @@ def install(queue_counter: QueueCounter) -> None:
         start_seconds = cloudwatch._parse_ts(request.get("StartTime"))
         if start_seconds is not None:
             request = {**request, "StartTime": start_seconds // MINUTE_SECONDS * MINUTE_SECONDS}
-        return inner(query_parameters, request, *protocol_flags)
+        return original_function(query_parameters, request, *protocol_flags)
 
-    @around(cloudwatch, "_evaluate_alarm")
-    def evaluate_alarm(inner: Any, alarm: Parameters) -> None:
+    @replace_functions(cloudwatch, "_evaluate_alarm")
+    def evaluate_alarm(original_function: Any, alarm: Parameters) -> None:
         if alarm.get("Namespace") not in (NAMESPACE, LAMBDA_NAMESPACE):
-            inner(alarm)
+            original_function(alarm)
 
     threading.Thread(
         target=_measure_each_minute, args=(queue_counter,), name="queue-metrics", daemon=True
@@ -86,12 +90,12 @@ def _measure_each_minute(queue_counter: QueueCounter) -> None:
             logger.exception("the metrics of the queues are lost for this minute")
 
 
-def _store_metrics_of_lambdas() -> None:
-    """Store the metrics of every Lambda run, and those in its log lines."""
+def _install_lambda_metrics() -> None:
+    """Make MiniStack store the metrics of every Lambda run, and the metrics in its log lines."""
 
-    @around(lambda_svc, "_emit_lambda_logs")
-    def emit_logs(inner: Any, *log_arguments: Any, **keyword_arguments: Any) -> None:
-        inner(*log_arguments, **keyword_arguments)
+    @replace_functions(lambda_svc, "_emit_lambda_logs")
+    def emit_logs(original_function: Any, *log_arguments: Any, **keyword_arguments: Any) -> None:
+        original_function(*log_arguments, **keyword_arguments)
         function, _request_id, log_text, has_failed, milliseconds, *_ = log_arguments
         configuration = function.get("config") or function
         try:
@@ -102,15 +106,15 @@ def _store_metrics_of_lambdas() -> None:
         except Exception:
             logger.exception("the metrics of a Lambda's log lines are lost")
 
-    @around(lambda_svc, "_emit_lambda_metrics")
-    def count_nothing(_inner: Any, *_: object, **__: object) -> None:
-        """Store nothing: a run that a client invokes would be counted twice."""
+    @replace_functions(lambda_svc, "_emit_lambda_metrics")
+    def skip_client_metrics(_inner: Any, *_: object, **__: object) -> None:
+        """Store nothing. `emit_logs` stores the metrics; otherwise, some runs would count twice."""
 
 
 def _store_run_metrics(
     function_name: str, has_failed: bool, log_text: str, milliseconds: float
 ) -> None:
-    """Store the metrics of one run, and those in `log_text`, which has the run's log lines."""
+    """Store the metrics of one run, and the metrics in its log lines, `log_text`."""
     dimensions = {"FunctionName": function_name}
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Invocations", 1, "Count", dimensions)
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Errors", int(has_failed), "Count", dimensions)
@@ -122,9 +126,9 @@ def _store_run_metrics(
 
 
 def parse_embedded_metrics(line: str) -> tuple[tuple[Any, ...], ...]:
-    """Return the metric data in a log line, as MiniStack stores them.
+    """Return the metric data in a log line, each as the arguments of MiniStack's `_store_datum`.
 
-    Empty if the line is not in CloudWatch's embedded metric format.
+    Return an empty tuple if the line is not in CloudWatch's embedded metric format.
     """
     if '"_aws"' not in line:
         return ()
@@ -135,14 +139,14 @@ def parse_embedded_metrics(line: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _list_metric_data(embedded_document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the data of a log line: one for each metric and each set of dimensions."""
+    """Yield a metric datum for each metric and each set of dimensions of a log line."""
     timestamp_seconds = embedded_document["_aws"]["Timestamp"] / 1000
     for directive in embedded_document["_aws"]["CloudWatchMetrics"]:
-        for names in directive.get("Dimensions") or [[]]:
-            dimensions = {name: str(embedded_document[name]) for name in names}
+        for dimension_names in directive.get("Dimensions") or [[]]:
+            dimensions = {name: str(embedded_document[name]) for name in dimension_names}
             for metric in directive["Metrics"]:
-                value = embedded_document[metric["Name"]]
-                values = value if isinstance(value, list) else [value]
+                metric_value = embedded_document[metric["Name"]]
+                metric_values = metric_value if isinstance(metric_value, list) else [metric_value]
                 yield (
                     directive["Namespace"],
                     metric["Name"],
@@ -150,7 +154,7 @@ def _list_metric_data(embedded_document: Mapping[str, Any]) -> Iterator[tuple[An
                     timestamp_seconds,
                     metric.get("Unit", "None"),
                     None,
-                    [float(value) for value in values],
+                    [float(metric_value) for metric_value in metric_values],
                     None,
                     None,
                 )

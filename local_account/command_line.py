@@ -43,26 +43,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     If the account cannot start, one line on standard error says why.
     """
     try:
-        _start(_make_parser().parse_args(arguments))
+        _serve_account(_make_parser().parse_args(arguments))
     except CannotStart as error:
         print(f"make account: {error}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 
 
-def merge_default_settings(option: str) -> dict[str, Any]:
-    """Return the settings to deploy: those of the option, merged over DEFAULT_SETTINGS.
+def merge_default_settings(settings_option: str) -> dict[str, Any]:
+    """Return the settings to deploy: the option's settings, merged over DEFAULT_SETTINGS.
 
     Args:
-        option: JSON object of the CDK context key `mendq`, or the path of a file with it. Empty for
-            the defaults alone.
+        settings_option: JSON object of the CDK context key `mendq`, or the path of a file with such
+            an object. Empty for the defaults alone.
 
     Raises:
         CannotStart: The settings cannot be read or deployed.
     """
     try:
         settings = (
-            parse_json(option or "{}") if option[:1] in {"", "{"} else load_object(Path(option))
+            parse_json(settings_option or "{}")
+            if settings_option[:1] in {"", "{"}
+            else load_object(Path(settings_option))
         )
     except SettingsRefused as error:
         raise CannotStart(str(error)) from error
@@ -78,10 +80,10 @@ def merge_default_settings(option: str) -> dict[str, Any]:
 
 
 def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two JSON objects, and the objects in them.
+    """Return two JSON objects merged, at every depth.
 
-    If both have an object under a key, the two are merged. Otherwise the value of `overrides` is
-    used.
+    If both have an object under the same key, these two are merged. Otherwise, the value of
+    `overrides` replaces the value of `base`.
     """
     merged_objects = {
         key: merge_objects(base[key], overrides[key])
@@ -91,8 +93,8 @@ def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict
     return {**base, **overrides, **merged_objects}
 
 
-def _start(options: argparse.Namespace) -> None:
-    """Prepare the port, the folders and the environment, then serve the account until it ends."""
+def _serve_account(options: argparse.Namespace) -> None:
+    """Prepare the port, the folders and the environment, and serve the account until a signal."""
     settings = merge_default_settings(options.settings)
     stack_artifact = read_assembly(options.assembly.resolve()) if options.assembly else None
     with listen(options.port) as server_socket:
@@ -107,7 +109,7 @@ def _start(options: argparse.Namespace) -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Report a wrong option in one line, like every other mistake."""
+        """Raise CannotStart, so that a wrong option is reported in one line."""
         raise CannotStart(message)
 
 

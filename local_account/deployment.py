@@ -61,7 +61,7 @@ _VALUE_BY_PLACEHOLDER = {
 
 
 class Synthesis:
-    """A synthesis of the stack into a new folder. It can be interrupted."""
+    """A synthesis of the stack into the new folder `folder`. It can be interrupted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -73,15 +73,17 @@ class Synthesis:
     ) -> Path:
         """Return the folder of the cloud assembly for these settings.
 
+        Synthesize the stack if no earlier start has stored this assembly.
+
         Args:
-            raw_settings: The settings.
+            raw_settings: The object of the CDK context key `mendq`.
             print_progress: Prints a line about the progress.
 
         Raises:
             CannotStart: The stack cannot be synthesized, or build/ cannot be written.
         """
         settings_text = json.dumps(raw_settings, sort_keys=True)
-        stored_assembly = ASSEMBLIES_FOLDER / digest_of(settings_text)
+        stored_assembly = ASSEMBLIES_FOLDER / make_assembly_name(settings_text)
         if (stored_assembly / "manifest.json").is_file():
             shown_path = f"build/{ASSEMBLIES_FOLDER.name}/{stored_assembly.name}"
             print_progress(f"the stack as synthesized before: {shown_path}")
@@ -108,8 +110,8 @@ class Synthesis:
             shutil.rmtree(old_assembly, ignore_errors=True)
         return stored_assembly
 
-    def end(self) -> None:
-        """Interrupt the synthesis, including the Node.js process that jsii starts."""
+    def interrupt(self) -> None:
+        """Kill the synthesis, including the Node.js process that jsii starts."""
         self._was_interrupted = True
         end_process_group(self._process)
 
@@ -119,11 +121,11 @@ class Synthesis:
         Raises CannotStart if that fails or is interrupted.
         """
         try:
-            node = require_node()
+            node_path = require_node()
         except NodeMissing as error:
             raise CannotStart(str(error)) from error
         environment = {
-            "JSII_NODE": str(node),
+            "JSII_NODE": str(node_path),
             # HOME is a temporary folder here, so the cache must be elsewhere.
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ASSEMBLIES_FOLDER.parent / "jsii"),
             "CDK_DEFAULT_REGION": REGION,
@@ -139,17 +141,17 @@ class Synthesis:
             start_new_session=True,  # a process group, so that all its processes can be ended
         )
         self._process = process
-        _, errors = process.communicate(settings_text)
+        _, error_output = process.communicate(settings_text)
         if self._was_interrupted:
             raise CannotStart("stopped while synthesizing", FAILURE_EXIT_CODE)
         if process.returncode:
-            error_lines = [line for line in errors.splitlines() if line.strip()]
+            error_lines = [line for line in error_output.splitlines() if line.strip()]
             reason = error_lines[-1] if error_lines else f"exit code {process.returncode}"
             raise CannotStart(f"the stack cannot be synthesized: {reason}")
 
 
-def digest_of(settings_text: str) -> str:
-    """Return the name of an assembly: a digest of its settings and of all its source files."""
+def make_assembly_name(settings_text: str) -> str:
+    """Return the name of an assembly's folder: a digest of the settings and all source files."""
     digest = hashlib.sha256(settings_text.encode())
     for source in SOURCE_PATHS:
         source_root = REPOSITORY / source
@@ -182,27 +184,28 @@ class StackArtifact:
 def read_assembly(folder: Path) -> StackArtifact:
     """Return the stack of the cloud assembly in `folder`.
 
-    Raises CannotStart if the folder has no assembly, or not exactly one stack in it.
+    Raises CannotStart if the folder has no assembly, or if the assembly does not have exactly one
+    stack.
     """
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
         stack_by_id = {
-            identifier: artifact
-            for identifier, artifact in artifacts.items()
+            artifact_id: artifact
+            for artifact_id, artifact in artifacts.items()
             if artifact["type"] == "aws:cloudformation:stack"
         }
-        ((identifier, stack_manifest),) = stack_by_id.items()
+        ((artifact_id, stack_manifest),) = stack_by_id.items()
         template = json.loads(
             (folder / stack_manifest["properties"]["templateFile"]).read_text("utf-8")
         )
     except (OSError, KeyError, ValueError) as error:
         raise CannotStart(f"{folder} holds no cloud assembly with one stack: {error}") from error
-    stack_name = stack_manifest["properties"].get("stackName", identifier)
+    stack_name = stack_manifest["properties"].get("stackName", artifact_id)
     return StackArtifact(stack_name, template, tuple(_list_assets(folder, artifacts)))
 
 
 def _list_assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
-    """Yield the file assets of an assembly, once for each destination."""
+    """Yield the file assets of an assembly, one for each destination in S3."""
     for artifact in artifacts.values():
         if artifact["type"] != "cdk:asset-manifest":
             continue
@@ -217,7 +220,7 @@ def _list_assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
 
 
 def _replace_placeholders(text: str) -> str:
-    """Replace pseudo parameters such as ${AWS::Region} by the local account's values."""
+    """Return the text with the account's values for pseudo parameters such as ${AWS::Region}."""
     return re.sub(r"\$\{AWS::\w+\}", lambda match: _VALUE_BY_PLACEHOLDER[match[0]], text)
 
 
@@ -230,9 +233,10 @@ def publish_assets(assets: tuple[Asset, ...], make_client: MakeClient) -> None:
 
 
 def create_bootstrap_stack(stack: StackArtifact, make_client: MakeClient) -> None:
-    """Create those resources of `cdk bootstrap` that the stack needs, with the same names.
+    """Create the resources of `cdk bootstrap` that the stack needs, with the same names.
 
-    `cdk bootstrap` can be run afterwards and adds the others.
+    Also create the bucket for templates. `cdk bootstrap` can be run afterwards; it adds the other
+    resources.
     """
     resources: dict[str, Any] = {}
     buckets = sorted({asset.bucket for asset in stack.assets})
@@ -256,9 +260,10 @@ def create_bootstrap_stack(stack: StackArtifact, make_client: MakeClient) -> Non
 
 
 def create_stack(stack_name: str, template: Mapping[str, Any], make_client: MakeClient) -> None:
-    """Create a stack and wait for it. Raises CannotStart, with the first failure, if that fails.
+    """Create a stack, and wait until it is created.
 
     The template is passed in a bucket, because a call to CloudFormation takes at most 51,200 bytes.
+    Raises CannotStart, with the reason of the first failed resource, if the stack is not created.
     """
     s3 = make_client("s3")
     cloudformation = make_client("cloudformation")
@@ -272,10 +277,14 @@ def create_stack(stack_name: str, template: Mapping[str, Any], make_client: Make
         waiter = cloudformation.get_waiter("stack_create_complete")
         waiter.wait(StackName=stack_name, WaiterConfig=WAITER_CONFIGURATION)
     except WaiterError as error:
-        events = cloudformation.describe_stack_events(StackName=stack_name)["StackEvents"]
+        stack_events = cloudformation.describe_stack_events(StackName=stack_name)["StackEvents"]
         # The newest event comes first.
-        failures = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        first_failure = failures[-1] if failures else {"LogicalResourceId": "no resource says why"}
+        failed_events = [
+            event for event in stack_events if event["ResourceStatus"].endswith("_FAILED")
+        ]
+        first_failure = (
+            failed_events[-1] if failed_events else {"LogicalResourceId": "no resource says why"}
+        )
         reason = first_failure.get("ResourceStatusReason", "no reason")
         raise CannotStart(
             f"stack {stack_name} was not created: {first_failure['LogicalResourceId']}: {reason}",
@@ -284,9 +293,9 @@ def create_stack(stack_name: str, template: Mapping[str, Any], make_client: Make
 
 
 def main() -> int:
-    """Write the cloud assembly and return the exit code.
+    """Write the cloud assembly to the folder of the first argument, and return the exit code.
 
-    If the packages of the Lambda zips are missing, one line on standard error says so.
+    If packages for the Lambda zips are missing, print one line on standard error.
     """
     # Importing these loads the CDK.
     from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415

@@ -44,7 +44,7 @@ CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE = "CreatedTimestamp", "LastModifiedTimesta
 class PutBackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Request to make a queue's past older: everything in it then happened `minutes` earlier.
 
-    These are whole minutes, because metrics have one value per minute. If `of` is `last_change`,
+    Minutes are whole numbers, because a metric has one value per minute. If `of` is `last_change`,
     only the queue's last change is moved.
     """
 
@@ -54,7 +54,7 @@ class PutBackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Emulator:
-    """The emulator of one account; once per process.
+    """The emulator of one account. Create only one in a process.
 
     The caller must stop `jobs` and `delivery` at the end.
     """
@@ -76,7 +76,7 @@ class Emulator:
         self._mails = AcceptedMails()
 
     def install(self, accepted_types: list[str]) -> None:
-        """Replace MiniStack's functions by this account's, and add the services that it lacks.
+        """Replace functions of MiniStack, and add the services that MiniStack lacks.
 
         Resource types that CloudFormation accepts and ignores are added to `accepted_types`.
         """
@@ -100,17 +100,17 @@ class Emulator:
         self._mails.install()
         EmrServerless(self.jobs.begin_run).install()
 
-    def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
+    def application(self, describe_account: Callable[[], Mapping[str, Any]]) -> SignedCalls:
         """Return the ASGI application that answers all HTTP calls to the account.
 
-        It refuses calls that are not signed correctly, and answers the account's own pages
-        (`/_mendq/...`) itself. MiniStack answers all other calls; those to SQS are recorded on the
-        way. `describe` returns the content of the page `account`.
+        The application refuses calls that are not signed correctly, and answers the account's own
+        pages (`/_mendq/...`) itself. MiniStack answers all other calls. Calls to SQS are recorded
+        as CloudTrail does. `describe_account` returns the content of the page `account`.
         """
         account_page = AccountPage(
             CloudTrailRecorder(ministack.app.app, self.delivery, self._event_history),
             {
-                "account": lambda _: describe(),
+                "account": lambda _: describe_account(),
                 "fire": scheduler.fire_on_request,
                 "earlier": self.put_back,
                 "sqs-errors": self._error_switch.page,
@@ -121,13 +121,22 @@ class Emulator:
         return SignedCalls(account_page, urlsplit(self._endpoint_url).netloc)
 
     def put_back(self, body: object) -> Mapping[str, Any]:
-        """Make a queue's past older, for a request {"queue_arn": .., "minutes": ..}.
+        """Make a queue's past older: answer the page `earlier`.
 
         The queue's metrics, messages, creation, last change and events in CloudTrail's event
-        history then happened that many minutes earlier. With `"of": "last_change"` only the last
-        change and its events are moved, and never to before the creation. Records that are in a
-        trail's bucket already keep their times. Returns the new times of creation and last change.
-        Raises SwitchRefused if the request is not understood or not possible.
+        history then happened `minutes` minutes earlier. With `"of": "last_change"`, only the last
+        change and the events since then are moved; the last change stays after the creation.
+        Records that are already in a trail's bucket keep their times.
+
+        Args:
+            body: The request, {"queue_arn": .., "minutes": ..}; see `PutBackRequest`.
+
+        Returns:
+            The new CreatedTimestamp and LastModifiedTimestamp, as texts.
+
+        Raises:
+            SwitchRefused: The request is not understood, the queue does not exist, or its last
+                change would come before its creation.
         """
         request = parse_request(
             body, PutBackRequest, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
@@ -152,12 +161,12 @@ class Emulator:
 
 
 def stop_starting_runs() -> None:
-    """Stop event source mappings and schedules from starting runs, which would be cut off now."""
+    """Stop event source mappings and schedules, because the account is about to end."""
     sqs._receive_messages_for_esm = lambda _url, _most: []
     ministack_scheduler._tick_schedules = lambda: None
 
 
 def end_lambdas() -> None:
-    """End every Lambda process and remove its folder. No new one can start afterwards."""
+    """End every Lambda process and remove its folder. No new process can start afterwards."""
     processes.refuse_new_processes()
     lambda_runtime.reset()

@@ -33,22 +33,23 @@ from local_account.where import (
 )
 
 HIGHEST_PORT = 65_535
-REMOVAL_SECONDS = 3.0
+MAXIMUM_REMOVAL_SECONDS = 3.0
 PROFILE_TEMPLATE = "[{}]\naws_access_key_id = AKIA{}\naws_secret_access_key = {}\nregion = {}\n\n"
-TEMPORARY_FOLDER_PREFIX = "mendq-account-"  # begin of the name of an account's temporary folder
-LINK_NAME = "scratch"  # link to the temporary folder, in the folder of the port
+# The name of an account's temporary folder begins with this.
+TEMPORARY_FOLDER_PREFIX = "mendq-account-"
+TEMPORARY_FOLDER_LINK_NAME = "scratch"  # link to the temporary folder, in the folder of the port
 INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
 
 
-def parse_port(text: str) -> int:
+def parse_port(port_text: str) -> int:
     """Return the port number in `text`. Raises CannotStart if it is not a port number."""
-    if not text.isdecimal() or int(text) > HIGHEST_PORT:
-        raise CannotStart(f"PORT {text} is not a port: give a number from 0 to {HIGHEST_PORT}")
-    return int(text)
+    if not port_text.isdecimal() or int(port_text) > HIGHEST_PORT:
+        raise CannotStart(f"PORT {port_text} is not a port: give a number from 0 to {HIGHEST_PORT}")
+    return int(port_text)
 
 
 def listen(port: int) -> socket.socket:
-    """Listen on the loopback interface. Port 0 means any free port.
+    """Return a socket that listens on the loopback interface. Port 0 means any free port.
 
     Raises CannotStart if the port is taken or cannot be used.
     """
@@ -64,19 +65,19 @@ def listen(port: int) -> socket.socket:
 
 @contextmanager
 def create_folders(port: int) -> Iterator[Path]:
-    """Create the account's folders, yield the temporary one, and remove both at the end.
+    """Create the account's two folders, and yield the temporary one. Remove both after the block.
 
-    The folder of the port, build/account/PORT, gets new credentials. Only the current user can read
-    the folders. Before that, the folders and processes of accounts that were killed are removed: on
-    this port, and on every port that no account listens on.
+    The other folder, build/account/PORT, gets a file with new credentials. Only the current user
+    can read the folders. First, remove the folders and processes that earlier, killed accounts have
+    left on this port and on every port on which no account listens.
 
     Raises CannotStart if a folder cannot be written.
     """
     port_folder = ACCOUNTS_FOLDER / f"{port}"
     parent_folder = os.environ.get("TMPDIR") or tempfile.gettempdir()
-    for folder in ACCOUNTS_FOLDER.glob("[0-9]*"):
-        if folder == port_folder or _is_free(folder.name):
-            _remove_account(folder)
+    for account_folder in ACCOUNTS_FOLDER.glob("[0-9]*"):
+        if account_folder == port_folder or _is_port_free(account_folder.name):
+            _remove_account(account_folder)
     with contextlib.ExitStack() as cleanup:
         try:
             temporary_folder = Path(
@@ -85,7 +86,7 @@ def create_folders(port: int) -> Iterator[Path]:
             cleanup.callback(_remove_folder, temporary_folder)
             port_folder.mkdir(mode=0o700, parents=True)
             cleanup.callback(_remove_folder, port_folder)
-            (port_folder / LINK_NAME).symlink_to(temporary_folder)
+            (port_folder / TEMPORARY_FOLDER_LINK_NAME).symlink_to(temporary_folder)
             _write_credentials(port_folder / CREDENTIALS_FILE_NAME)
         except OSError as error:
             problem = f"{error.filename} cannot be made ({error.strerror})"
@@ -93,7 +94,7 @@ def create_folders(port: int) -> Iterator[Path]:
         yield temporary_folder
 
 
-def _is_free(port: str) -> bool:
+def _is_port_free(port: str) -> bool:
     with contextlib.suppress(CannotStart):
         listen(parse_port(port)).close()
         return True
@@ -101,43 +102,46 @@ def _is_free(port: str) -> bool:
 
 
 def _write_credentials(path: Path) -> None:
-    """Write a random access key for each profile."""
+    """Write a credentials file with a new random access key for each profile."""
     path.touch(mode=0o600)
-    with path.open("w") as file:
+    with path.open("w") as credentials_file:
         for profile in ACCOUNT_BY_PROFILE:
             access_key = secrets.token_hex(8).upper()
             secret_key = secrets.token_urlsafe(30)
-            file.write(PROFILE_TEMPLATE.format(profile, access_key, secret_key, REGION))
+            credentials_file.write(PROFILE_TEMPLATE.format(profile, access_key, secret_key, REGION))
 
 
 def _remove_account(port_folder: Path) -> None:
-    """End the processes of an account that was killed, and remove its folders."""
-    temporary_folder_link = port_folder / LINK_NAME
+    """Kill the processes that a killed account has left, and remove its folders."""
+    temporary_folder_link = port_folder / TEMPORARY_FOLDER_LINK_NAME
     if temporary_folder_link.is_symlink():
         temporary_folder = temporary_folder_link.readlink()
         if temporary_folder.name.startswith(TEMPORARY_FOLDER_PREFIX):
-            _end_processes_of(temporary_folder)
+            _kill_processes_using(temporary_folder)
             _remove_folder(temporary_folder)
     _remove_folder(port_folder)
 
 
-def _end_processes_of(temporary_folder: Path) -> None:
-    """Kill all processes that have this folder as TMPDIR. Only the account's processes have it.
+def _kill_processes_using(temporary_folder: Path) -> None:
+    """Kill all processes that have this folder as TMPDIR: only the account's processes have it.
 
-    Without /proc nothing is killed.
+    Without /proc, nothing is killed.
     """
-    own_variable = f"TMPDIR={temporary_folder}".encode()
+    tmpdir_variable = f"TMPDIR={temporary_folder}".encode()
     for environment_file in Path("/proc").glob("[0-9]*/environ"):
         process_id = int(environment_file.parent.name)
         # Open the process first. If it ends now, another process can get its number, and a signal
         # to the open process cannot reach that one.
-        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process_id), "rb", 0) as process:
-            if own_variable in environment_file.read_bytes().split(b"\0"):
-                signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
+        with (
+            contextlib.suppress(OSError),
+            os.fdopen(os.pidfd_open(process_id), "rb", 0) as process_file,
+        ):
+            if tmpdir_variable in environment_file.read_bytes().split(b"\0"):
+                signal.pidfd_send_signal(process_file.fileno(), signal.SIGKILL)
 
 
 def end_process_group(process: subprocess.Popen[Any] | None) -> None:
-    """Kill a process that leads a process group, and all processes of the group."""
+    """Kill the process group that `process` leads, if the process still runs."""
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -145,8 +149,8 @@ def end_process_group(process: subprocess.Popen[Any] | None) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Remove a folder. Try again for a while if a killed process is still writing to it."""
-    deadline = time.monotonic() + REMOVAL_SECONDS
+    """Remove a folder. Retry for MAXIMUM_REMOVAL_SECONDS if a killed process still writes to it."""
+    deadline = time.monotonic() + MAXIMUM_REMOVAL_SECONDS
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -156,8 +160,8 @@ def emulator_environment(
 ) -> dict[str, str]:
     """Return all environment variables of the emulator's process.
 
-    Permissions are enforced unless `inherited_environment` has AUTH=false. By MiniStack's defaults,
-    nothing is stored after the end, and Lambdas run as processes.
+    Permissions are enforced unless `inherited_environment` has AUTH=false. MiniStack's defaults are
+    kept for the rest: no data is stored after the end, and Lambdas run as processes.
 
     Args:
         inherited_environment: Environment of the user's shell. Only the variables in

@@ -11,43 +11,45 @@ from ministack.core import iam_actions, router
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def around(owner: Any, *function_names: str) -> Callable[[Function], Function]:
-    """Replace functions of `owner` by the decorated function.
+def replace_functions(owner: Any, *function_names: str) -> Callable[[Function], Function]:
+    """Return a decorator that puts the decorated function in the place of functions of `owner`.
 
-    The decorated function gets the replaced function as its first argument, and then the caller's
-    arguments. Replacements of one name nest: the latest is called first. Apply once per process.
+    The decorated function gets the original function as its first argument, and then the caller's
+    arguments. If a function is replaced several times, the latest replacement is called first, and
+    its original function is the replacement before it. Apply each decorator once per process.
 
     Args:
         owner: A module, a class, or a mapping of names to functions.
         function_names: The functions to replace.
     """
 
-    def replace_functions(function: Function) -> Function:
+    def replace_each_function(function: Function) -> Function:
         for name in function_names:
             if isinstance(owner, MutableMapping):
-                owner[name] = _bind_inner(owner[name], function)
+                owner[name] = _bind_original_function(owner[name], function)
             else:
-                setattr(owner, name, _bind_inner(getattr(owner, name), function))
+                setattr(owner, name, _bind_original_function(getattr(owner, name), function))
         return function
 
-    return replace_functions
+    return replace_each_function
 
 
-def _bind_inner(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls `function` with `inner` as its first argument.
+def _bind_original_function(
+    original_function: Any, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a function that calls `function` with `original_function` as its first argument.
 
-    It is a function and not a `functools.partial`, because a class binds only functions to its
-    instances.
+    The result is not a `functools.partial`, because a class binds only functions to its instances.
     """
 
     def call_replacement(*arguments: Any, **keyword_arguments: Any) -> Any:
-        return function(inner, *arguments, **keyword_arguments)
+        return function(original_function, *arguments, **keyword_arguments)
 
     return call_replacement
 
 
-def serve(service: str, model_name: str, handle_call: Callable[..., Any]) -> None:
-    """Let `handle_call` answer the calls of a service that MiniStack does not know.
+def add_service(service: str, model_name: str, handle_call: Callable[..., Any]) -> None:
+    """Make `handle_call` answer the calls of a service that MiniStack does not know.
 
     Args:
         service: The service's name in signatures and IAM actions.

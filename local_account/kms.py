@@ -1,7 +1,7 @@
 """KMS keys: refuse keys and key policies that KMS refuses and MiniStack accepts.
 
-A key policy must let the caller change it later, unless the call bypasses that check, and its
-principals in this account must exist. Setting tags needs kms:TagResource.
+A key policy must let the caller change it later, unless the call bypasses this check. The
+principals in this account that it names must exist. Setting tags needs kms:TagResource.
 https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
 """
 
@@ -18,7 +18,7 @@ from ministack.core.responses import error_response_json, get_account_id
 from ministack.services import iam, kms
 from ministack.services.cloudformation import provisioners
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.permissions import make_call_context
 
 MALFORMED_POLICY_ERROR = "MalformedPolicyDocumentException"
@@ -31,27 +31,27 @@ _IS_CLOUDFORMATION_CALL = ContextVar("_IS_CLOUDFORMATION_CALL", default=False)
 
 
 def install() -> None:
-    """Make MiniStack refuse the keys and key policies that KMS refuses. Call once per process."""
+    """Make MiniStack refuse keys and key policies that KMS refuses. Call this once per process."""
 
-    @around(kms, "_create_key")
-    def create_key(inner: Any, data: Mapping[str, Any]) -> Any:
-        return _find_tag_refusal(data) or _find_policy_refusal(data) or inner(data)
+    @replace_functions(kms, "_create_key")
+    def create_key(original_function: Any, data: Mapping[str, Any]) -> Any:
+        return _find_tag_refusal(data) or _find_policy_refusal(data) or original_function(data)
 
-    @around(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
-    def provision_key(inner: Any, *arguments: Any) -> Any:
+    @replace_functions(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
+    def provision_key(original_function: Any, *arguments: Any) -> Any:
         context_token = _IS_CLOUDFORMATION_CALL.set(True)
         try:
-            return inner(*arguments)
+            return original_function(*arguments)
         finally:
             _IS_CLOUDFORMATION_CALL.reset(context_token)
 
-    @around(kms, "_put_key_policy")
-    def put_key_policy(inner: Any, data: Mapping[str, Any]) -> Any:
-        return _find_policy_refusal(data) or inner(data)
+    @replace_functions(kms, "_put_key_policy")
+    def put_key_policy(original_function: Any, data: Mapping[str, Any]) -> Any:
+        return _find_policy_refusal(data) or original_function(data)
 
 
 def _find_policy_refusal(data: Mapping[str, Any]) -> Any:
-    """Return KMS's error answer if it refuses the key policy, else None."""
+    """Return KMS's error response if KMS refuses the key policy, otherwise None."""
     if "Policy" not in data:
         return None  # CreateKey then uses a default policy, which allows the account everything
     try:
@@ -66,19 +66,19 @@ def _find_policy_refusal(data: Mapping[str, Any]) -> Any:
     if not all(_principal_exists(arn) for arn in _list_principals(statements)):
         return error_response_json(MALFORMED_POLICY_ERROR, INVALID_PRINCIPAL_MESSAGE)
     has_lockout_check = not data.get("BypassPolicyLockoutSafetyCheck")
-    if has_lockout_check and not _lets_caller_change_it(document):
+    if has_lockout_check and not _lets_caller_change_policy(document):
         return error_response_json(MALFORMED_POLICY_ERROR, LOCKOUT_MESSAGE)
     return None
 
 
-def _lets_caller_change_it(key_policy: Mapping[str, Any]) -> bool:
-    context = make_call_context(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
-    evaluation = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
+def _lets_caller_change_policy(key_policy: Mapping[str, Any]) -> bool:
+    call_context = make_call_context(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
+    evaluation = iam_evaluator.evaluate_resource_policy(dict(key_policy), call_context)
     return bool(evaluation.decision == "Allow")
 
 
 def _list_principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the ARNs of all AWS principals that a policy's statements name."""
+    """Yield every value of the principal `AWS` in a policy's statements, such as a role's ARN."""
     for statement in statements:
         principal = statement.get("Principal")
         principal_arns = principal.get("AWS", []) if isinstance(principal, dict) else []
@@ -86,7 +86,10 @@ def _list_principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _principal_exists(principal_arn: str) -> bool:
-    """Return False if a principal is a role or user of this account that IAM does not have."""
+    """Return False if an ARN names a role or user of this account that does not exist.
+
+    Return True for every other principal.
+    """
     for principal_type, stored_principals in (("role", iam._roles), ("user", iam._users)):
         if principal_arn.startswith(f"arn:aws:iam::{get_account_id()}:{principal_type}/"):
             return any(
@@ -96,22 +99,22 @@ def _principal_exists(principal_arn: str) -> bool:
 
 
 def _find_tag_refusal(data: Mapping[str, Any]) -> Any:
-    """Return KMS's error answer if the caller may not tag the new key, else None."""
+    """Return KMS's error response if the caller may not tag the new key, otherwise None."""
     if not data.get("Tags") or not ministack.app.AUTH or _IS_CLOUDFORMATION_CALL.get():
         return None
     caller_arn = iam_evaluator.caller_arn()
     policies = _gather_policies(caller_arn)
     if policies is None:
         return None
-    context = make_call_context(caller_arn, "User", "kms:TagResource", "*")
-    if iam_evaluator.evaluate(context, policies).decision == "Allow":
+    call_context = make_call_context(caller_arn, "User", "kms:TagResource", "*")
+    if iam_evaluator.evaluate(call_context, policies).decision == "Allow":
         return None
     message = f"User: {caller_arn} is not authorized to perform: kms:TagResource"
     return error_response_json("AccessDeniedException", message)
 
 
 def _gather_policies(caller_arn: str) -> Any:
-    """Return the IAM policies of a user or role; None for the root user, who may do everything."""
+    """Return the IAM policies of a user or role session; None for the root user."""
     principal_name = caller_arn.rpartition("/")[2]
     if ":assumed-role/" in caller_arn:
         principal_name = caller_arn.split("/")[1]

@@ -49,8 +49,8 @@ from local_account.where import (
 from mendq.model.limits import Timing
 
 Result = TypeVar("Result")
-MAKE_CHECK_SECONDS = 0.5
-STOP_SECONDS = 2.0
+MAKE_CHECK_INTERVAL_SECONDS = 0.5
+STOP_TIMEOUT_SECONDS = 2.0
 CONNECTION_GRACE_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 75
 # The masks of caught and of ignored signals in /proc/<process id>/status.
@@ -72,9 +72,9 @@ To try there, in this folder:
 
 
 def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
-    """Read the settings without the lower limits of `timing`.
+    """Return the settings as a value. The lower limits of `timing` do not apply.
 
-    Raises CannotStart, with all mistakes in one line, if they cannot be deployed.
+    Raises CannotStart, with all mistakes in one line, if the settings cannot be deployed.
     """
     try:
         return read_deployment_settings(raw_settings, applies_floors=False)
@@ -84,20 +84,20 @@ def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
 
 
 def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
-    """Return a line for each setting of `timing` below the lower limit of a deployment."""
-    lines = []
+    """Return a line for each setting of `timing` that is below its lower limit on AWS."""
+    floor_lines = []
     for name, (field_of_timing, field_type) in get_fields_by_name(Timing).items():
         value = getattr(settings.timing, field_of_timing.name)
         floor = split_type_and_bounds(field_type)[1].begins()
         if value < floor:
-            lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
-    return tuple(lines)
+            floor_lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
+    return tuple(floor_lines)
 
 
 def make_shell_exports(url: str) -> str:
-    """Return lines for another shell that let it work with the account.
+    """Return `export` lines that make another shell use the account.
 
-    They are printed after the line that begins with `ready`.
+    The lines are printed after the line that begins with `ready`.
     """
     return "".join(
         f"export {name}={quote(value)}\n" for name, value in operator_variables(url).items()
@@ -105,18 +105,18 @@ def make_shell_exports(url: str) -> str:
 
 
 def describe_first_steps(settings: DeploymentSettings) -> str:
-    """Return the lines for people: the mode, and commands to try."""
-    mode = f"  mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
-    return f"\nSettings in force:\n{mode}\n{_COMMANDS_TO_TRY}\n"
+    """Return lines for people: the mode of the stack, and commands to try."""
+    mode_line = f"  mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
+    return f"\nSettings in force:\n{mode_line}\n{_COMMANDS_TO_TRY}\n"
 
 
 @dataclass
 class Launcher:
-    """Serves the account until a signal ends it.
+    """Starts the account, deploys the stack, and serves the account until a signal ends it.
 
     Attributes:
-        raw_settings: The settings to synthesize the stack with.
-        stack_artifact: A stack that was synthesized already; None to synthesize it here.
+        raw_settings: The object of the CDK context key `mendq`, for the synthesis.
+        stack_artifact: A stack that is already synthesized; None to synthesize it here.
         server_socket: The socket that clients connect to.
         temporary_folder: Folder for temporary files.
         stop_with_parent: True if the account ends when standard input is closed.
@@ -139,7 +139,7 @@ class Launcher:
         self._synthesis = Synthesis(ACCOUNTS_FOLDER / f"{port}" / "assembly")
 
     async def run(self) -> None:
-        """Start and serve the account; return after a signal has ended it.
+        """Start the account and serve it until a signal ends it.
 
         Raises CannotStart if the account does not start.
         """
@@ -162,37 +162,39 @@ class Launcher:
         try:
             await self._run_until_stopped(self._deploy(stack_preparation))
         finally:
-            self._synthesis.end()
+            self._synthesis.interrupt()
             emulator_module.stop_starting_runs()
-            jobs_stop = _run_in_thread(emulator.jobs.stop)
-            await asyncio.wait([_run_in_thread(emulator.delivery.stop)], timeout=STOP_SECONDS)
+            jobs_stop_task = _run_in_thread(emulator.jobs.stop)
+            await asyncio.wait(
+                [_run_in_thread(emulator.delivery.stop)], timeout=STOP_TIMEOUT_SECONDS
+            )
             logging.disable()  # work that is cut off from here on is no error
             # A call that waits for a Lambda cannot be cancelled, so the Lambda is ended first.
             await _run_in_thread(emulator_module.end_lambdas)
-            await jobs_stop
+            await jobs_stop_task
             # Without this, each connection that is cut now would be reported with a traceback.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             self._serving_must_end.set()
-            await asyncio.wait([serving_task], timeout=STOP_SECONDS)
+            await asyncio.wait([serving_task], timeout=STOP_TIMEOUT_SECONDS)
             await _run_in_thread(emulator_module.end_lambdas)
 
     async def _serve(self, application: Any) -> None:
-        """Serve until `_serving_must_end` is set, then close open connections.
+        """Serve until `_serving_must_end` is set, then close the connections.
 
-        Connections are cut after CONNECTION_GRACE_SECONDS.
+        Calls that are still open get CONNECTION_GRACE_SECONDS to end.
         """
-        config = ServerConfig()
+        server_config = ServerConfig()
         # A copy of the socket, so that no other account takes the port before the folders are gone.
-        config.bind = [f"fd://{self.server_socket.dup().detach()}"]
-        config.errorlog = None
-        config.accesslog = None
-        config.graceful_timeout = CONNECTION_GRACE_SECONDS
-        config.shutdown_timeout = CONNECTION_GRACE_SECONDS * 4
-        config.keep_alive_timeout = KEEP_ALIVE_SECONDS
-        await serve(application, config, shutdown_trigger=self._serving_must_end.wait)
+        server_config.bind = [f"fd://{self.server_socket.dup().detach()}"]
+        server_config.errorlog = None
+        server_config.accesslog = None
+        server_config.graceful_timeout = CONNECTION_GRACE_SECONDS
+        server_config.shutdown_timeout = CONNECTION_GRACE_SECONDS * 4
+        server_config.keep_alive_timeout = KEEP_ALIVE_SECONDS
+        await serve(application, server_config, shutdown_trigger=self._serving_must_end.wait)
 
     async def _run_until_stopped(self, deployment: Any) -> None:
-        """Run the start, then wait for a signal. A signal also ends the start."""
+        """Deploy, then wait for a signal. A signal during the deployment cancels it."""
         deployment_task = asyncio.ensure_future(deployment)
         stop_task = asyncio.create_task(self._stop_requested.wait())
         await asyncio.wait([deployment_task, stop_task], return_when=asyncio.FIRST_COMPLETED)
@@ -203,7 +205,7 @@ class Launcher:
             await stop_task
 
     async def _deploy(self, stack_preparation: asyncio.Future[StackArtifact]) -> None:
-        """Deploy the stack, print `ready`, and then the lines for people."""
+        """Deploy the stack, print the line `ready ..`, and print lines for people."""
         stack = await stack_preparation
         print_progress(f"publishing {len(stack.assets)} assets")
         await _run_in_thread(lambda: create_bootstrap_stack(stack, self._make_client))
@@ -226,7 +228,7 @@ class Launcher:
             os.write(sys.stdout.fileno(), lines_for_people.encode())
 
     def _print_differences(self) -> None:
-        """Write a file that says what is not emulated, and print each limit that is lowered."""
+        """Write a file about everything that is not emulated, and print each lowered limit."""
         description = self._describe()
         not_emulated = description["not_emulated"]
         path = ACCOUNTS_FOLDER / self._endpoint_url.rpartition(":")[2] / "not-emulated.txt"
@@ -238,7 +240,7 @@ class Launcher:
             print_progress(f"floor lowered: {line}")
 
     def _prepare_stack(self) -> StackArtifact:
-        """Return the stack to deploy: the given one, or else one synthesized with the settings."""
+        """Return the stack to deploy: `stack_artifact`, or one synthesized with the settings."""
         if self.stack_artifact:
             return self.stack_artifact
         self._settings = read_settings(self.raw_settings)
@@ -252,7 +254,7 @@ class Launcher:
         self._s3.put_object(Bucket=bucket, Key=key, Body=content)
 
     def _describe(self) -> Mapping[str, Any]:
-        """Return the content of page `account`."""
+        """Return the content of the page `account`: what is not emulated, and lowered limits."""
         resource_types = dict.fromkeys(self._accepted_types)  # each once, in their order
         accepted_sentences = [
             f"{resource_type}: accepted, not emulated" for resource_type in resource_types
@@ -264,7 +266,10 @@ class Launcher:
         }
 
     def _watch_signals(self) -> None:
-        """Stop on SIGINT, SIGTERM, an interrupted make, and the end of standard input if asked."""
+        """Make SIGINT, SIGTERM and an interrupted make stop the account.
+
+        With `stop_with_parent`, the end of standard input stops it too.
+        """
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signal_number, self._stop_requested.set)
@@ -273,20 +278,22 @@ class Launcher:
             end_of_input.add_done_callback(lambda _: self._stop_requested.set())
         self._watch_make(MakeParent())
 
-    def _watch_make(self, parent: MakeParent) -> None:
-        if parent.has_stopped():
+    def _watch_make(self, make_parent: MakeParent) -> None:
+        if make_parent.has_stopped():
             self._stop_requested.set()
         else:
-            asyncio.get_running_loop().call_later(MAKE_CHECK_SECONDS, self._watch_make, parent)
+            asyncio.get_running_loop().call_later(
+                MAKE_CHECK_INTERVAL_SECONDS, self._watch_make, make_parent
+            )
 
 
 class MakeParent:
     """The `make` process that started this process, if there is one.
 
-    GNU make passes SIGTERM on to its children, but not SIGINT: it assumes that the terminal has
-    sent SIGINT to all of them. After `kill -INT`, make would wait for this process without end. But
-    make then removes its signal handler, which /proc shows: a make that neither catches nor ignores
-    SIGINT has been interrupted. Without /proc, Ctrl-C and SIGTERM still work.
+    GNU make passes SIGTERM on to its children, but not SIGINT: make assumes that the terminal has
+    sent SIGINT to all of them. After `kill -INT`, make would therefore wait for this process
+    forever. But make then removes its signal handler, which /proc shows: a make that neither
+    catches nor ignores SIGINT has been interrupted. Without /proc, Ctrl-C and SIGTERM still work.
     """
 
     def __init__(self) -> None:
@@ -294,7 +301,10 @@ class MakeParent:
         self._is_make = bool(_MAKE_STATUS.search(self._read_status()))
 
     def has_stopped(self) -> bool:
-        """Return True if a make that started this process was interrupted or has ended."""
+        """Return True if the make that started this process was interrupted or has ended.
+
+        Return False if no make started this process.
+        """
         if not self._is_make:
             return False
         signal_masks = _SIGNAL_MASKS.findall(self._read_status())
@@ -309,7 +319,7 @@ class MakeParent:
 
 
 def print_progress(line: str) -> None:
-    """Print a line about the account's progress without buffering."""
+    """Print a line about the account's progress, and flush it at once."""
     print(line, flush=True)
 
 

@@ -19,28 +19,30 @@ import ministack.app
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import ses_v2
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 
 SEND_CALL = ("POST", "/v2/email/outbound-emails")
 
 
 class AcceptedMails:
-    """All mails that were accepted since the start. They are delivered to nobody."""
+    """All mails that SES has accepted since the start. No mail is delivered."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []
 
     def install(self) -> None:
-        """Make MiniStack check the sender's permissions for a mail, and keep accepted mails.
+        """Make MiniStack check the caller's permissions for a mail, and store accepted mails.
 
         Call this once per process.
         """
 
-        @around(ministack.app, "_handle_ses_v2_request")
-        async def handle_ses_call(inner: Any, method: str, path: str, *other_arguments: Any) -> Any:
+        @replace_functions(ministack.app, "_handle_ses_v2_request")
+        async def handle_ses_call(
+            original_function: Any, method: str, path: str, *other_arguments: Any
+        ) -> Any:
             headers, body, query_params, request_id = other_arguments
             if (method, path.rstrip("/")) != SEND_CALL:
-                return await inner(method, path, *other_arguments)
+                return await original_function(method, path, *other_arguments)
             request = json.loads(body)
             sender_address = parseaddr(request.get("FromEmailAddress", ""))[1]
             actions = ["ses:SendEmail"]
@@ -50,7 +52,7 @@ class AcceptedMails:
                 f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{sender_address}"
             )
             for action in actions:
-                denial_answer = ministack.app._enforce_data_plane(
+                denial_response = ministack.app._enforce_data_plane(
                     "sesv2",
                     action,
                     headers,
@@ -60,15 +62,18 @@ class AcceptedMails:
                     service_context={"ses:FromAddress": sender_address},
                     named_resource=identity_arn,
                 )
-                if denial_answer:
-                    return denial_answer
-            answer = await ses_v2.handle_request(method, path, headers, body, query_params)
-            if answer[0] == 200:
+                if denial_response:
+                    return denial_response
+            response = await ses_v2.handle_request(method, path, headers, body, query_params)
+            if response[0] == 200:
                 self._store_mail(request)
-            return answer
+            return response
 
     def _store_mail(self, request: Mapping[str, Any]) -> None:
-        """Store the recipients of an accepted mail, and its text if it was sent raw."""
+        """Store an accepted mail as {"to": recipients, "raw": the whole mail}.
+
+        `raw` is empty if the mail was not sent raw.
+        """
         raw_text = b64decode(request["Content"].get("Raw", {}).get("Data", "")).decode(
             "utf-8", "replace"
         )
@@ -76,5 +81,5 @@ class AcceptedMails:
         self._mails.append({"to": recipients, "raw": raw_text})
 
     def page(self, _body: Any) -> dict[str, Any]:
-        """Return all mails. The body of a request changes nothing."""
+        """Return {"mails": [..]}: all accepted mails, oldest first. Ignore the request's body."""
         return {"mails": self._mails}

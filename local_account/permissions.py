@@ -1,7 +1,7 @@
 """Permissions: who may call the account, and what services and roles may do inside MiniStack.
 
-Every call must be signed. With AUTH=false every signed call is allowed. IAM Access Analyzer gives
-the answer that was set on its page.
+Every call must be signed. With AUTH=false every signed call is allowed. The checks of IAM Access
+Analyzer return the result that was set on the page `access-analyzer`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from local_account.account_page import (
     replay_body,
     send_response,
 )
-from local_account.hooks import around, serve
+from local_account.hooks import add_service, replace_functions
 from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, read_credentials
 
 ANALYZER_SERVICE = "access-analyzer"
@@ -56,7 +56,7 @@ BODY_TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is a
 
 
 def issue_root_credentials(url: str) -> None:
-    """Register the root users of the credentials file with MiniStack."""
+    """Register the access keys of the credentials file with MiniStack, as root users."""
     for profile, account in ACCOUNT_BY_PROFILE.items():
         access_key, secret_key = read_credentials(url, profile).values()
         root_session = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
@@ -64,18 +64,19 @@ def issue_root_credentials(url: str) -> None:
 
 
 def install_organization() -> None:
-    """Let bucket policies admit roles of other accounts, as on AWS; once per process.
+    """Make bucket policies admit roles of other accounts, as on AWS. Call this once per process.
 
-    MiniStack alone evaluates such a policy for the caller's root user, gives each account its own
-    organization, does not replace policy variables, and copies objects only within one account.
+    MiniStack itself evaluates such a policy for the root user of the caller's account, gives each
+    account its own organization, does not replace policy variables, and copies objects only within
+    one account.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
 
     iam_evaluator._principal_org_id = lambda _: ORGANIZATION_ID
 
-    @around(iam_evaluator, "evaluate_resource_policy")
+    @replace_functions(iam_evaluator, "evaluate_resource_policy")
     def evaluate_policy(
-        inner: Any,
+        original_function: Any,
         document: Any,
         call_context: Any,
         *other_arguments: Any,
@@ -87,19 +88,21 @@ def install_organization() -> None:
             and call_context.principal_account in caller_arn
         ):
             call_context = replace(call_context, principal_arn=caller_arn)
-        return inner(document, call_context, *other_arguments, **keyword_arguments)
+        return original_function(document, call_context, *other_arguments, **keyword_arguments)
 
-    @around(iam_evaluator, "_resolve_condition_key")
-    def resolve_condition_key(inner: Any, key: str, call_context: Any) -> Any:
-        """Give the ARN of the role instead of the ARN of its session."""
-        value = inner(key, call_context)
+    @replace_functions(iam_evaluator, "_resolve_condition_key")
+    def resolve_condition_key(original_function: Any, key: str, call_context: Any) -> Any:
+        """Return a condition key's value. A session's aws:PrincipalArn is the role's ARN."""
+        value = original_function(key, call_context)
         if key.lower() == "aws:principalarn":
             return _ROLE_SESSION_ARN.sub(r"arn:\1:iam::\2:role/\3", value)
         return value
 
-    @around(iam_evaluator, "_first_match")
-    def find_first_match(inner: Any, call_context: Any, statements: Any, effect: str) -> Any:
-        """Replace the policy variable of the caller's account in the statements' resources."""
+    @replace_functions(iam_evaluator, "_first_match")
+    def find_first_match(
+        original_function: Any, call_context: Any, statements: Any, effect: str
+    ) -> Any:
+        """Replace ${aws:PrincipalAccount} in the statements' resources by the caller's account."""
         resolved_statements = []
         for statement in statements:
             resources = [
@@ -107,23 +110,24 @@ def install_organization() -> None:
                 for resource in statement.resources
             ]
             resolved_statements.append(replace(statement, resources=resources))
-        return inner(call_context, resolved_statements, effect)
+        return original_function(call_context, resolved_statements, effect)
 
-    @around(s3, "_copy_object")
-    def copy_object(inner: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
-        """Copy from another account's bucket: make the bucket known in this account meanwhile.
+    @replace_functions(s3, "_copy_object")
+    def copy_object(original_function: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
+        """Copy an object, also from a bucket of another account.
 
-        The caller's permissions to read the source and to write the copy were checked before.
+        During the copy, the other account's bucket is also listed as a bucket of this account.
+        MiniStack has already checked the caller's permissions on both objects.
         """
         source_bucket = headers["x-amz-copy-source"].lstrip("/").partition("/")[0]
         owner_account = s3._bucket_owner_account(source_bucket)
         if owner_account in (None, get_account_id()):
-            return inner(bucket, key, headers)
+            return original_function(bucket, key, headers)
         buckets = s3._buckets._data
         alias_key = get_account_id(), source_bucket
         buckets[alias_key] = buckets[owner_account, source_bucket]
         try:
-            return inner(bucket, key, headers)
+            return original_function(bucket, key, headers)
         finally:
             del buckets[alias_key]
 
@@ -137,9 +141,9 @@ def install_resource_arns() -> None:
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
     """
 
-    @around(iam_actions, "extract_resource_arn")
-    def extract_arn(inner: Any, service: str, *other_arguments: Any) -> Any:
-        resource_arn = inner(service, *other_arguments)
+    @replace_functions(iam_actions, "extract_resource_arn")
+    def extract_arn(original_function: Any, service: str, *other_arguments: Any) -> Any:
+        resource_arn = original_function(service, *other_arguments)
         if service == "iam" and ":role/" in resource_arn:
             role_record = iam._roles.get(resource_arn.rpartition("/")[2])
             return role_record["Arn"] if role_record else resource_arn
@@ -156,7 +160,7 @@ def install_resource_arns() -> None:
 
 
 def account_of_key(access_key: str) -> str:
-    """Return the account that an access key belongs to, or this account if the key is unknown."""
+    """Return the account that an access key belongs to; ACCOUNT if the key is unknown."""
     session_account = _account_from_sts_session(access_key)
     user_account = iam_evaluator.find_iam_access_key_account(access_key)
     return session_account or user_account or ACCOUNT
@@ -164,28 +168,29 @@ def account_of_key(access_key: str) -> str:
 
 @dataclass(frozen=True)
 class SignedCalls:
-    """ASGI application that passes only correctly signed calls to `inner`.
+    """ASGI application that passes only correctly signed calls to `application`.
 
-    It refuses a call with the header Origin, which browsers send for web pages, or with another
-    header Host than `host`. All other calls must be signed with a key that this account issued. The
-    key is checked before the body is read. (MiniStack alone accepts unsigned calls from the access
-    key `test`, from any twelve digits, and without a key.)
+    A call is refused if it has the header Origin, which browsers send for web pages, or if its
+    header Host is not `host`. Every other call must be signed with a key that this account issued.
+    The key is checked before the body is read. (MiniStack itself also accepts unsigned calls
+    without a key, with the access key `test`, or with any twelve digits as the key.)
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
-    inner: Application
+    application: Application
     host: str
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass the call to `inner`, or answer it with the error of the signature or the body."""
+        """Pass the call to `application`, or answer with the error that refuses the call."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
         if scope["type"] != "http":
-            await self.inner(scope, receive, send)
+            await self.application(scope, receive, send)
             return
         headers = join_headers(scope["headers"])
-        service = getattr(parse_header_signature(headers), "service", "")
+        signature = parse_header_signature(headers)
+        service = "" if isinstance(signature, tuple) else signature.service
         failure = self._find_sender_fault(headers) or _find_signature_fault(scope, headers, None)
         if failure is None:
             is_file_service = service in ("s3", "lambda")
@@ -197,17 +202,17 @@ class SignedCalls:
             else:
                 failure = _find_signature_fault(scope, headers, body)
         if failure is None:
-            await self.inner(scope, receive, send)
+            await self.application(scope, receive, send)
             return
         # The answer is in the protocol of the service that was called.
         code, message = failure
-        answer = access_denied_response(
+        response = access_denied_response(
             service, "", "", new_uuid(), error_code=code, message=message, headers=headers
         )
-        await send_response(send, *answer)
+        await send_response(send, *response)
 
     def _find_sender_fault(self, headers: Mapping[str, str]) -> Failure | None:
-        """Return the error of a call from a web page or with another header Host; else None."""
+        """Return the error of a call from a web page or with a wrong header Host, or None."""
         if "origin" in headers or headers.get("host") != self.host:
             return "AccessDenied", f"Call {self.host}, from no web page"
         return None
@@ -264,7 +269,7 @@ def find_assume_refusal(role_arn: str, service: str) -> str | None:
 
 
 def find_action_refusal(role_arn: str, action: str, resource_arn: str) -> str | None:
-    """Return why the role's own policies do not allow `action` on the resource, or None."""
+    """Return why the role's own policies do not allow `action` on the resource; None if they do."""
     if not ministack.app.AUTH:
         return None
     role_name = role_arn.rpartition("/")[2]
@@ -277,7 +282,7 @@ def find_action_refusal(role_arn: str, action: str, resource_arn: str) -> str | 
 
 
 def make_call_context(principal: str, principal_type: str, action: str, resource_arn: str) -> Any:
-    """Return a call in the form in which MiniStack's policy evaluator takes it.
+    """Return a call as MiniStack's policy evaluator expects it.
 
     Args:
         principal: ARN of the caller, or the name of an AWS service.
@@ -297,9 +302,10 @@ def make_call_context(principal: str, principal_type: str, action: str, resource
 
 
 def _add_resources(trust_policy: str | Mapping[str, Any]) -> dict[str, Any]:
-    """Add a resource to each statement of a trust policy.
+    """Return a copy of a trust policy in which each statement has a resource.
 
-    A trust policy names no resource, because its resource is the role. The evaluator needs one.
+    A trust policy names no resource, because its resource is the role. MiniStack's evaluator needs
+    a resource.
     """
     document = json.loads(trust_policy) if isinstance(trust_policy, str) else trust_policy
     statements = document["Statement"]
@@ -315,8 +321,8 @@ class AccessAnalyzer:
     """A simulation of CheckNoPublicAccess and CheckNoNewAccess of IAM Access Analyzer.
 
     It reads no policy: both checks answer with `result`. Send {"result": "PASS"} or
-    {"result": "FAIL"} to /_mendq/access-analyzer to set `result`. While it is None, as at first,
-    both checks fail with NotEmulated (status 400).
+    {"result": "FAIL"} to /_mendq/access-analyzer to set `result`. At first, and after
+    {"result": null}, `result` is None: both checks then fail with NotEmulated (status 400).
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoPublicAccess.html
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoNewAccess.html
     """
@@ -326,12 +332,13 @@ class AccessAnalyzer:
 
     def install(self) -> None:
         """Add the two checks to MiniStack. Call this once per process."""
-        serve(ANALYZER_SERVICE, "accessanalyzer", self._handle_check)
+        add_service(ANALYZER_SERVICE, "accessanalyzer", self._handle_check)
 
     def page(self, request_body: Any) -> dict[str, Any]:
-        """Set the answer of both checks; with null they are refused. Return the answer.
+        """Set `result` to the request's value, and return the current one as {"result": ..}.
 
-        If `request_body` is None, nothing changes. Raises SwitchRefused for any other value.
+        If `request_body` is None, nothing changes. Raises SwitchRefused if the body is not
+        {"result": "PASS"}, {"result": "FAIL"} or {"result": null}.
         """
         if request_body is not None:
             if request_body not in [{"result": result} for result in ACCEPTED_RESULTS]:
@@ -344,17 +351,17 @@ class AccessAnalyzer:
     ) -> tuple[int, dict[str, str], bytes]:
         if path.rstrip("/") not in CHECK_PATHS or self.result is None:
             status = HTTPStatus.BAD_REQUEST
-            answer: dict[str, Any] = {
+            response: dict[str, Any] = {
                 "__type": "NotEmulated",
                 "message": f"{path} is not emulated here; {ANSWER_REMEDY}",
             }
         else:
             status = HTTPStatus.OK
-            answer = {
+            response = {
                 "result": self.result,
                 "message": f"{path} answers as it was told to.",
                 "reasons": [],
             }
             if self.result == "FAIL":
-                answer["reasons"] = [{"description": "It was told to fail."}]
-        return status, {"Content-Type": "application/json"}, json.dumps(answer).encode()
+                response["reasons"] = [{"description": "It was told to fail."}]
+        return status, {"Content-Type": "application/json"}, json.dumps(response).encode()

@@ -23,8 +23,8 @@ from local_account.account_page import PAGE_PREFIX, NotFired, SwitchRefused
 from local_account.emulator_environment import end_process_group
 from local_account.where import REGION, REPOSITORY, make_client, read_credentials
 
-START_SECONDS = 180
-STOP_SECONDS = 15
+START_TIMEOUT_SECONDS = 180
+STOP_TIMEOUT_SECONDS = 15
 READY_PREFIX = "ready "
 REFUSAL_PREFIX = "make account: "
 STACK_NAME = "Mendq"
@@ -61,15 +61,15 @@ class LocalAccount:
     def __enter__(self) -> Self:
         try:
             self._start()
-            if not self._has_answered.wait(START_SECONDS):
-                self.log_lines.append(f"it was not ready within {START_SECONDS} s")
+            if not self._has_answered.wait(START_TIMEOUT_SECONDS):
+                self.log_lines.append(f"it was not ready within {START_TIMEOUT_SECONDS} s")
         except BaseException:  # also KeyboardInterrupt: the child would run on otherwise
             self._stop()
             raise
         if not self.endpoint_url:
             self._stop()
-            errors = [line for line in self.log_lines if line.startswith(REFUSAL_PREFIX)]
-            raise AccountFailed("\n".join(errors or self.log_lines[-10:]))
+            refusal_lines = [line for line in self.log_lines if line.startswith(REFUSAL_PREFIX)]
+            raise AccountFailed("\n".join(refusal_lines or self.log_lines[-10:]))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,18 +137,18 @@ class LocalAccount:
 
         Raises SwitchRefused or NotFired if the account refuses the request.
         """
-        method = "GET" if request_body is None else "POST"
+        http_method = "GET" if request_body is None else "POST"
         encoded_body = None if request_body is None else json.dumps(request_body)
         request = AWSRequest(
-            method, f"{self.endpoint_url}{PAGE_PREFIX}{page_name}", data=encoded_body
+            http_method, f"{self.endpoint_url}{PAGE_PREFIX}{page_name}", data=encoded_body
         )
-        access_key, secret = read_credentials(self.endpoint_url).values()
-        SigV4Auth(Credentials(access_key, secret), "mendq", REGION).add_auth(request)
-        answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
-        response_body = dict(json.loads(answer.content))
-        if answer.status_code == HTTPStatus.CONFLICT:
+        access_key, secret_key = read_credentials(self.endpoint_url).values()
+        SigV4Auth(Credentials(access_key, secret_key), "mendq", REGION).add_auth(request)
+        response = URLLib3Session(timeout=START_TIMEOUT_SECONDS).send(request.prepare())
+        response_body = dict(json.loads(response.content))
+        if response.status_code == HTTPStatus.CONFLICT:
             raise NotFired(response_body["message"])
-        if answer.status_code != HTTPStatus.OK:
+        if response.status_code != HTTPStatus.OK:
             raise SwitchRefused(response_body["message"])
         return response_body
 
@@ -189,9 +189,9 @@ class LocalAccount:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(STOP_SECONDS)
+            process.wait(STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             end_process_group(process)
-        self._listener_thread.join(STOP_SECONDS)
+        self._listener_thread.join(STOP_TIMEOUT_SECONDS)
         for pipe in filter(None, (process.stdin, process.stdout)):
             pipe.close()

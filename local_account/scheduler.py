@@ -1,6 +1,7 @@
 """EventBridge Scheduler with time zones, the scheduled time and roles, which MiniStack lacks.
 
-A schedule fires when it is due, or at any time on request. Both work the same way.
+A schedule fires when it is due, and at any time on request. Both ways invoke the target with the
+same code.
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 """
@@ -23,7 +24,7 @@ from local_account.account_page import NotFired, parse_request
 from local_account.permissions import find_action_refusal, find_assume_refusal
 from local_account.where import ACCOUNT, REGION
 
-PRINCIPAL = "scheduler.amazonaws.com"
+SERVICE_PRINCIPAL = "scheduler.amazonaws.com"
 TICK_SECONDS = 1
 SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 # Service of the target -> the action that the schedule's role must allow.
@@ -34,13 +35,16 @@ logger = logging.getLogger("mendq.scheduler")
 
 
 def install() -> None:
-    """Let MiniStack's scheduler thread fire due schedules, once a second; once per process."""
+    """Make MiniStack's scheduler thread fire due schedules, each second.
+
+    Call this once per process.
+    """
     last_fired_at: dict[tuple[str, str, str], datetime] = {}
 
     def fire_due_schedules() -> None:
         now = datetime.now(UTC)
         for schedule_key, schedule in list(scheduler._schedules.all_items()):
-            # Times that were due before the schedule's last change are not made up for.
+            # Times that were due before the schedule's last change are skipped.
             change_times = (schedule["CreationDate"], schedule.get("LastModificationDate") or 0)
             changed_at = datetime.fromtimestamp(float(max(change_times)), UTC)
             due_at = find_next_time(
@@ -61,39 +65,44 @@ def install() -> None:
     scheduler._tick_schedules = fire_due_schedules
 
 
-def find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
-    """Return when the schedule fires next after `moment`, or None if it never fires again."""
+def find_next_time(schedule: Schedule, reference_time: datetime) -> datetime | None:
+    """Return when the schedule fires next after `reference_time`; None if it never does.
+
+    Also None if the schedule's expression cannot be read.
+    """
     expression = str(schedule.get("ScheduleExpression", ""))
     time_zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
     if one_time_match := _ONE_TIME_EXPRESSION.fullmatch(expression):
         due_at = datetime.fromisoformat(one_time_match[1]).replace(tzinfo=time_zone)
-        return due_at.astimezone(UTC) if due_at > moment else None
+        return due_at.astimezone(UTC) if due_at > reference_time else None
     if seconds := eventbridge._parse_rate_seconds(expression):
         interval = timedelta(seconds=seconds)
         starts_at = _parse_timestamp(schedule.get("StartDate"))
-        if starts_at is None or moment < starts_at:
-            return starts_at or moment + interval
-        return starts_at + ((moment - starts_at) // interval + 1) * interval
+        if starts_at is None or reference_time < starts_at:
+            return starts_at or reference_time + interval
+        return starts_at + ((reference_time - starts_at) // interval + 1) * interval
     cron_fields = eventbridge._parse_cron_fields(expression)
     if cron_fields is None:
         return None
     local_time: datetime | None = eventbridge._cron_next_fire(
-        cron_fields, moment.astimezone(time_zone)
+        cron_fields, reference_time.astimezone(time_zone)
     )
     return local_time.astimezone(UTC) if local_time else None
 
 
-def _is_active(schedule: Schedule, moment: datetime) -> bool:
+def _is_active(schedule: Schedule, reference_time: datetime) -> bool:
     starts_at = _parse_timestamp(schedule.get("StartDate"))
     ends_at = _parse_timestamp(schedule.get("EndDate"))
-    has_begun = starts_at is None or starts_at <= moment
-    has_ended = ends_at is not None and ends_at < moment
+    has_begun = starts_at is None or starts_at <= reference_time
+    has_ended = ends_at is not None and ends_at < reference_time
     return has_begun and not has_ended and schedule.get("State") == "ENABLED"
 
 
-def _parse_timestamp(value: Any) -> datetime | None:
-    """Convert a timestamp of the REST-JSON protocol, which is a number of seconds."""
-    return None if value is None else datetime.fromtimestamp(float(value), UTC)
+def _parse_timestamp(timestamp_seconds: Any) -> datetime | None:
+    """Return a timestamp, given in seconds since the epoch, as a datetime. None stays None."""
+    return (
+        None if timestamp_seconds is None else datetime.fromtimestamp(float(timestamp_seconds), UTC)
+    )
 
 
 class FireRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,7 +130,8 @@ def fire_on_request(body: Any) -> Mapping[str, Any]:
 def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     """Invoke the schedule's target with the permissions of the schedule's role.
 
-    Raises NotFired if AWS could not invoke it, or if this kind of target is not emulated.
+    The target's input gets the scheduled time. Raises NotFired if AWS could not invoke the target,
+    or if this kind of target is not emulated.
     """
     target = schedule["Target"]
     time_text = f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -130,7 +140,7 @@ def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     action = ACTION_BY_SERVICE.get(parse_arn(target_arn).service)
     if action is None or "Input" not in target:
         raise NotFired(f"targets such as {target_arn}, or without an input, are not emulated")
-    refusal = find_assume_refusal(role_arn, PRINCIPAL) or find_action_refusal(
+    refusal = find_assume_refusal(role_arn, SERVICE_PRINCIPAL) or find_action_refusal(
         role_arn, action, target_arn
     )
     if refusal:

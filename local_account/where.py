@@ -38,8 +38,8 @@ NO_RETRIES = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "
 class CannotStart(Exception):
     """Raised if the account cannot start. The text is one line with the cause and the remedy."""
 
-    def __init__(self, line: str, exit_code: int = WRONG_USE_EXIT_CODE) -> None:
-        super().__init__(" ".join(line.split()))
+    def __init__(self, message: str, exit_code: int = WRONG_USE_EXIT_CODE) -> None:
+        super().__init__(" ".join(message.split()))
         self.exit_code = exit_code
 
 
@@ -50,8 +50,8 @@ def endpoint_url(port: int) -> str:
 
 def operator_variables(url: str) -> dict[str, str]:
     """Return the environment variables with which a shell works with the account at `url`."""
-    path = ACCOUNTS_FOLDER / url.rpartition(":")[2] / CREDENTIALS_FILE_NAME
-    return {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_ENDPOINT_URL": url}
+    credentials_path = ACCOUNTS_FOLDER / url.rpartition(":")[2] / CREDENTIALS_FILE_NAME
+    return {"AWS_SHARED_CREDENTIALS_FILE": str(credentials_path), "AWS_ENDPOINT_URL": url}
 
 
 def shell_environment(url: str) -> dict[str, str]:
@@ -69,9 +69,9 @@ def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
         url: Endpoint URL of the account.
         profile: One of `ACCOUNT_BY_PROFILE`.
     """
-    parser = ConfigParser()
-    parser.read(operator_variables(url)["AWS_SHARED_CREDENTIALS_FILE"])
-    return {name: value for name, value in parser[profile].items() if name != "region"}
+    credentials_parser = ConfigParser()
+    credentials_parser.read(operator_variables(url)["AWS_SHARED_CREDENTIALS_FILE"])
+    return {name: value for name, value in credentials_parser[profile].items() if name != "region"}
 
 
 def make_client(service_name: str, url: str, **arguments: Any) -> Any:

@@ -32,7 +32,7 @@ logger = logging.getLogger("mendq.cloudtrail")
 
 @dataclass
 class Delivery:
-    """Delivers records on a thread of its own, so that no call waits for its record.
+    """Delivers CloudTrail records in a thread of its own, so that no call waits for the delivery.
 
     Attributes:
         put_event: Puts a record on the default bus.
@@ -53,26 +53,26 @@ class Delivery:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the log files of all records so far, then end the thread."""
+        """Deliver all queued records, write their log files, and end the thread."""
         self._undelivered_records.put(None)
         self._thread.join()
 
     def deliver_later(self, record: Record, destinations: tuple[Destination, ...]) -> None:
-        """Queue a record for delivery. `destinations` are the trails that log it, at least one."""
+        """Queue a record for delivery. `destinations` are the trails that log the record."""
         self._undelivered_records.put((record, destinations))
 
     def _deliver_until_stopped(self) -> None:
-        """Deliver queued records, and write log files every FLUSH_INTERVAL_SECONDS."""
+        """Deliver queued records. Write log files every FLUSH_INTERVAL_SECONDS and at the end."""
         flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
         is_stopping = False
         while not is_stopping:
             try:
-                next_record = self._undelivered_records.get(
+                next_delivery = self._undelivered_records.get(
                     timeout=max(0.0, flush_at - time.monotonic())
                 )
-                is_stopping = next_record is None
-                if next_record:
-                    self._deliver_record(*next_record)
+                is_stopping = next_delivery is None
+                if next_delivery:
+                    self._deliver_record(*next_delivery)
             except queue.Empty:
                 pass
             if is_stopping or time.monotonic() >= flush_at:
@@ -101,13 +101,13 @@ class Delivery:
 
 
 def make_file_key(destination: Destination, published_at: datetime) -> str:
-    """Return the S3 key of a log file. The date in it is the date of publishing.
+    """Return a new S3 key for a log file. The key has the date and time of `published_at`.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
     """
     _, _, _, region, account, _ = destination.trail_arn.split(":", 5)
     root_folder = f"{destination.prefix}/AWSLogs" if destination.prefix else "AWSLogs"
     folder = f"{root_folder}/{account}/CloudTrail/{region}/{published_at:%Y/%m/%d}"
-    minute = f"{published_at:%Y%m%dT%H%MZ}"
+    minute_text = f"{published_at:%Y%m%dT%H%MZ}"
     unique_suffix = secrets.token_hex(8)  # so that files of one minute have different keys
-    return f"{folder}/{account}_CloudTrail_{region}_{minute}_{unique_suffix}.json.gz"
+    return f"{folder}/{account}_CloudTrail_{region}_{minute_text}_{unique_suffix}.json.gz"

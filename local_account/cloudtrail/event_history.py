@@ -1,7 +1,7 @@
-"""CloudTrail's event history: SQS management events, which are kept even if no trail logs them.
+"""CloudTrail's event history: SQS management events, stored even if no trail logs them.
 
-MiniStack's own event history records calls before it knows how they end, so it is replaced. AWS
-does not document by which name SQS's events list their queue under Resources; here it is the ARN.
+MiniStack's own event history records a call before its outcome is known, so it is replaced. AWS
+does not document which name of the queue an SQS event has under Resources. Here it is the ARN.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
 """
 
@@ -24,7 +24,7 @@ MAXIMUM_RESULTS_PER_PAGE = 50
 
 
 def make_event(record: Record) -> Event:
-    """Return a record in the form that LookupEvents answers. Its time is in seconds."""
+    """Return a record as an event of LookupEvents. EventTime is in seconds since the epoch."""
     identity = record["userIdentity"]
     if identity["type"] == "Root":
         user_name = "root"
@@ -61,7 +61,7 @@ class EventHistory:
     def install(self) -> None:
         """Make MiniStack answer LookupEvents from this history. Call this once per process.
 
-        MiniStack has checked the caller's permissions by then.
+        MiniStack checks the caller's permissions before.
         """
         cloudtrail._DISPATCH["LookupEvents"] = self._answer_lookup
 
@@ -71,23 +71,23 @@ class EventHistory:
             self._records.append(record)
 
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
-        """Make a queue's events older: they then happened `seconds` earlier.
+        """Make a queue's events older by `seconds`.
 
-        Only events at or after `since_seconds` (since the epoch) are changed. The history stays
-        sorted by time.
+        Only events at or after the time `since_seconds` (seconds since the epoch) are changed. The
+        history stays sorted by time.
         """
         records = [
-            _make_earlier(record, seconds)
-            if _is_about(record, queue_arn) and _time_in_seconds(record) >= since_seconds
+            _copy_with_earlier_time(record, seconds)
+            if _is_about_queue(record, queue_arn) and _time_in_seconds(record) >= since_seconds
             else record
             for record in self._records
         ]
         self._records = deque(sorted(records, key=_time_in_seconds), maxlen=MAXIMUM_EVENTS)
 
     def _answer_lookup(self, request: Mapping[str, Any]) -> Any:
-        """Answer LookupEvents, newest event first.
+        """Return the response to LookupEvents: a page of events, the newest first.
 
-        The token for the next page is the id of the last event of this page.
+        The token for the next page is the id of the last event on this page.
         """
         events = [
             make_event(record)
@@ -98,47 +98,50 @@ class EventHistory:
         start_seconds = float(request.get("StartTime") or 0)
         end_seconds = float(request.get("EndTime") or "inf")
         lookup_attributes = request.get("LookupAttributes") or []
-        matches = [
+        matching_events = [
             event
             for event in events
-            if _is_match(event, start_seconds, end_seconds, lookup_attributes)
+            if _matches_lookup(event, start_seconds, end_seconds, lookup_attributes)
         ]
-        page_tokens = [None, *(event["EventId"] for event in matches)]
+        page_tokens = [None, *(event["EventId"] for event in matching_events)]
         page_start = page_tokens.index(request.get("NextToken"))
         page_size = min(
             int(request.get("MaxResults", MAXIMUM_RESULTS_PER_PAGE)), MAXIMUM_RESULTS_PER_PAGE
         )
         page_end = page_start + page_size
-        answer = {
-            "Events": matches[page_start:page_end],
-            "NextToken": page_tokens[page_end] if matches[page_end:] else None,
+        response = {
+            "Events": matching_events[page_start:page_end],
+            "NextToken": page_tokens[page_end] if matching_events[page_end:] else None,
         }
-        return 200, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(answer).encode()
+        return 200, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(response).encode()
 
 
-def _is_about(record: Record, queue_arn: str) -> bool:
+def _is_about_queue(record: Record, queue_arn: str) -> bool:
     return any(resource["ARN"] == queue_arn for resource in record.get("resources", ()))
 
 
-def _make_earlier(record: Record, seconds: int) -> Record:
-    """Return the record as if its call had happened `seconds` earlier."""
+def _copy_with_earlier_time(record: Record, seconds: int) -> Record:
+    """Return a copy of the record with a time that is `seconds` earlier."""
     event_time = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
     return {**record, "eventTime": event_time.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
-def _is_match(
-    event: Event, start_seconds: float, end_seconds: float, attributes: list[Mapping[str, str]]
+def _matches_lookup(
+    event: Event,
+    start_seconds: float,
+    end_seconds: float,
+    lookup_attributes: list[Mapping[str, str]],
 ) -> bool:
     """Return True if the event is between the two times and has all lookup attributes."""
     if not start_seconds <= event["EventTime"] <= end_seconds:
         return False
-    return all(_has_attribute(event, attribute) for attribute in attributes)
+    return all(_has_attribute(event, lookup_attribute) for lookup_attribute in lookup_attributes)
 
 
-def _has_attribute(event: Event, attribute: Mapping[str, str]) -> bool:
-    """Return True if the event, or one of its resources, has the value of a lookup attribute."""
-    attribute_name = attribute["AttributeKey"]
-    attribute_value = attribute.get("AttributeValue", "")
+def _has_attribute(event: Event, lookup_attribute: Mapping[str, str]) -> bool:
+    """Return True if the event or one of its resources has the lookup attribute's value."""
+    attribute_name = lookup_attribute["AttributeKey"]
+    attribute_value = lookup_attribute.get("AttributeValue", "")
     return any(
         event_fields.get(attribute_name) == attribute_value
         for event_fields in (event, *event["Resources"])

@@ -1,6 +1,6 @@
-"""CloudTrail's events on the default bus, and two rules of EventBridge that MiniStack lacks.
+"""CloudTrail's events on the default bus, and two behaviors of EventBridge that MiniStack lacks.
 
-1. Rules do not match management events of calls that only read.
+1. Rules do not match management events of read-only calls.
 2. A queue gets events only if its policy allows EventBridge to send to it.
 
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event-cloudtrail.html
@@ -18,7 +18,7 @@ from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id, request_scope
 from ministack.services import eventbridge, sqs
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.where import HOST
 
 CLOUDTRAIL_DETAIL_TYPE = "AWS API Call via CloudTrail"
@@ -27,36 +27,36 @@ logger = logging.getLogger("mendq.eventbridge")
 
 
 def install() -> None:
-    """Make MiniStack deliver events to the targets of rules as the two rules above say.
+    """Make MiniStack deliver events as described at the head of this module.
 
     Call this once per process.
     """
 
-    @around(eventbridge, "_invoke_target")
+    @replace_functions(eventbridge, "_invoke_target")
     def send_to_target(
-        inner: Any, target: Event, event: Event, rule: Event, event_view: Any = None
+        original_function: Any, target: Event, event: Event, rule: Event, event_view: Any = None
     ) -> None:
         target_arn = str(target.get("Arn", ""))
         if not rule.get("EventPattern") or not target_arn.startswith("arn:aws:sqs:"):
             if not _is_read_only_management_event(event):
-                inner(target, event, rule, event_view)
+                original_function(target, event, rule, event_view)
         elif refusal := _find_queue_refusal(target_arn, rule):
             logger.error("the event for %s is undeliverable: %s", target_arn, refusal)
         elif not _is_read_only_management_event(event):
             # An event source mapping that polls replaces the queue's list of messages.
             with sqs._queues_lock:
-                inner(target, event, rule, event_view)
+                original_function(target, event, rule, event_view)
 
-    @around(iam_actions, "request_tag_context")
+    @replace_functions(iam_actions, "request_tag_context")
     def add_condition_keys(
-        inner: Any, service: str, action: str, body: bytes, query_parameters: Event
+        original_function: Any, service: str, action: str, body: bytes, query_parameters: Event
     ) -> Any:
-        """Return the IAM condition keys of a call: those that MiniStack knows, and two more.
+        """Return a call's values by IAM condition key, including `events:source` for PutEvents.
 
-        The two are `events:source` and `events:detail-type` of PutEvents. If the call has several
-        entries, they have the values of the last entry. Mendq sends one entry in each call.
+        MiniStack itself lacks `events:source` and `events:detail-type`. If the call has several
+        entries, both have the values of the last entry. Mendq sends one entry in each call.
         """
-        value_by_condition_key = inner(service, action, body, query_parameters)
+        value_by_condition_key = original_function(service, action, body, query_parameters)
         if action == "events:PutEvents":
             for entry in json.loads(body)["Entries"]:
                 value_by_condition_key["events:source"] = entry["Source"]
@@ -65,10 +65,10 @@ def install() -> None:
 
 
 def _is_read_only_management_event(event: Event) -> bool:
-    """Return True for a management event of a call that only reads.
+    """Return True for a management event of a read-only call.
 
-    On AWS, only rules in state ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS match it. No rule here
-    is in that state.
+    On AWS, only rules in state ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS match such an event.
+    No rule here has this state.
     """
     if event.get("DetailType") != CLOUDTRAIL_DETAIL_TYPE:
         return False
@@ -77,7 +77,7 @@ def _is_read_only_management_event(event: Event) -> bool:
 
 
 def put_event(record: Mapping[str, Any]) -> None:
-    """Put a record on the default bus of its account and Region; the source is `aws.<service>`."""
+    """Put a CloudTrail record as an event on the default bus of the record's account and Region."""
     event_source = f"aws.{record['eventSource'].partition('.')[0]}"
     entry = {
         "Source": event_source,
@@ -88,13 +88,13 @@ def put_event(record: Mapping[str, Any]) -> None:
 
 
 def put_entry(entry: Event, account: str, region: str) -> None:
-    """Put an event on the default bus as one of AWS's own services."""
+    """Put an event on an account's default bus, as AWS's own services do."""
     with request_scope(account, region):
         eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
 
 
 def _find_queue_refusal(queue_arn: str, rule: Event) -> str | None:
-    """Return why SQS refuses the event, or None. AWS does not retry a refused delivery."""
+    """Return EventBridge's error code if the queue cannot get the rule's events, otherwise None."""
     if sqs._queue_by_arn(queue_arn) is None:
         return "NO_RESOURCE"
     call_context = contextvars.copy_context()
@@ -103,7 +103,7 @@ def _find_queue_refusal(queue_arn: str, rule: Event) -> str | None:
 
 
 def _queue_allows_rule(queue_arn: str, rule_arn: str) -> bool:
-    """Return True if the queue's policy lets EventBridge send for this rule."""
+    """Return True if the queue's policy lets EventBridge send events of this rule."""
     iam_evaluator.pin_request_origin(HOST, secure_transport=True)  # AWS's services use TLS
     service = "events.amazonaws.com"
     return bool(sqs.queue_policy_allows(queue_arn, service, rule_arn, get_account_id()))

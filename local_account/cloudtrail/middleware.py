@@ -1,7 +1,7 @@
-"""The ASGI layer that gives every SQS call and its answer to CloudTrail.
+"""The ASGI layer that records every SQS call and its answer, as CloudTrail does.
 
-Event source mappings poll inside MiniStack, so their calls do not pass here and are not recorded.
-AWS does not document whether it records them.
+Event source mappings poll inside MiniStack, so their calls do not pass this layer and are not
+recorded. AWS does not document whether CloudTrail records them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REQUEST_ID_HEADER = "x-amzn-requestid"
 
 @dataclass(frozen=True)
 class CloudTrailRecorder:
-    """ASGI application that passes calls to `emulator` and records those to SQS."""
+    """ASGI application that passes all calls to `emulator`, and records the calls to SQS."""
 
     emulator: Application
     delivery: Delivery
@@ -73,7 +73,7 @@ class CloudTrailRecorder:
             await send(message)
 
     def _record_exchange(self, exchange: Exchange) -> None:
-        """Add a call to the event history, and deliver its record if a trail logs it."""
+        """Add a call to the event history, and have its record delivered if a trail logs it."""
         if record := make_record(exchange):
             self.event_history.add(record)
             if destinations := tuple(find_destinations(record)):

@@ -1,12 +1,13 @@
 """Build the CloudTrail record of an SQS call from the HTTP request and its answer.
 
-The record has the shape that AWS documents. Only the JSON protocol of current SDKs is read.
+The record has the fields that AWS documents. Only calls in the JSON protocol of current SDKs are
+read.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
 
-AWS has published no record of a failed SQS call. Assumptions are: such a record has
-requestParameters and resources, the spelling of errorCode, and readOnly of ReceiveMessage.
-tlsDetails is left out, because the local account has no TLS.
+AWS has published no record of a failed SQS call. Three things are therefore assumed: that such a
+record has requestParameters and resources, how errorCode is spelled, and that ReceiveMessage is
+readOnly. tlsDetails is left out, because the local account has no TLS.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ JSON_TARGET_PREFIX = "AmazonSQS."
 MAXIMUM_MESSAGE_CHARACTERS = 1024
 # Parameters that no record has: they are in none of AWS's samples, and they are sensitive.
 _OMITTED_PARAMETERS = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttributes"})
-# Their keys are chosen by the caller and not by the API, so they keep their upper case.
+# The caller chooses the keys in these parameters, so the keys are not changed to camel case.
 _PARAMETERS_WITH_CALLER_KEYS = frozenset({"Attributes", "Tags"})
 _READ_ACTION_PREFIXES = ("Get", "List", "Receive")
 _ACCOUNT_PATTERN = re.compile(r"\d{12}")
@@ -52,7 +53,7 @@ class Exchange:
 
 
 def make_record(exchange: Exchange) -> Record | None:
-    """Return the CloudTrail record of an SQS call, as the account of the queue gets it.
+    """Return the CloudTrail record of an SQS call, as the queue's account receives it.
 
     None if the request has no credential, or if its body is not a JSON object.
     """
@@ -119,10 +120,10 @@ def _parse_object(body: bytes) -> Mapping[str, Any] | None:
 def _find_account_and_queue(
     action: str, parameters: Mapping[str, Any], caller_account: str
 ) -> tuple[str, str]:
-    """Return the account and the name of the queue that a call names.
+    """Return the account and the name of the queue that a call is about.
 
     The account is the one in `QueueUrl`, otherwise the caller's. The name is `*` for
-    ListQueues, as in AWS's records.
+    ListQueues, as in AWS's records, and empty if the call names no queue.
     """
     url_segments = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
     queue_name = url_segments[-1]
@@ -134,11 +135,11 @@ def _find_account_and_queue(
     return account, "*" if action == "ListQueues" else queue_name
 
 
-def _make_failure_fields(headers: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return the error's code, as SDKs show it, and its message."""
-    error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
+def _make_failure_fields(headers: Mapping[str, str], response: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields errorCode, as SDKs show the code, and errorMessage of a failed call."""
+    error_name = str(response.get("__type", "")).rpartition("#")[2] or "InternalFailure"
     error_code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
-    message = str(answer.get("message") or answer.get("Message") or "")
+    message = str(response.get("message") or response.get("Message") or "")
     return {"errorCode": error_code, "errorMessage": message[:MAXIMUM_MESSAGE_CHARACTERS]}
 
 
@@ -166,7 +167,7 @@ def _to_camel_case(value: Any) -> Any:
 
 
 def _identity_for_account(identity: Mapping[str, Any], record_account: str) -> Mapping[str, Any]:
-    """Return the caller as the records of the account `record_account` show it.
+    """Return `userIdentity` as the records of the account `record_account` show it.
 
     If the caller is from another account, these records do not show the caller's ARN.
     """
@@ -211,5 +212,5 @@ def make_user_identity(access_key: str, account: str) -> dict[str, Any]:
     return identity
 
 
-def _format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _format_time(date_time: datetime) -> str:
+    return date_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -16,7 +16,7 @@ from mendq.cli.doctor.visibility import is_field_match
 
 @dataclass(frozen=True)
 class Destination:
-    """A trail, and the bucket and prefix that its log files are written to."""
+    """A trail, and the bucket and key prefix of its log files."""
 
     trail_arn: str
     bucket: str
@@ -26,8 +26,8 @@ class Destination:
 def find_destinations(record: Mapping[str, Any]) -> Iterator[Destination]:
     """Yield the destination of each trail that logs the record.
 
-    A trail logs a record if it is switched on, is of the record's account, covers the Region, and
-    its selectors match.
+    A trail logs a record if the trail is switched on, belongs to the record's account and covers
+    its Region, and if a selector of the trail matches.
     """
     for (trail_account, region, trail_name), trail in list(cloudtrail._trails.all_items()):
         covers_region = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
@@ -47,8 +47,8 @@ def find_destinations(record: Mapping[str, Any]) -> Iterator[Destination]:
 def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
     """Return True if a selector of the trail matches the record.
 
-    A basic event selector matches management events. An advanced one matches if all its field
-    selectors do.
+    A basic event selector matches management events, unless its IncludeManagementEvents is False.
+    An advanced event selector matches if all its field selectors match.
     """
     first_resource = (record.get("resources") or [{}])[0]
     value_by_field = {

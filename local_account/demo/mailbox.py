@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 READER_QUEUE_NAME = "demo-reader"
 NOTIFICATIONS_FILE_NAME = "notifications.txt"
-SEPARATOR = f"\n{'-' * 72}\n\n"
+MESSAGE_SEPARATOR = f"\n{'-' * 72}\n\n"
 # The stack's outputs that name its topics.
 SEVERITY_BY_OUTPUT = {"UrgentTopic": Severity.URGENT, "InfoTopic": Severity.INFO}
-_CASE_LINE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
+_CASE_LINE_PATTERN = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Message:
     @property
     def case_id(self) -> str | None:
         """The id of the case that it is about; None if it is not about a single queue."""
-        match = _CASE_LINE.search(self.text)
-        return match.group(1) if match else None
+        case_line_match = _CASE_LINE_PATTERN.search(self.text)
+        return case_line_match.group(1) if case_line_match else None
 
 
 @dataclass
@@ -59,8 +59,8 @@ class Mailbox:
             outputs[name]: severity for name, severity in SEVERITY_BY_OUTPUT.items()
         }
         queue_url = sqs.create_queue(QueueName=READER_QUEUE_NAME)["QueueUrl"]
-        answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
-        queue_arn = answer["Attributes"]["QueueArn"]
+        response = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
+        queue_arn = response["Attributes"]["QueueArn"]
         statement = {
             "Effect": "Allow",
             "Principal": {"Service": "sns.amazonaws.com"},
@@ -77,29 +77,31 @@ class Mailbox:
         """Receive and return the new notifications."""
         new_messages: list[Message] = []
         while True:
-            answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
-            received = answer.get("Messages")
-            if not received:
+            response = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
+            sqs_messages = response.get("Messages")
+            if not sqs_messages:
                 break
-            for sqs_message in received:
+            for sqs_message in sqs_messages:
                 receipt_handle = sqs_message["ReceiptHandle"]
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
                 envelope = json.loads(sqs_message["Body"])
-                text = envelope["Message"]
-                is_alarm = text.startswith('{"AlarmName"')
+                notification_text = envelope["Message"]
+                is_alarm = notification_text.startswith('{"AlarmName"')
                 if not is_alarm:
                     severity = self.severity_by_topic_arn[envelope["TopicArn"]]
-                    new_messages.append(Message(severity, envelope.get("Subject") or "", text))
+                    new_messages.append(
+                        Message(severity, envelope.get("Subject") or "", notification_text)
+                    )
         self.messages += new_messages
         return new_messages
 
 
 def append_to_file(messages: Sequence[Message], path: Path) -> None:
     """Append all messages in full to a file, in the order in which they came."""
-    texts = [
+    message_texts = [
         f"To: {message.severity}\nSubject: {message.subject}\n\n{message.text}\n"
         for message in messages
     ]
     if path.exists() and path.stat().st_size:
-        texts.insert(0, path.read_text())
-    path.write_text(SEPARATOR.join(texts))
+        message_texts.insert(0, path.read_text())
+    path.write_text(MESSAGE_SEPARATOR.join(message_texts))

@@ -22,13 +22,13 @@ from mendq.model.case import Severity
 from mendq.nightly.jobs import ACTIVE_STATES
 from mendq.nightly.outcome import ENDED_STATES
 
-PATIENCE_SECONDS = 420.0
+MAXIMUM_WAIT_SECONDS = 420.0
 # The account writes its log files every two seconds.
 LOG_FILE_WAIT_SECONDS = 4.0
 REPORT_FILE_NAME = "report.html"
 MAIL_FILE_NAME = "report.eml"
 # The report's mail is accepted and not sent: SES on the local account sends nothing.
-SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
+ACCOUNT_SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,15 @@ class NightlyRuns:
         report_notification = self._wait_until(
             self._find_report_notification, "the report, which the summary's arrival starts"
         )
-        page_keys = [key for key in self._list_keys("report/") if key.endswith("/report.html")]
+        report_page_keys = [
+            key for key in self._list_keys("report/") if key.endswith("/report.html")
+        ]
         mails = self._wait_until(lambda: self.stage.account.mails, "the report's mail")
-        if (len(page_keys), len(mails)) != (1, 1):
+        if (len(report_page_keys), len(mails)) != (1, 1):
             raise ScriptFailed(
-                f"{len(page_keys)} pages and {len(mails)} mails, expected one of each"
+                f"{len(report_page_keys)} pages and {len(mails)} mails, expected one of each"
             )
-        (self.folder / REPORT_FILE_NAME).write_bytes(self._read_object(page_keys[0]))
+        (self.folder / REPORT_FILE_NAME).write_bytes(self._read_object(report_page_keys[0]))
         (self.folder / MAIL_FILE_NAME).write_bytes(mails[0]["raw"].encode())
         incidents: list[dict[str, Any]] = []
         for key in self._list_keys("incidents/"):
@@ -99,17 +101,19 @@ class NightlyRuns:
         self._wait_until(
             lambda: not self._list_run_ids(ACTIVE_STATES), "the end of a run that was there before"
         )
-        runs_before = self._list_run_ids()
+        run_ids_before = self._list_run_ids()
         self.stage.account.fire(self._find_schedule(job), scheduled_at)
         awaited_event = f"the run of the {job} to start"
-        (run_id,) = self._wait_until(lambda: self._list_run_ids() - runs_before, awaited_event)
+        (run_id,) = self._wait_until(lambda: self._list_run_ids() - run_ids_before, awaited_event)
         self._wait_until(lambda: run_id in self._list_run_ids(ENDED_STATES), f"the {job} on Spark")
         run = self.emr.get_job_run(applicationId=self.application_id, jobRunId=run_id)["jobRun"]
         if run["state"] != "SUCCESS":
             raise ScriptFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
         log_key = f"logs/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
-        lines = gzip.decompress(self._read_object(log_key)).decode("utf-8", "replace").splitlines()
-        return run["name"], time.monotonic() - started_at, lines
+        printed_lines = (
+            gzip.decompress(self._read_object(log_key)).decode("utf-8", "replace").splitlines()
+        )
+        return run["name"], time.monotonic() - started_at, printed_lines
 
     def _find_schedule(self, job: str) -> str:
         """Return the name of the schedule that starts a job."""
@@ -126,8 +130,8 @@ class NightlyRuns:
 
     def _list_run_ids(self, states: tuple[str, ...] = ()) -> set[str]:
         """Return the ids of the runs in these states, or of all runs."""
-        answer = self.emr.list_job_runs(applicationId=self.application_id, states=list(states))
-        return {run["id"] for run in answer["jobRuns"]}
+        response = self.emr.list_job_runs(applicationId=self.application_id, states=list(states))
+        return {run["id"] for run in response["jobRuns"]}
 
     def _find_report_notification(self) -> Any:
         """Return the new notification about the week's report, or None."""
@@ -137,8 +141,8 @@ class NightlyRuns:
         return None
 
     def _list_keys(self, prefix: str) -> list[str]:
-        answer = self.s3.list_objects_v2(Bucket=self.outputs["ReportBucket"], Prefix=prefix)
-        return [content["Key"] for content in answer.get("Contents", [])]
+        response = self.s3.list_objects_v2(Bucket=self.outputs["ReportBucket"], Prefix=prefix)
+        return [content["Key"] for content in response.get("Contents", [])]
 
     def _read_object(self, key: str) -> bytes:
         bucket = self.outputs["ReportBucket"]
@@ -147,7 +151,7 @@ class NightlyRuns:
     def _wait_until(self, has_happened: Callable[[], Any], awaited_event: str) -> Any:
         """Show what is waited for, and wait. Raises ScriptFailed if it does not come in time."""
         self.status.update(Text(f"waiting for {awaited_event}", style="dim"))
-        return wait_until(has_happened, awaited_event, PATIENCE_SECONDS)
+        return wait_until(has_happened, awaited_event, MAXIMUM_WAIT_SECONDS)
 
 
 def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
@@ -164,6 +168,6 @@ def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
     return ending
 
 
-def find_hour(moment: datetime, days: int, hour: int) -> datetime:
+def find_hour(start_time: datetime, days: int, hour: int) -> datetime:
     """Return that full hour (UTC) on the day that is `days` after the day of `moment`."""
-    return datetime.combine(moment, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)
+    return datetime.combine(start_time, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)

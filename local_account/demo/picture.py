@@ -65,19 +65,19 @@ def _indent(text: str | Text, style: str = "") -> RenderableType:
     return Padding(text, INDENT_PADDING, expand=False)
 
 
-def make_event_line(watch: Watch, name: str, what_happened: str, style: str = "") -> RenderableType:
+def make_event_line(watch: Watch, name: str, event_text: str, style: str = "") -> RenderableType:
     """Return a line about an event: the second of the story, a name, and what happened."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7, justify="right", style="dim")
     grid.add_column(min_width=13, style="bold")
     grid.add_column(overflow="fold", style=style)
-    grid.add_row(f"{watch.elapsed_seconds():.1f} s", Text(name), Text(what_happened))
+    grid.add_row(f"{watch.elapsed_seconds():.1f} s", Text(name), Text(event_text))
     return grid
 
 
-def draw_command(line: str, exit_code: int, output: str) -> Iterator[RenderableType]:
+def draw_command(command_text: str, exit_code: int, output: str) -> Iterator[RenderableType]:
     """Yield the lines of a command that has ended: its text, its output and its exit code."""
-    yield make_rule(f"$ {line}", "cyan")
+    yield make_rule(f"$ {command_text}", "cyan")
     yield Text(output.strip("\n"), no_wrap=True)
     yield make_rule(f"exit {exit_code}", "cyan", is_end=True)
 
@@ -150,7 +150,10 @@ def make_queue_table(story: Story, watch: Watch) -> RenderableType:
         yield Text(str(queue.failed_calls), style="red" if queue.failed_calls else "dim")
         yield Text(str(queue.successful_calls), style="green" if queue.successful_calls else "dim")
         yield _make_state_text(queue)
-        changes = [f"{name} {old} -> {new}" for name, (old, new) in queue.changes().items()]
+        changes = [
+            f"{name} {value_before} -> {value_after}"
+            for name, (value_before, value_after) in queue.changes().items()
+        ]
         changes_text = f"{len(changes)} attributes" if len(changes) > 1 else "".join(changes)
         yield Text(changes_text or "-", style="bold green" if changes else "dim")
 
@@ -218,12 +221,12 @@ def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[Renderable
             f"{name} {value}" for name, value in bad_queue.a_person_sets.items()
         )
         yield _make_field("kept", f"{values_text}, a person's value")
-    elif bad_queue.is_written and not bad_queue.leaves_a_value:
+    elif bad_queue.is_fix_written and not bad_queue.has_attribute_steps:
         yield _make_field("change", f"{steps_text}: what went back is not taken back")
     elif queue.changes():
         seconds = queue.seconds_to_heal()
-        duration = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-        yield _make_field("change", steps_text + duration)
+        duration_text = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
+        yield _make_field("change", steps_text + duration_text)
         yield from _draw_undo(queue)
     elif state == State.PROPOSED:
         yield _make_field("change", f"none yet; proposed: {steps_text}")
@@ -343,7 +346,7 @@ def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
 
 def draw_farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
     """Return the last lines: if the claims hold, the files that exist, and what to do next."""
-    existing = [(str(path), description) for path, description in files if path.is_file()]
+    existing_files = [(str(path), description) for path, description in files if path.is_file()]
     if is_as_claimed:
         result_text = Text("It ended as claimed.", style="bold green")
     else:
@@ -352,7 +355,7 @@ def draw_farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> 
     return Group(
         Text(""),
         result_text,
-        make_pairs_grid(existing, ""),
+        make_pairs_grid(existing_files, ""),
         Text("What next", style="bold"),
         next_steps,
     )

@@ -24,7 +24,7 @@ from mendq.model.limits import Bounds
 from mendq.model.settings import RedriveSettings
 from mendq.model.state import State
 from mendq.redrive.progress import RedriveProgress
-from mendq.redrive.progress import Stage as At
+from mendq.redrive.progress import Stage as ProgressStage
 from mendq.redrive.store import RedriveStore
 
 SOURCE_QUEUE = "orders"
@@ -43,8 +43,8 @@ RECEIPT_WORK_SECONDS = 0.15
 CAREFUL_TIMEOUT_SECONDS = 2
 # The queue's maxReceiveCount is 2, so a claim must end before the second receive does.
 CLAIM_SECONDS = 1
-REDRIVE_SECONDS = 240.0
-TICK_SECONDS = 8.0
+MAXIMUM_REDRIVE_SECONDS = 240.0
+MAXIMUM_TICK_SECONDS = 8.0
 PAUSE_BETWEEN_TICKS_SECONDS = 1.0
 DEFAULT_BOUNDS = Bounds()
 # Every tenth message is a poison message here. With the shipped limits the redrive would halt.
@@ -53,15 +53,17 @@ LOWERED_BOUNDS = Bounds(
 )
 
 
-def make_orders(count: int, kind: str, *, with_poison: bool = False) -> tuple[Order, ...]:
+def make_orders(
+    order_count: int, id_prefix: str, *, with_poison: bool = False
+) -> tuple[Order, ...]:
     """Return that many orders. With poison, every tenth has no address and cannot be handled."""
-    poison_numbers = range(7, count, 10) if with_poison else range(0)
+    poison_numbers = range(7, order_count, 10) if with_poison else range(0)
     return tuple(
         {
-            "order_id": f"{kind}-{number:03}",
+            "order_id": f"{id_prefix}-{number:03}",
             "address": None if number in poison_numbers else f"{number + 1} Elm Street",
         }
-        for number in range(count)
+        for number in range(order_count)
     )
 
 
@@ -115,10 +117,10 @@ def list_order_ids(sqs: Any, queue_url: str) -> set[str]:
     """
     order_id_by_handle: dict[str, str] = {}
     while True:
-        answer = sqs.receive_message(
+        response = sqs.receive_message(
             QueueUrl=queue_url, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES, VisibilityTimeout=20
         )
-        messages = answer.get("Messages", [])
+        messages = response.get("Messages", [])
         if not messages:
             break
         for message in messages:
@@ -135,7 +137,7 @@ def list_order_ids(sqs: Any, queue_url: str) -> set[str]:
 def locate_orders(
     handled_ids: Iterable[str],
     quarantined_ids: Iterable[str],
-    dead_ids: Iterable[str],
+    ids_in_dlq: Iterable[str],
     charge_count_by_order: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
     """Count the orders by their place at the end, and describe each fault.
@@ -151,10 +153,10 @@ def locate_orders(
     """
     good_ids = {order["order_id"] for order in ORDERS if order["address"]}
     all_ids = {order["order_id"] for order in ORDERS}
-    handled_ids_of_orders = all_ids & set(handled_ids)
-    quarantined_ids_of_orders = all_ids & set(quarantined_ids)
-    dead_ids_of_orders = all_ids & set(dead_ids)
-    lost_ids = all_ids - handled_ids_of_orders - quarantined_ids_of_orders - dead_ids_of_orders
+    handled_order_ids = all_ids & set(handled_ids)
+    quarantined_order_ids = all_ids & set(quarantined_ids)
+    order_ids_in_dlq = all_ids & set(ids_in_dlq)
+    lost_ids = all_ids - handled_order_ids - quarantined_order_ids - order_ids_in_dlq
     # A good order must be charged once, a poison order never.
     wrongly_charged_ids = {
         order_id
@@ -163,17 +165,17 @@ def locate_orders(
     }
     order_ids_by_fault = {
         "lost": lost_ids,
-        "left in the DLQ": dead_ids_of_orders,
-        "good and not handled": good_ids - handled_ids_of_orders,
-        "poison and not in quarantine": all_ids - good_ids - quarantined_ids_of_orders,
-        "handled and in quarantine": handled_ids_of_orders & quarantined_ids_of_orders,
+        "left in the DLQ": order_ids_in_dlq,
+        "good and not handled": good_ids - handled_order_ids,
+        "poison and not in quarantine": all_ids - good_ids - quarantined_order_ids,
+        "handled and in quarantine": handled_order_ids & quarantined_order_ids,
         "not charged exactly once": wrongly_charged_ids,
     }
     count_by_place = {
         "messages": len(all_ids),
-        "processed": len(handled_ids_of_orders),
-        "quarantined": len(quarantined_ids_of_orders),
-        "left": len(dead_ids_of_orders),
+        "processed": len(handled_order_ids),
+        "quarantined": len(quarantined_order_ids),
+        "left": len(order_ids_in_dlq),
         "lost": len(lost_ids),
     }
     faults = [
@@ -206,7 +208,11 @@ def soak_seconds_left(progress: RedriveProgress | None) -> float:
 
     In a soak, Mendq watches the messages that it moved before it moves more.
     """
-    if progress is None or progress.stage is not At.SOAK or progress.current.soak_ends_at is None:
+    if (
+        progress is None
+        or progress.stage is not ProgressStage.SOAK
+        or progress.current.soak_ends_at is None
+    ):
         return 0.0
     return max(0.0, (progress.current.soak_ends_at - datetime.now(UTC)).total_seconds())
 
@@ -249,11 +255,11 @@ class RedriveStage(Stage):
         send_bodies(Caller(self.sqs, queue_url, lambda _: None), bodies)
 
     def _consume_carelessly(self) -> None:
-        def work(order: Order) -> None:
+        def charge_slowly(order: Order) -> None:
             time.sleep(RECEIPT_WORK_SECONDS)
             self.payments.charge(order)
 
-        CarelessConsumer(self.sqs, self.receipts_url, work).consume()
+        CarelessConsumer(self.sqs, self.receipts_url, charge_slowly).consume()
 
     def let_all_die(self) -> None:
         """Send all orders and receipts to the DLQs, by a visibility timeout that is too short."""
@@ -271,8 +277,8 @@ class RedriveStage(Stage):
 
     def let_new_orders_through(self) -> None:
         """Send new orders and many updates, and wait until all of them are handled."""
-        new_messages = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
-        self.say(SOURCE_QUEUE, f"{new_messages}: do they get through?")
+        new_messages_text = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
+        self.say(SOURCE_QUEUE, f"{new_messages_text}: do they get through?")
         with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS):
             self._send(self.source_url, make_orders(NEW_ORDER_COUNT, "new"))
             self.until_working(SOURCE_QUEUE)
@@ -293,17 +299,19 @@ class RedriveStage(Stage):
             FunctionName=function_name,
             Environment={"Variables": {**variables, **settings.to_environment()}},
         )
-        lines = list_lowered_bounds()
-        self.floors_lowered += lines
-        reason = "every tenth order is poison, so other bounds hold here than the plan will name: "
-        self.say("bounds", reason + "; ".join(lines), "yellow")
+        lowered_bound_lines = list_lowered_bounds()
+        self.floors_lowered += lowered_bound_lines
+        reason_text = (
+            "every tenth order is poison, so other bounds hold here than the plan will name: "
+        )
+        self.say("bounds", reason_text + "; ".join(lowered_bound_lines), "yellow")
 
     def send_back(self) -> None:
         """Fire the follow-up whenever the redrive can continue, until its case has ended.
 
         Meanwhile idempotent consumers are at work. Raises ScriptFailed if it takes too long.
         """
-        self._say_of_the_clock("the follow-up is fired when there is something to do")
+        self._report_clock_change("the follow-up is fired when there is something to do")
         # A poison order fails on purpose, and each failure would log a traceback.
         logging.getLogger(idempotent.__name__).setLevel(logging.CRITICAL + 1)
         consumer = Careful(
@@ -314,11 +322,13 @@ class RedriveStage(Stage):
             CAREFUL_TIMEOUT_SECONDS,
         )
         self._printed_stages: set[str] = set()
-        deadline = time.monotonic() + REDRIVE_SECONDS
+        deadline = time.monotonic() + MAXIMUM_REDRIVE_SECONDS
         with run_consumers(consumer.consume, CAREFUL_WORKERS):
             while not self._has_ended():
                 if time.monotonic() > deadline:
-                    raise ScriptFailed(f"the redrive did not end in {REDRIVE_SECONDS:.0f} s")
+                    raise ScriptFailed(
+                        f"the redrive did not end in {MAXIMUM_REDRIVE_SECONDS:.0f} s"
+                    )
                 self._fire_and_wait()
         self._read_and_print_progress()
 
@@ -331,7 +341,10 @@ class RedriveStage(Stage):
         progress_before = self.progress
         started_at = time.monotonic()
         self.next_minute()
-        while self.progress == progress_before and time.monotonic() < started_at + TICK_SECONDS:
+        while (
+            self.progress == progress_before
+            and time.monotonic() < started_at + MAXIMUM_TICK_SECONDS
+        ):
             self._read_and_print_progress()
         deadline = time.monotonic() + PAUSE_BETWEEN_TICKS_SECONDS + soak_seconds_left(self.progress)
         while time.monotonic() < deadline and not self._has_ended():
@@ -345,19 +358,22 @@ class RedriveStage(Stage):
         self.print_news()
         if progress is None:
             return
-        stage = f"{progress.stage} {progress.current.number}"
-        if stage not in self._printed_stages:
-            self._printed_stages.add(stage)
-            self.say(stage, describe_progress(progress), "yellow")
+        stage_name = f"{progress.stage} {progress.current.number}"
+        if stage_name not in self._printed_stages:
+            self._printed_stages.add(stage_name)
+            self.say(stage_name, describe_progress(progress), "yellow")
 
     def _quarantine_url(self) -> str | None:
         """Return the URL of the quarantine queue, or None if it does not exist.
 
         It lists queues, because a call that fails would become an incident.
         """
-        name = f"{SOURCE_QUEUE}-quarantine"
-        urls = self.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", [])
-        return next((url for url in urls if url.endswith(f"/{name}")), None)
+        quarantine_name = f"{SOURCE_QUEUE}-quarantine"
+        queue_urls = self.sqs.list_queues(QueueNamePrefix=quarantine_name).get("QueueUrls", [])
+        return next(
+            (queue_url for queue_url in queue_urls if queue_url.endswith(f"/{quarantine_name}")),
+            None,
+        )
 
     def count_messages(self) -> None:
         """Count where the orders are. Raises ScriptFailed if one is not where it must be."""
@@ -366,11 +382,11 @@ class RedriveStage(Stage):
         if progress is None or quarantine_url is None:
             raise ScriptFailed("nothing went back, or nothing was put apart")
         quarantined_ids = list_order_ids(self.sqs, quarantine_url)
-        dead_ids = list_order_ids(self.sqs, self.dlq_url)
+        ids_in_dlq = list_order_ids(self.sqs, self.dlq_url)
         count_by_place, faults = locate_orders(
             self.once_per_order.handled_keys,
             quarantined_ids,
-            dead_ids,
+            ids_in_dlq,
             self.payments.charge_count_by_order,
         )
         self.messages |= count_by_place | {
@@ -379,15 +395,15 @@ class RedriveStage(Stage):
         }
         if faults:
             raise ScriptFailed("; ".join(faults))
-        handled = count_by_place["processed"]
-        quarantined = count_by_place["quarantined"]
-        places_text = f"{handled} handled, {quarantined} in quarantine, 0 lost"
+        handled_count = count_by_place["processed"]
+        quarantined_count = count_by_place["quarantined"]
+        places_text = f"{handled_count} handled, {quarantined_count} in quarantine, 0 lost"
         result_text = (
             f"of the first {len(ORDERS)} orders {places_text}; each customer is charged once"
         )
-        sent_later = progress.moved - len(ORDERS)
-        if sent_later > 0:
-            result_text += f"; the other {sent_later} that went back were sent later"
+        later_order_count = progress.moved - len(ORDERS)
+        if later_order_count > 0:
+            result_text += f"; the other {later_order_count} that went back were sent later"
         self.say("messages", result_text, "bold green")
 
     def give_receipts_more_time(self) -> None:
@@ -406,17 +422,21 @@ class RedriveStage(Stage):
 
         Raises ScriptFailed unless no order and every receipt was charged twice.
         """
-        careful_repeats = self.payments.count_charged_again(ORDERS)
-        careless_repeats = self.payments.count_charged_again(RECEIPTS)
-        self.messages["charged_again"] = {"careful": careful_repeats, "careless": careless_repeats}
+        careful_repeat_count = self.payments.count_charged_again(ORDERS)
+        careless_repeat_count = self.payments.count_charged_again(RECEIPTS)
+        self.messages["charged_again"] = {
+            "careful": careful_repeat_count,
+            "careless": careless_repeat_count,
+        }
         self.say(
-            SOURCE_QUEUE, f"its careful consumer charged {careful_repeats} customers a second time"
+            SOURCE_QUEUE,
+            f"its careful consumer charged {careful_repeat_count} customers a second time",
         )
         self.say(
             RECEIPTS_QUEUE,
-            f"its careless consumer charged {careless_repeats} customers a second time",
+            f"its careless consumer charged {careless_repeat_count} customers a second time",
         )
-        if (careful_repeats, careless_repeats) != (0, len(RECEIPTS)):
+        if (careful_repeat_count, careless_repeat_count) != (0, len(RECEIPTS)):
             raise ScriptFailed(
                 f"expected none of {SOURCE_QUEUE} and {len(RECEIPTS)} of {RECEIPTS_QUEUE}"
             )

@@ -81,14 +81,14 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     for name, story in stories.items():
         if len(stories) > 1:
             console.print(picture.make_rule(f"story: {name}", "green"))
-        result, holds = _run_in_account(name, story, port, console)
+        result, all_claims_hold = _run_in_account(name, story, port, console)
         results.append(result)
-        is_as_claimed = is_as_claimed and holds
+        is_as_claimed = is_as_claimed and all_claims_hold
     RESULT_PATH.write_text(
         json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n"
     )
-    files = [(folder / name, description) for name, description in DESCRIBED_FILES]
-    console.print(picture.draw_farewell(files, is_as_claimed=is_as_claimed))
+    described_paths = [(folder / name, description) for name, description in DESCRIBED_FILES]
+    console.print(picture.draw_farewell(described_paths, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 
 
@@ -111,13 +111,13 @@ def _run_in_account(
         if not line.startswith(_HIDDEN_LINE_PREFIXES):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
-    with LocalAccount(nightly.SETTINGS, port, on_line=print_line) as account:
+    with LocalAccount(nightly.ACCOUNT_SETTINGS, port, on_line=print_line) as account:
         stage = STAGE_BY_STORY.get(name, Stage)(story, account, console)
         stage.run()
-        return _finish(name, stage, RESULT_PATH.parent)
+        return _finish_story(name, stage, RESULT_PATH.parent)
 
 
-def _finish(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
+def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     """Show the decisions, run the nightly job, and check the story's claims.
 
     Return the story's result, and True if every claim holds.

@@ -36,45 +36,45 @@ from mendq.model.state import State
 # The stack's outputs that name functions.
 FOLLOW_UP_OUTPUT = "FollowUpFunction"
 SCAN_OUTPUT = "ScanFunction"
-PATIENCE_SECONDS = 90.0  # how long an expected event may take
-COMMAND_SECONDS = 120
+MAXIMUM_WAIT_SECONDS = 90.0  # how long an expected event may take
+COMMAND_TIMEOUT_SECONDS = 120
 LOOK_INTERVAL_SECONDS = 0.25
 FIRE_INTERVAL_SECONDS = 3.0
 ONE_MINUTE = timedelta(minutes=1)
 # No retries: a client would repeat a throttled call, and one failure would be several records.
 NO_RETRIES = Config(retries={"total_max_attempts": 1}, max_pool_connections=64)
 # A placeholder in a command of the script.
-_PLACEHOLDER = re.compile(r"{(\S+?)}")
+_COMMAND_PLACEHOLDER = re.compile(r"{(\S+?)}")
 
 
 class ScriptFailed(Exception):
-    """Raised if something does not come in time, or ends differently than the script says."""
+    """Raised if an expected event does not come in time, or ends differently than expected."""
 
 
 def wait_until(
     read_value: Callable[[], Any],
     awaited_event: str,
-    longest_seconds: float,
+    maximum_seconds: float,
     print_news: Callable[[], object] = bool,
 ) -> Any:
-    """Call `read_value` until it returns something true, and return that.
+    """Call `read_value` until it returns a value that is true, and return this value.
 
     Args:
-        read_value: Is called again and again.
-        awaited_event: Words for what is waited for.
-        longest_seconds: The longest time to wait.
-        print_news: Is called between two reads.
+        read_value: Is called every LOOK_INTERVAL_SECONDS.
+        awaited_event: Words for the event, for the error message.
+        maximum_seconds: The longest time to wait.
+        print_news: Is called between two calls of `read_value`. The default does nothing.
 
     Raises:
-        ScriptFailed: The time is over.
+        ScriptFailed: `read_value` returned nothing true within `maximum_seconds`.
     """
-    deadline = time.monotonic() + longest_seconds
+    deadline = time.monotonic() + maximum_seconds
     while True:
         value = read_value()
         if value:
             return value
         if time.monotonic() > deadline:
-            raise ScriptFailed(f"{awaited_event} did not come within {longest_seconds:.0f} s")
+            raise ScriptFailed(f"{awaited_event} did not come within {maximum_seconds:.0f} s")
         time.sleep(LOOK_INTERVAL_SECONDS)
         print_news()
 
@@ -82,31 +82,31 @@ def wait_until(
 def fire_schedule(
     account: LocalAccount, output_key: str, scheduled_at: datetime | None = None
 ) -> None:
-    """Fire the schedule of a function now.
+    """Fire the schedule of a Lambda function now.
 
     Args:
         account: The local account.
         output_key: The stack's output that has the function's name.
         scheduled_at: The scheduled time that the function gets; None for now.
     """
-    function = account.outputs[output_key]
+    function_name = account.outputs[output_key]
     schedules = account.client("scheduler").list_schedules()["Schedules"]
-    (name,) = [
+    (schedule_name,) = [
         schedule["Name"]
         for schedule in schedules
-        if schedule["Target"]["Arn"].endswith(f":{function}")
+        if schedule["Target"]["Arn"].endswith(f":{function_name}")
     ]
-    account.fire(name, scheduled_at or datetime.now(UTC))
+    account.fire(schedule_name, scheduled_at or datetime.now(UTC))
 
 
 class Stage:
-    """Runs one story on one account.
+    """Runs one story on one account, and prints the events.
 
     Attributes:
-        faults: What did not end as the script says, in sentences.
-        clock_put_forward: Waits that the story shortened, in sentences.
-        floors_lowered: Limits that the story lowered.
-        messages: Counts of DLQ messages by their outcome (redrive story).
+        faults: A sentence for each thing that did not go as the script says.
+        clock_put_forward: A sentence for each wait that the story shortened.
+        floors_lowered: A line for each limit that the story lowered.
+        messages: Counts of DLQ messages by their outcome. Only the redrive story fills it.
     """
 
     def __init__(self, story: Story, account: LocalAccount, console: Console) -> None:
@@ -133,7 +133,10 @@ class Stage:
         self._shown_call_results: set[tuple[str, str | None]] = set()
 
     def run(self) -> None:
-        """Create the queues, start the calls, run the script, and end the calls."""
+        """Create the queues, start the calls, run the script, and end the calls.
+
+        A ScriptFailed ends the script. Its text is added to `faults`.
+        """
         self._create_queues()
         self.console.print(picture.draw_queues_of_story(self.story))
         self.watch.started_at = time.monotonic()
@@ -145,9 +148,10 @@ class Stage:
                 self._wait_until_shown()
                 for method_name, *arguments in self.story.script:
                     getattr(self, method_name)(*arguments)
-                expected = self.story.notifications
+                expected_notifications = self.story.notifications
                 self.until(
-                    lambda: len(self.mailbox.messages) >= expected, f"{expected} notifications"
+                    lambda: len(self.mailbox.messages) >= expected_notifications,
+                    f"{expected_notifications} notifications",
                 )
             except ScriptFailed as error:
                 self.faults.append(f"{error}")
@@ -159,10 +163,12 @@ class Stage:
         sqs = self.account.client("sqs")
         simulated_errors = []
         for bad_queue in self.story.queues:
-            queue = sqs.create_queue(
-                QueueName=bad_queue.name, Attributes=bad_queue.created_with, tags=bad_queue.tags
+            created_queue = sqs.create_queue(
+                QueueName=bad_queue.name,
+                Attributes=bad_queue.creation_attributes,
+                tags=bad_queue.tags,
             )
-            queue_url = queue["QueueUrl"]
+            queue_url = created_queue["QueueUrl"]
             configuration_before = read_configuration(sqs, queue_url)
             self.watch.queues[bad_queue.name] = Observation(
                 configuration_before["QueueArn"],
@@ -180,9 +186,9 @@ class Stage:
         self.account.switch_sqs_errors(simulated_errors)
 
     def _create_caller_identity(self, user_name: str | None) -> dict[str, str]:
-        """Create an IAM user who may send messages; return its credentials for boto3.
+        """Create an IAM user who may send messages; return its access key, as boto3 arguments.
 
-        Without a user the result is empty, and the account's root user calls.
+        If `user_name` is None, return an empty dict: the account's root user then makes the calls.
         """
         if user_name is None:
             return {}
@@ -212,7 +218,10 @@ class Stage:
                 self.console.line()  # on a terminal, Live ends the line itself
 
     def _wait_until_shown(self) -> None:
-        """Wait until each called queue has a case, and its calls succeed if it is fixed at once."""
+        """Wait until each called queue has a case.
+
+        If Mendq fixes a queue at once, also wait until enough of its calls succeed.
+        """
         called_queues = [
             bad_queue for bad_queue in self.story.queues if bad_queue.calls is not Calls.ON_CUE
         ]
@@ -228,13 +237,14 @@ class Stage:
     def _is_shown(self, bad_queue: BadQueue) -> bool:
         if self.observation_of(bad_queue.name).newest_transition is None:
             return False
-        is_fixed_at_once = bad_queue.states[0] is State.APPLIED and bad_queue.is_to_be_fixed
+        is_fixed_at_once = bad_queue.states[0] is State.APPLIED and bad_queue.must_be_fixed
         return not is_fixed_at_once or self._has_enough_working_calls(bad_queue.name)
 
     def print_news(self) -> None:
-        """Read the account once and print what is new.
+        """Read the account once, and print new calls, transitions and notifications.
 
-        A result of calls is printed only the first time. The table shows how often it came.
+        Calls of a queue with the same result are printed only the first time. The table shows how
+        many there were.
         """
         for (name, fault), call_count in self.watch.count_new_calls().items():
             if (name, fault) not in self._shown_call_results:
@@ -249,18 +259,18 @@ class Stage:
             self.say("notified", f"{message.severity}: {message.subject}", "magenta")
 
     def until(self, has_happened: Callable[[], bool], awaited_event: str) -> None:
-        """Wait until something has happened, and print what is new meanwhile.
+        """Wait until `has_happened` returns True, and print the news meanwhile.
 
-        Raises ScriptFailed if it does not happen in time.
+        Raises ScriptFailed, with `awaited_event`, if the event does not happen in time.
         """
-        wait_until(has_happened, awaited_event, PATIENCE_SECONDS, self.print_news)
+        wait_until(has_happened, awaited_event, MAXIMUM_WAIT_SECONDS, self.print_news)
 
     def observation_of(self, name: str) -> Observation:
         """Return the observation of the queue with this name."""
         return self.watch.queues[name]
 
     def states(self, name: str) -> list[str]:
-        """Return the states of a queue's case, first to last."""
+        """Return all states that the cases of a queue have had, first to last."""
         return [transition["to"] for transition in self.watch.transitions(name)]
 
     def _has_enough_working_calls(self, name: str) -> bool:
@@ -272,7 +282,7 @@ class Stage:
     # The methods that scripts call.
 
     def say(self, subject: str, text: str, style: str = "cyan") -> None:
-        """Print a line with the second of the story."""
+        """Print a line: the seconds since the story began, the subject and the text."""
         self.console.print(picture.make_event_line(self.watch, subject, text, style))
 
     def begin(self, *names: str) -> None:
@@ -302,9 +312,10 @@ class Stage:
         )
 
     def until_deleted_in_time(self, name: str) -> None:
-        """Wait for a successful delete after the last failed call.
+        """Wait for a successful delete that is later than the last failed call.
 
-        It must also come after the end of all visibility timeouts from before the fix.
+        The delete must also be later than the end of every visibility timeout that began before
+        the fix.
         """
 
         def is_deleted_in_time() -> bool:
@@ -317,7 +328,10 @@ class Stage:
         self.until(is_deleted_in_time, f"deletes of {name} in time")
 
     def until_holding(self, messages: int, *names: str) -> None:
-        """Wait until each of these queues has that many messages. They can be any queues."""
+        """Wait until each of these queues has this number of messages.
+
+        `names` can also have queues that are not in the story.
+        """
         sqs = self.account.client("sqs")
         queue_urls = [sqs.get_queue_url(QueueName=name)["QueueUrl"] for name in names]
         awaited_event = f"{messages} messages in {', '.join(names)}"
@@ -327,10 +341,10 @@ class Stage:
         )
 
     def follow_up(self, state: str, *names: str) -> None:
-        """Fire the follow-up again and again until the cases of these queues reach a state."""
+        """Fire the follow-up's schedule until the cases of these queues have reached a state."""
         fired_at = float("-inf")
 
-        def have_reached() -> bool:
+        def have_cases_reached_state() -> bool:
             nonlocal fired_at
             if all(state in self.states(name) for name in names):
                 return True
@@ -339,17 +353,17 @@ class Stage:
                 fire_schedule(self.account, FOLLOW_UP_OUTPUT, self._clock)
             return False
 
-        self.until(have_reached, f"{state} of {', '.join(names)}")
+        self.until(have_cases_reached_state, f"{state} of {', '.join(names)}")
         if self._clock is not None:
             self._clock += ONE_MINUTE
 
     def next_minute(self) -> None:
-        """Fire the follow-up with a time one minute later than the last time."""
+        """Fire the follow-up's schedule with a time one minute later than the last time."""
         self._clock = (self._clock or datetime.now(UTC)) + ONE_MINUTE
         fire_schedule(self.account, FOLLOW_UP_OUTPUT, self._clock)
 
     def put_forward_until_proven(self, *names: str) -> None:
-        """Put the follow-up's clock forward to when these fixes can be proven."""
+        """Set the follow-up's clock to a later time, at which these fixes can be verified."""
         longest_timeout = max(self.bad_queue_by_name[name].longer_timeout for name in names)
         waiting_time = longest_timeout + CLOUDTRAIL_LAG + ONE_MINUTE
         self._clock = datetime.now(UTC) + waiting_time
@@ -361,46 +375,48 @@ class Stage:
         )
 
     def put_forward_the_watch(self) -> None:
-        """Put the follow-up's clock forward to when a watched case is closed."""
+        """Set the follow-up's clock forward by the time for which a case is watched."""
         watch_hours = Timing().watch_hours
         self._clock = (self._clock or datetime.now(UTC)) + timedelta(hours=watch_hours)
         self._put_forward(f"{watch_hours} h", "as long as a case is watched")
 
-    def _put_forward(self, duration_text: str, why: str) -> None:
+    def _put_forward(self, duration_text: str, reason_text: str) -> None:
         forward_text = f"put forward by {duration_text} instead of waiting"
-        self._say_of_the_clock(f"the follow-up's clock is {forward_text}: {why}")
+        self._report_clock_change(f"the follow-up's clock is {forward_text}: {reason_text}")
 
-    def _say_of_the_clock(self, sentence: str) -> None:
+    def _report_clock_change(self, sentence: str) -> None:
         self.clock_put_forward.append(sentence)
         self.say("clock", sentence, "yellow")
 
-    def put_back(self, minutes: list[int], names: list[str], why: str) -> None:
-        """Make the past of these queues older, once for each number of minutes in `minutes`.
+    def put_back(self, minutes: list[int], names: list[str], reason_text: str) -> None:
+        """Make the past of these queues older, by the sum of `minutes`.
 
-        Their metrics, messages and changes then happened that many minutes earlier. The text `why`
-        is printed unless it is empty.
+        Their metrics, messages and changes then happened that many minutes earlier. The account is
+        called once for each number in `minutes`. The reason `reason_text` is printed, unless it is
+        empty.
         """
         for name in names:
             for minutes_part in minutes:
                 self.account.put_back(self.observation_of(name).queue_arn, minutes=minutes_part)
-        if why:
+        if reason_text:
             measurements_text = f"what was counted on {' and '.join(names)}"
             shift_text = f"is put back by {sum(minutes)} min instead of waiting"
-            self._say_of_the_clock(f"{measurements_text} {shift_text}: {why}")
+            self._report_clock_change(f"{measurements_text} {shift_text}: {reason_text}")
 
     def scan(self) -> None:
-        """Start the hourly scan now, also if this hour's scan was before the story."""
+        """Start the hourly scan now, even if this hour's scan has already run."""
         case_table = self.account.outputs["CaseTable"]
         scan_record = items.item_key(items.ACCOUNT_PARTITION, "scan")
         self.account.client("dynamodb").delete_item(TableName=case_table, Key=scan_record)
         fire_schedule(self.account, SCAN_OUTPUT)
-        self._say_of_the_clock("the hour's scan is begun now instead of within ten minutes")
+        self._report_clock_change("the hour's scan is begun now instead of within ten minutes")
 
-    def mendq(self, line: str, expected_exit_code: int) -> None:
+    def mendq(self, command_line: str, expected_exit_code: int) -> None:
         """Run a command of `mendq` as an operator does.
 
-        `{QUEUE}` in the line stands for the id of the queue's case, and `{begun}` for the time of
-        the last `begin`. Raises ScriptFailed if the exit code is not `expected_exit_code`.
+        A queue's name in braces, such as `{orders}`, stands for the id of the queue's newest case,
+        and `{begun}` for the time of the last `begin`. Raises ScriptFailed if the exit code is not
+        `expected_exit_code`.
         """
 
         def fill_placeholder(match: re.Match[str]) -> str:
@@ -408,22 +424,28 @@ class Stage:
                 return f"{self._calls_begun_at:%Y-%m-%dT%H:%M:%SZ}"
             return str(self.watch.transitions(match[1])[-1]["case_id"])
 
-        words = ["mendq", *shlex.split(_PLACEHOLDER.sub(fill_placeholder, line))]
-        exit_code, output = self._run_command(words)
-        picture.print_all(self.console, *picture.draw_command(shlex.join(words), exit_code, output))
+        command_words = [
+            "mendq",
+            *shlex.split(_COMMAND_PLACEHOLDER.sub(fill_placeholder, command_line)),
+        ]
+        exit_code, output = self._run_command(command_words)
+        picture.print_all(
+            self.console, *picture.draw_command(shlex.join(command_words), exit_code, output)
+        )
         if exit_code != expected_exit_code:
+            command_text = shlex.join(command_words)
             raise ScriptFailed(
-                f"{shlex.join(words)} exited with {exit_code}, expected {expected_exit_code}"
+                f"{command_text} exited with {exit_code}, expected {expected_exit_code}"
             )
         self.print_news()
 
-    def _run_command(self, words: list[str]) -> tuple[int, str]:
+    def _run_command(self, command_words: list[str]) -> tuple[int, str]:
         """Run a command without a terminal, so that it never waits for an answer.
 
         Return the exit code and the output.
         """
-        process = subprocess.run(
-            [sys.executable, "-m", "mendq.cli", *words[1:]],
+        completed_process = subprocess.run(
+            [sys.executable, "-m", "mendq.cli", *command_words[1:]],
             cwd=REPOSITORY,
             env={
                 **shell_environment(self.account.endpoint_url),
@@ -433,13 +455,13 @@ class Stage:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=COMMAND_SECONDS,
+            timeout=COMMAND_TIMEOUT_SECONDS,
             check=False,
         )
-        return process.returncode, process.stdout
+        return completed_process.returncode, completed_process.stdout
 
     def have_a_person_set(self, name: str) -> None:
-        """Set the attributes that a person sets over Mendq's values in this story."""
+        """Set the attributes with which a person replaces Mendq's values in this story."""
         attributes = self.bad_queue_by_name[name].a_person_sets
         self.say(name, f"a person sets {', '.join(map(' '.join, attributes.items()))}")
         queue_url = self.observation_of(name).queue_url

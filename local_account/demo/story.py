@@ -1,7 +1,7 @@
-"""Read a story: the queues that it sets up, what happens to them, and what it claims.
+"""Read a story: its faulty queues, the steps of its script, and its claims about the result.
 
-Each file in `stories/` is one story. `script` has one line for each thing that happens after the
-calls have begun: the name of a method of the stage, and its arguments.
+Each file in `stories/` is one story. `script` has one line for each step that follows the start of
+the calls: the name of a method of `Stage`, and its arguments.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ALL_STORIES = "all"
 
 
 class Calls(StrEnum):
-    """The time in which the story calls a queue.
+    """When the story calls a queue.
 
     UNTIL_SHOWN: from the start until the queue's first case is shown. UNTIL_ENDED: from the start
-    until the script ends the calls. ON_CUE: only after the script has begun the calls.
+    until the script ends the calls. ON_CUE: after the script has started the calls.
     """
 
     UNTIL_SHOWN = "until shown"
@@ -48,17 +48,17 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         traffic: The calls that it gets.
         symptom: The symptom that Mendq must find.
         states: The states of its case, first to last.
-        calls: When it is called.
+        calls: When the story calls it.
         attributes: The attributes that it is created with.
         tags: Its tags.
-        on_demand: An error that the account simulates for it.
-        caller: An IAM user who makes the calls; by default the account's root user does.
+        on_demand: Name of an SQS error that the account simulates for it; None for no error.
+        caller: Name of the IAM user who makes the calls; None for the account's root user.
         steps: The case's steps: attribute -> (before, after). They are written if the case reaches
             the state `applied`.
         notifies: The severity of the notification about it; None for no notification.
         is_silent: True if no call fails, so that only a scan can find the fault.
-        a_person_sets: Attributes that a person sets over Mendq's values.
-        outcome: The outcome of its incident, if that is another word than the last state.
+        a_person_sets: Attributes with which a person replaces Mendq's values.
+        outcome: The outcome of its incident; empty if it is the last of `states`.
     """
 
     name: str
@@ -78,43 +78,44 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outcome: str = ""
 
     @property
-    def is_written(self) -> bool:
-        """True if Mendq writes the steps."""
+    def is_fix_written(self) -> bool:
+        """True if Mendq writes the steps, and does not only propose or observe them."""
         return State.APPLIED in self.states
 
     @property
-    def is_to_be_fixed(self) -> bool:
-        """True if calls succeed after the steps were written."""
-        return self.is_written and State.INEFFECTIVE not in self.states
+    def must_be_fixed(self) -> bool:
+        """True if Mendq writes the steps and calls must succeed afterwards."""
+        return self.is_fix_written and State.INEFFECTIVE not in self.states
 
     @property
-    def leaves_a_value(self) -> bool:
+    def has_attribute_steps(self) -> bool:
         """True if the steps set attributes of the queue. A redrive sets none."""
         step_by_attribute = {step.attribute: step for step in find_symptom(self).steps}
         return any(step_by_attribute[name].has_value_in_queue for name in self.steps)
 
     @property
     def changes(self) -> dict[str, tuple[str, str]]:
-        """The attributes that are different at the end, as (before, after)."""
+        """Attributes that must be different at the end, as name -> (value before, value after)."""
         was_rolled_back = State.ROLLED_BACK in self.states
         value_by_attribute: dict[str, str] = {}
-        if self.is_written and self.leaves_a_value and not was_rolled_back:
+        if self.is_fix_written and self.has_attribute_steps and not was_rolled_back:
             value_by_attribute = {name: after for name, (_, after) in self.steps.items()}
         value_by_attribute |= self.a_person_sets
         return {name: (self.steps[name][0], value) for name, value in value_by_attribute.items()}
 
     @property
-    def created_with(self) -> dict[str, str]:
-        """The attributes for CreateQueue."""
+    def creation_attributes(self) -> dict[str, str]:
+        """Attributes with which CreateQueue is called."""
         if self.name.endswith(".fifo"):
             return {"FifoQueue": "true", **self.attributes}
         return self.attributes
 
     @property
     def longer_timeout(self) -> timedelta:
-        """The longer of the visibility timeouts before and after the fix.
+        """The longer of the two visibility timeouts, before and after the fix.
 
-        Messages can be in flight that long after it. Zero if the fix is another one.
+        After the fix, a message can be in flight for this time. Zero if the fix does not change
+        the visibility timeout.
         """
         timeouts = self.steps.get("VisibilityTimeout", ("0",))
         return timedelta(seconds=max(int(timeout) for timeout in timeouts))
@@ -128,8 +129,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def notifications(self) -> int:
-        """Number of notifications that the story claims."""
-        return sum(bad.notifies is not None for bad in self.queues)
+        """Number of notifications that Mendq must send in this story."""
+        return sum(bad_queue.notifies is not None for bad_queue in self.queues)
 
 
 def find_symptom(bad_queue: BadQueue) -> Symptom:
@@ -138,12 +139,12 @@ def find_symptom(bad_queue: BadQueue) -> Symptom:
 
 
 def read_story(name: str) -> Story:
-    """Read a story by its name. Raises msgspec.ValidationError if the file is not a story."""
+    """Return the story with this name. Raises msgspec.ValidationError if its file is not valid."""
     return msgspec.convert(tomllib.loads((STORIES_FOLDER / f"{name}.toml").read_text()), Story)
 
 
 def read_stories(name: str) -> Mapping[str, Story]:
-    """Return the story of that name, or all stories for `all`, by their names.
+    """Return stories by their names: the story `name`, or every story if `name` is `all`.
 
     Raises CannotStart if there is no such story.
     """

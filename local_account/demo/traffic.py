@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 SEND_INTERVAL_SECONDS = 1.0
-STOP_SECONDS = 15
+THREAD_STOP_TIMEOUT_SECONDS = 15
 MAXIMUM_BATCH_ENTRIES = 10
 
 
@@ -26,9 +26,9 @@ class Caller:
     """A client of one queue.
 
     Attributes:
-        sqs: The client with which it calls.
+        sqs: boto3 client that makes the calls.
         queue_url: URL of the queue.
-        report_call: Is called after each call, with the error message or with None if it succeeded.
+        report_call: Is called after each call: with the error message, or None if it succeeded.
         stop_requested: Is set when the caller must stop.
     """
 
@@ -48,11 +48,11 @@ class Caller:
         return True
 
     def receive(self, **parameters: Any) -> list[dict[str, Any]]:
-        """Receive messages with a long poll of one second."""
-        answer: Any = self.sqs.receive_message(
+        """Receive messages with a long poll of one second. `parameters` are of ReceiveMessage."""
+        response: Any = self.sqs.receive_message(
             QueueUrl=self.queue_url, WaitTimeSeconds=1, **parameters
         )
-        return list(answer.get("Messages", []))
+        return list(response.get("Messages", []))
 
     def delete(self, message: Mapping[str, Any]) -> bool:
         """Delete a received message. Return True if SQS answered without an error."""
@@ -64,17 +64,19 @@ class Caller:
 
 
 def send_bodies(caller: Caller, bodies: list[str]) -> None:
-    """Send one message for each body, in batches of ten."""
+    """Send one message for each body, in batches of at most ten."""
     for batch_start in range(0, len(bodies), MAXIMUM_BATCH_ENTRIES):
-        batch = bodies[batch_start : batch_start + MAXIMUM_BATCH_ENTRIES]
+        batch_bodies = bodies[batch_start : batch_start + MAXIMUM_BATCH_ENTRIES]
         caller.sqs.send_message_batch(
             QueueUrl=caller.queue_url,
-            Entries=[{"Id": f"{number}", "MessageBody": body} for number, body in enumerate(batch)],
+            Entries=[
+                {"Id": f"{number}", "MessageBody": body} for number, body in enumerate(batch_bodies)
+            ],
         )
 
 
 def make_bodies(message_count: int) -> list[str]:
-    """Return that many different message bodies."""
+    """Return `message_count` different message bodies."""
     return [f"work {number}" for number in range(message_count)]
 
 
@@ -95,10 +97,10 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
     success_words: ClassVar[str] = "made"
 
     def prepare(self, caller: Caller) -> None:
-        """Do what is needed once, before the first call."""
+        """Prepare the queue, once, before the first call. By default, do nothing."""
 
     def work(self, caller: Caller) -> None:
-        """Do one worker's next calls. Return soon after `caller.enough` is set."""
+        """Make one worker's next calls. Return soon after `caller.stop_requested` is set."""
 
 
 class NoCalls(Traffic, frozen=True, kw_only=True, tag="nobody"):
@@ -117,10 +119,13 @@ class Extensions(NoCalls, frozen=True, kw_only=True, tag="extensions"):
 
 
 class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
-    """Consumers of a FIFO queue that work longer than the visibility timeout, and then delete.
+    """Consumers of a FIFO queue that delete messages only after the visibility timeout.
 
-    Each has a message group of its own. With `goes_on`, another message is sent after each one that
-    was deleted in time.
+    Each consumer has a message group of its own.
+
+    Attributes:
+        works_seconds: How long a consumer works on a message.
+        goes_on: True if another message is sent after each message that was deleted in time.
     """
 
     works_seconds: float
@@ -145,7 +150,7 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
         )
 
     def work(self, caller: Caller) -> None:
-        """Receive a message, work, and delete it, perhaps after the visibility timeout."""
+        """Receive a message, work for `works_seconds`, and delete the message."""
         for message in caller.receive(MessageSystemAttributeNames=["MessageGroupId"]):
             if caller.stop_requested.wait(self.works_seconds):
                 return
@@ -158,9 +163,9 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
 
     Attributes:
         body_bytes: Length of the body.
-        more: Further parameters of each send.
+        more: Further parameters of SendMessage.
         with_own_id: True if each send has a new deduplication id.
-        is_read: True if every message that was accepted is received and deleted.
+        is_read: True if a worker also receives and deletes messages after a successful send.
     """
 
     body_bytes: int = 20
@@ -173,7 +178,7 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
     success_words: ClassVar[str] = "accepted"
 
     def work(self, caller: Caller) -> None:
-        """Send one message, and pause."""
+        """Send one message, receive and delete messages if `is_read`, and pause."""
         parameters: Any = {"MessageBody": "x" * self.body_bytes, **self.more}
         if self.with_own_id:
             parameters["MessageDeduplicationId"] = uuid.uuid4().hex
@@ -189,9 +194,14 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
     """Consumers of a standard queue that work too long on some messages.
 
     SQS answers every late delete with 200. While one consumer works, the message becomes visible
-    again, another consumer receives it, and both delete it. There are so many consumers that an
-    idle one always receives it. Most messages are handled at once: if all were slow, the metrics
-    would look like those of retries.
+    again, another consumer receives the message, and both delete it. There are enough consumers, so
+    that an idle one always receives the message. Most messages are handled at once: if all were
+    slow, the metrics would look like those of retries.
+
+    Attributes:
+        works_seconds: How long a consumer works on a slow message.
+        messages: Number of slow messages.
+        quick_messages: Number of messages that are handled at once.
     """
 
     works_seconds: float
@@ -207,9 +217,9 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
         send_bodies(caller, make_bodies(self.messages + self.quick_messages))
 
     def work(self, caller: Caller) -> None:
-        """Receive a message and delete it, a slow one only after `works_seconds`.
+        """Receive a message and delete it. Delete a slow message only after `works_seconds`.
 
-        If the traffic ends while it waits, the message is not deleted.
+        If the traffic ends during this time, the slow message is not deleted.
         """
         slow_bodies = make_bodies(self.messages)
         for message in caller.receive(MaxNumberOfMessages=1):
@@ -232,7 +242,7 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
         send_bodies(caller, make_bodies(self.messages))
 
     def work(self, caller: Caller) -> None:
-        """Receive messages, and do nothing with them."""
+        """Receive messages without handling or deleting them."""
         caller.attempt(partial(caller.receive, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES))
         caller.stop_requested.wait(0.2)
 
@@ -243,7 +253,7 @@ def run_consumers(
 ) -> Iterator[None]:
     """Call `consume` again and again in `worker_count` threads, until the block ends.
 
-    At the end, each thread finishes its current call. `stop_requested` is set then.
+    At the end of the block, `stop_requested` is set, and each thread finishes its current call.
     """
     stop_requested = stop_requested or Event()
 
@@ -259,7 +269,7 @@ def run_consumers(
     finally:
         stop_requested.set()
         for thread in threads:
-            thread.join(timeout=STOP_SECONDS)
+            thread.join(timeout=THREAD_STOP_TIMEOUT_SECONDS)
 
 
 @dataclass
@@ -268,20 +278,20 @@ class RunningTraffic:
 
     traffic: Traffic
     caller: Caller
-    _calls: ExitStack = field(default_factory=ExitStack)
+    _running_calls: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> None:
-        """Start the calls."""
+        """Prepare the queue, and start the threads that make the calls."""
         self.traffic.prepare(self.caller)
         work_once = partial(self.traffic.work, self.caller)
-        self._calls.enter_context(
+        self._running_calls.enter_context(
             run_consumers(work_once, self.traffic.workers, self.caller.stop_requested)
         )
 
     def ask_to_stop(self) -> None:
-        """Tell every worker to stop soon."""
+        """Ask every worker to stop. Do not wait for the workers."""
         self.caller.stop_requested.set()
 
     def stop(self) -> None:
-        """Wait until every worker has stopped."""
-        self._calls.close()
+        """Ask every worker to stop, and wait until all have stopped."""
+        self._running_calls.close()

@@ -15,7 +15,7 @@ from mendq.model.state import State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]
-NO_WORDS = "none"
+NONE_TEXT = "none"
 
 
 def list_claims(
@@ -34,18 +34,18 @@ def list_claims(
         yield from _list_notification_claims(
             bad_queue, watch.queues[bad_queue.name], messages, incidents
         )
-    expected_fixes = sum(bad_queue.is_written for bad_queue in story.queues)
+    expected_fixes = sum(bad_queue.is_fix_written for bad_queue in story.queues)
     yield _make_claim(
         "metric AutoFixes is", f"{watch.sum_metric('AutoFixes'):g}", f"{expected_fixes}"
     )
     case_ids = [(queue.newest_transition or {}).get("case_id") for queue in watch.queues.values()]
     other_subjects = [message.subject for message in messages if message.case_id not in case_ids]
-    yield _make_claim("notifications about anything else:", _join_words(other_subjects), NO_WORDS)
+    yield _make_claim("notifications about anything else:", _join_texts(other_subjects), NONE_TEXT)
     queue_arns = {queue.queue_arn for queue in watch.queues.values()}
     unexpected_queue_arns = [
         incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in queue_arns
     ]
-    yield _make_claim("incidents that nobody saw:", _join_words(unexpected_queue_arns), NO_WORDS)
+    yield _make_claim("incidents that nobody saw:", _join_texts(unexpected_queue_arns), NONE_TEXT)
 
 
 def _make_claim(subject: str, actual: str, expected: str) -> Claim:
@@ -54,13 +54,13 @@ def _make_claim(subject: str, actual: str, expected: str) -> Claim:
     return f"{subject} {actual}, expected {expected}", False
 
 
-def _join_words(words: Iterable[str]) -> str:
-    return ", ".join(words) or NO_WORDS
+def _join_texts(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or NONE_TEXT
 
 
 def describe_changes(changes: Mapping[str, Sequence[object]]) -> str:
     """Return the attributes with their values before and after, for people."""
-    return _join_words(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
+    return _join_texts(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
 
 
 def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
@@ -77,12 +77,12 @@ def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) ->
         _describe_expected_transition(bad_queue, state) for state in bad_queue.states
     ]
     yield _make_claim(
-        f"{name}: its cases are", _join_words(transitions), _join_words(expected_transitions)
+        f"{name}: its cases are", _join_texts(transitions), _join_texts(expected_transitions)
     )
     failed_calls = queue.failed_calls
     yield f"{name}: {failed_calls} calls failed", (failed_calls == 0) == bad_queue.is_silent
     enough_calls = bad_queue.traffic.convincing_calls
-    if bad_queue.is_to_be_fixed and enough_calls:
+    if bad_queue.must_be_fixed and enough_calls:
         calls_text = f"{queue.successful_calls} {bad_queue.traffic.call_noun}s"
         successes = f"{calls_text} {bad_queue.traffic.success_words}"
         claim_text = f"fixed, and {successes}, expected {enough_calls} at least"
@@ -118,7 +118,7 @@ def _list_notification_claims(
     expected_severities = [bad_queue.notifies] if bad_queue.notifies else []
     severities = [message.severity for message in messages if message.case_id == case_id]
     yield _make_claim(
-        f"{bad_queue.name}: notified", _join_words(severities), _join_words(expected_severities)
+        f"{bad_queue.name}: notified", _join_texts(severities), _join_texts(expected_severities)
     )
     incident_rows = [
         _describe_incident(
@@ -135,7 +135,7 @@ def _list_notification_claims(
         bad_queue.symptom, outcome, queue.failed_calls, was_notified=bad_queue.notifies is not None
     )
     yield _make_claim(
-        f"{bad_queue.name}: the nightly job found", _join_words(incident_rows), expected_row
+        f"{bad_queue.name}: the nightly job found", _join_texts(incident_rows), expected_row
     )
 
 
@@ -150,7 +150,7 @@ def list_week_claims(story: Story, subject: str) -> Iterator[Claim]:
         if count_by_severity[severity]:
             expected_counts.append(f"{count_by_severity[severity]} {verb}")
     missing_counts = [count for count in expected_counts if count not in subject]
-    yield _make_claim("the week's subject leaves out:", _join_words(missing_counts), NO_WORDS)
+    yield _make_claim("the week's subject leaves out:", _join_texts(missing_counts), NONE_TEXT)
 
 
 def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_notified: bool) -> str:

@@ -51,13 +51,13 @@ class Observation:
         """The number of calls that failed."""
         return len(self.failure_times)
 
-    def count_call(self, fault: str | None, at: datetime) -> None:
+    def count_call(self, fault: str | None, ended_at: datetime) -> None:
         """Count a call that has ended, with an error message or with None if it succeeded."""
         if fault is not None:
-            self.failure_times.append(at)
+            self.failure_times.append(ended_at)
             return
         self.successful_calls += 1
-        self.last_success_at = at
+        self.last_success_at = ended_at
 
     def changes(self) -> dict[str, tuple[str | None, str | None]]:
         """Return the attributes that differ from the beginning, as (before, after)."""
@@ -68,7 +68,11 @@ class Observation:
             name: (self.initial_configuration.get(name), self.latest_configuration.get(name))
             for name in attribute_names
         }
-        return {name: values for name, values in values_by_name.items() if values[0] != values[1]}
+        return {
+            name: values_before_and_after
+            for name, values_before_and_after in values_by_name.items()
+            if values_before_and_after[0] != values_before_and_after[1]
+        }
 
     def seconds_to_heal(self) -> float | None:
         """Return the time from the first failed call to the change; None without one of them."""
@@ -79,8 +83,8 @@ class Observation:
 
 def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
     """Return the queue's attributes that can be configured."""
-    answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
-    attributes = answer["Attributes"].items()
+    response = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
+    attributes = response["Attributes"].items()
     return {
         str(name): value
         for name, value in attributes
@@ -90,11 +94,11 @@ def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
 
 def count_messages(sqs: SQSClient, queue_url: str) -> int:
     """Return the number of messages in a queue, visible or in flight."""
-    answer = sqs.get_queue_attributes(
+    response = sqs.get_queue_attributes(
         QueueUrl=queue_url,
         AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
     )
-    return sum(map(int, answer["Attributes"].values()))
+    return sum(map(int, response["Attributes"].values()))
 
 
 @dataclass
@@ -126,8 +130,8 @@ class Watch:
 
         `fault` is the error message, or None if the call succeeded.
         """
-        text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
-        self._ended_calls.put((name, text, datetime.now(UTC)))
+        fault_text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
+        self._ended_calls.put((name, fault_text, datetime.now(UTC)))
 
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
         """Return the number of calls since the last time, by queue name and error message."""
@@ -136,19 +140,19 @@ class Watch:
             self.queues[name].count_call(fault, ended_at)
         return Counter((name, fault) for name, fault, _ in new_calls)
 
-    def sum_metric(self, name: str) -> float:
+    def sum_metric(self, metric_name: str) -> float:
         """Return the sum of one of Mendq's metrics without dimensions, over the last hour."""
         now = datetime.now(UTC)
-        answer = self.cloudwatch.get_metric_statistics(
+        response = self.cloudwatch.get_metric_statistics(
             Namespace=NAMESPACE,
-            MetricName=name,
+            MetricName=metric_name,
             Dimensions=[],
             StartTime=now - timedelta(hours=1),
             EndTime=now + timedelta(minutes=1),
             Period=3600,
             Statistics=["Sum"],
         )
-        return sum(point["Sum"] for point in answer["Datapoints"])
+        return sum(data_point["Sum"] for data_point in response["Datapoints"])
 
     def read_changes(self) -> list[dict[str, Any]]:
         """Read all queues and cases. Return the transitions that are new since the last call."""
@@ -175,8 +179,8 @@ class Watch:
         return sorted(queue_transitions, key=lambda transition: int(transition["n"]))
 
     def _read_new_transitions(self) -> list[dict[str, Any]]:
-        answer = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
-        keys = [content["Key"] for content in answer.get("Contents", [])]
+        response = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
+        keys = [content["Key"] for content in response.get("Contents", [])]
         new_keys = [key for key in keys if key not in self._read_keys]
         self._read_keys.update(new_keys)
         transitions = []

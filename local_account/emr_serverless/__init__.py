@@ -1,1 +1,1 @@
-"""EMR Serverless as start_nightly meets it: job runs on this machine's Spark, one at a time."""
+"""EMR Serverless for the nightly job: job runs on this machine's Spark, one at a time."""

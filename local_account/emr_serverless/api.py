@@ -20,10 +20,10 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services.cloudformation import provisioners
 
 from local_account.cloudtrail.events import put_entry
-from local_account.hooks import around, serve
+from local_account.hooks import add_service, replace_functions
 
 APPLICATION_TYPE = "AWS::EMRServerless::Application"
-SERVICE = "emr-serverless"
+SERVICE_NAME = "emr-serverless"
 SERVICE_PRINCIPAL = "emr-serverless.amazonaws.com"
 PASS_ROLE_ACTION = "iam:PassRole"  # noqa: S105  an action
 # The states of a job run.
@@ -43,7 +43,7 @@ _RUN_PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run
 
 
 class ApiError(Exception):
-    """An error that the service answers. The arguments are code, HTTP status and message."""
+    """An error response of the service. The arguments are error code, HTTP status and message."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class JobRun:
 
     @property
     def identifiers(self) -> dict[str, str]:
-        """The fields that identify the run in answers and events."""
+        """The fields that identify the run in responses and events, such as `jobRunId`."""
         return {
             "jobRunId": self.id,
             "applicationId": self.application_arn.rpartition("/")[2],
@@ -77,7 +77,7 @@ class JobRun:
         return account, region
 
     def change_state(self, state: str, details: str = "") -> None:
-        """Change the run's state, and put the event about it on the account's default bus.
+        """Set the run's state and details, and put an event about it on the account's default bus.
 
         https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
         """
@@ -93,9 +93,9 @@ class JobRun:
         put_entry(entry, *self.account_and_region)
 
     def describe(self) -> dict[str, Any]:
-        """Return the fields of JobRun and JobRunSummary that Mendq reads.
+        """Return the fields of EMR's JobRun and JobRunSummary that Mendq reads.
 
-        The creation time also stands for the time of the last update.
+        `updatedAt` is the creation time, because the time of the last update is not stored.
         """
         return {
             **{name: self.request[name] for name in _REPEATED_FIELDS if name in self.request},
@@ -110,7 +110,7 @@ class JobRun:
 
 
 class EmrServerless:
-    """All applications and job runs of the account. `begin` is called with every new run."""
+    """All applications and job runs of the account. `begin_run` is called with every new run."""
 
     def __init__(self, begin_run: Callable[[JobRun], None]) -> None:
         self._begin_run = begin_run
@@ -119,8 +119,11 @@ class EmrServerless:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Add the service's calls, permissions and resource type to MiniStack; once per process."""
-        serve(SERVICE, SERVICE, self._handle_call)
+        """Add the service's calls, permissions and resource type to MiniStack.
+
+        Call this once per process.
+        """
+        add_service(SERVICE_NAME, SERVICE_NAME, self._handle_call)
         provisioners._RESOURCE_HANDLERS[APPLICATION_TYPE] = {
             "create": lambda *_: self._put_application(f"00{secrets.token_hex(7)}"),
             "update": lambda identifier, *_: self._put_application(identifier),
@@ -129,16 +132,20 @@ class EmrServerless:
             ),
         }
 
-        @around(iam_actions, "extract_resource_arn")
+        @replace_functions(iam_actions, "extract_resource_arn")
         def extract_arn(
-            inner: Any, service: str, method: str, path: str, *other_arguments: Any
+            original_function: Any, service: str, method: str, path: str, *other_arguments: Any
         ) -> Any:
-            if service != SERVICE or not path.startswith("/applications/"):
-                return "*" if service == SERVICE else inner(service, method, path, *other_arguments)
+            if service != SERVICE_NAME or not path.startswith("/applications/"):
+                return (
+                    "*"
+                    if service == SERVICE_NAME
+                    else original_function(service, method, path, *other_arguments)
+                )
             return _make_arn(path.rstrip("/").removesuffix("/jobruns"))
 
     def _put_application(self, application_id: str) -> tuple[str, dict[str, str]]:
-        """Create or update an application; return what CloudFormation's handlers return."""
+        """Store an application. Return its id and attributes, as CloudFormation's handlers must."""
         application_arn = _make_arn(f"/applications/{application_id}")
         self._arn_by_application[application_id] = application_arn
         return application_id, {
@@ -152,17 +159,17 @@ class EmrServerless:
         content_type = {"Content-Type": "application/json"}
         try:
             access_key = router.extract_access_key_id(headers, query)
-            answer = self._answer_call(method, path, access_key, body, query.get("states", []))
+            response = self._answer_call(method, path, access_key, body, query.get("states", []))
         except ApiError as error:
             code, status, message = error.args
             error_body = json.dumps({"message": message}).encode()
             return status, {**content_type, "x-amzn-errortype": code}, error_body
-        return 200, content_type, json.dumps(answer).encode()
+        return 200, content_type, json.dumps(response).encode()
 
     def _answer_call(
         self, method: str, path: str, access_key: str, body: bytes, states: list[str]
     ) -> dict[str, Any]:
-        """Return the answer of a call. Raises ApiError if the call is refused."""
+        """Return the body of the response to a call. Raises ApiError if the call is refused."""
         path_match = _RUN_PATH.fullmatch(path)
         if path_match is None or (method, bool(path_match["run"])) not in _EMULATED_CALLS:
             raise ApiError("ValidationException", 400, f"{method} {path} is not emulated")
@@ -182,10 +189,10 @@ class EmrServerless:
         return {"jobRuns": [run.describe() for run in runs if not states or run.state in states]}
 
     def _start_run(self, run: JobRun, access_key: str) -> JobRun:
-        """Start a run. If one with the same client token exists, return that one instead.
+        """Start a run and return it. If the client token was used before, return the earlier run.
 
-        Raises ApiError if the caller may not pass the role, or if the run with the same token has
-        other parameters.
+        Raises ApiError if the caller may not pass the role, or if the earlier run has other
+        parameters.
         """
         _check_pass_role(access_key, run.role_arn)
         run_token = (run.application_arn, run.request.get("clientToken"))
@@ -197,8 +204,8 @@ class EmrServerless:
                 ) == run_token:
                     if earlier_run.request == run.request:
                         return earlier_run
-                    text = f"Client token {run_token[1]} was used with other parameters"
-                    raise ApiError("ConflictException", 409, text)
+                    message = f"Client token {run_token[1]} was used with other parameters"
+                    raise ApiError("ConflictException", 409, message)
             self._run_by_id[run.id] = run
         run.change_state(SUBMITTED)
         self._begin_run(run)
@@ -206,7 +213,7 @@ class EmrServerless:
 
 
 def _make_arn(path: str) -> str:
-    return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{path}"
+    return f"arn:aws:{SERVICE_NAME}:{get_region()}:{get_account_id()}:{path}"
 
 
 def _check_pass_role(access_key: str, role_arn: str) -> None:
@@ -223,5 +230,5 @@ def _check_pass_role(access_key: str, role_arn: str) -> None:
     if denial is not None:
         caller_arn = getattr(denial, "principal_arn", access_key)
         denied_call = f"{PASS_ROLE_ACTION} on resource: {role_arn}"
-        text = f"User: {caller_arn} is not authorized to perform: {denied_call}"
-        raise ApiError("AccessDeniedException", 403, text)
+        message = f"User: {caller_arn} is not authorized to perform: {denied_call}"
+        raise ApiError("AccessDeniedException", 403, message)

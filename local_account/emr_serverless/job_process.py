@@ -1,8 +1,9 @@
 """Run EMR Serverless jobs one after the other, each as a child process with its role's session.
 
-The driver is started by spark-submit, as on EMR; Spark comes from PyPI. The process sees the
-packages that EMR provides and no other of this environment, so a module that is missing in the
-job's package is missing here too. Memory and parallelism are this machine's, not the application's.
+The driver is started by spark-submit, as on EMR; Spark comes from PyPI. The process can import only
+the job's own package and the packages that EMR provides, so a module that is missing in the job's
+package is missing here too. Memory and parallelism are those of this machine, not of the
+application.
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 """
 
@@ -40,7 +41,7 @@ from local_account.where import HOST, NO_RETRIES, make_client
 STDERR_FILE_NAME = "stderr"
 STDOUT_FILE_NAME = "stdout"
 OUTPUT_FILE_NAMES = (STDERR_FILE_NAME, STDOUT_FILE_NAME)
-STOP_SECONDS = 2.0
+STOP_TIMEOUT_SECONDS = 2.0
 # Packages that EMR provides. pyarrow replaces EMR's own access to S3. Other compiled packages come
 # with the job.
 PROVIDED_PACKAGES = ("py4j", "pyarrow", "pyspark")
@@ -72,7 +73,7 @@ class CannotRun(Exception):
 
 @dataclass
 class JobProcesses:
-    """A thread that carries out job runs. It creates `folder` and stores there what they need."""
+    """A thread that carries out job runs, one at a time. It creates `folder` for their files."""
 
     folder: Path
     endpoint_url: str
@@ -94,32 +95,32 @@ class JobProcesses:
         self._thread.start()
 
     def begin_run(self, run: JobRun) -> None:
-        """Carry out a run after all runs before it have ended."""
+        """Queue a run. It starts when all earlier runs have ended."""
         run.change_state(api.PENDING)
         self._waiting_runs.put(run)
 
     def stop(self) -> None:
-        """End the running driver with all its processes, and start no other."""
+        """Kill the running driver with all its processes, and start no other run."""
         self._is_stopping = True
         self._waiting_runs.put(None)
         end_process_group(self._process)
-        self._thread.join(STOP_SECONDS)
+        self._thread.join(STOP_TIMEOUT_SECONDS)
 
     def _carry_out_runs(self) -> None:
-        """Carry out the waiting runs one after the other. A run that fails does not stop others."""
+        """Carry out the queued runs, one at a time. A failed run does not stop the next ones."""
         while not self._is_stopping and (run := self._waiting_runs.get()) is not None:
             try:
                 run.change_state(api.SCHEDULED)
                 with tempfile.TemporaryDirectory(dir=self.folder) as run_folder:
-                    self._carry_out(run, Path(run_folder))
+                    self._carry_out_run(run, Path(run_folder))
             except (CannotRun, ClientError) as error:
                 run.change_state(api.FAILED, f"Job failed. {error}")
             except Exception as error:
                 logger.exception("job run %s broke the account's own code", run.id)
                 run.change_state(api.FAILED, f"Job failed. {error}")
 
-    def _carry_out(self, run: JobRun, run_folder: Path) -> None:
-        """Run the driver of a job in the folder `run_folder`, and store its logs.
+    def _carry_out_run(self, run: JobRun, run_folder: Path) -> None:
+        """Run the driver of a job in `run_folder`, store its logs, and set the run's final state.
 
         Raises CannotRun or ClientError if the driver cannot be started.
         """
@@ -178,7 +179,9 @@ class JobProcesses:
         }
 
     def _unpack_archive(self, archive: str, s3: Any, run_folder: Path) -> None:
-        """Unpack an archive, given as `URI#NAME`, into the driver's working folder, as EMR does.
+        """Unpack an archive in S3, and link it into the driver's working folder, as EMR does.
+
+        `archive` is `URI#NAME`, with the name of the link.
 
         Raises CannotRun if the archive cannot be read.
         """
@@ -201,7 +204,7 @@ class JobProcesses:
     ) -> dict[str, str]:
         """Return the driver's environment variables.
 
-        Modules are searched first in the requested PYTHONPATH, then in EMR's packages.
+        Python searches modules first in the requested PYTHONPATH, then in EMR's packages.
         """
         python_paths = [requested_variables.get("PYTHONPATH", ""), str(self._packages_folder)]
         return {
@@ -221,7 +224,7 @@ class JobProcesses:
     def _run_driver(
         self, run: JobRun, command: list[str], environment: dict[str, str], run_folder: Path
     ) -> int:
-        """Run the driver; return its exit code. Its output goes to files in `run_folder`."""
+        """Run the driver and return its exit code. Write its output to files in `run_folder`."""
         with (
             (run_folder / STDERR_FILE_NAME).open("wb") as stderr_file,
             (run_folder / STDOUT_FILE_NAME).open("wb") as stdout_file,
@@ -243,9 +246,9 @@ class JobProcesses:
 
 
 def _publish_logs(run: JobRun, s3: Any, run_folder: Path) -> None:
-    """Store the driver's logs at the request's logUri.
+    """Store the driver's logs below the request's logUri. Without a logUri, do nothing.
 
-    If the role may not write there, the logs are lost; the run does not fail.
+    If S3 refuses the write, the logs are lost, but the run does not fail.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
     configuration: Any = run.request
@@ -304,7 +307,7 @@ def _split_uri(uri: str) -> tuple[str, str]:
 
 
 def _find_package_folder(package: str) -> Path:
-    """Return a package's folder without importing it, which would slow every start down."""
+    """Return a package's folder without importing the package, because that would take time."""
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None  # noqa: S101, PT018  it is pinned
     return Path(spec.origin).parent

@@ -1,7 +1,7 @@
 """Event source mappings: check the function's role, and wait for the batching window.
 
-As on AWS, messages are received at once. Their visibility timeout runs while the batching window
-collects more of them.
+As on AWS, messages are received at once. Their visibility timeout already runs while the poller
+collects further messages in the batching window.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
@@ -17,12 +17,13 @@ from typing import Any
 from ministack.core.concurrency import esm_wake
 from ministack.services import lambda_svc, sqs
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.permissions import find_action_refusal
 
 # Actions that the function's role needs on the queue.
 POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 MAXIMUM_MESSAGES_PER_RECEIVE = 10
+# Pollers are woken this long after the batching window, so that it has surely ended.
 WAKE_SLACK_SECONDS = 0.005
 Message = dict[str, Any]
 EventSourceMapping = dict[str, Any]
@@ -35,7 +36,7 @@ def install() -> None:
     Destinations of failed events also check the role. Call this once per process.
     """
     _check_failure_destinations()
-    around(sqs, "_receive_messages_for_esm")(MappingPoller().receive_batch)
+    replace_functions(sqs, "_receive_messages_for_esm")(MappingPoller().receive_batch)
 
 
 @dataclass
@@ -46,11 +47,13 @@ class MappingPoller:
     # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.
     _open_windows: dict[str, tuple[float, list[Message]]] = field(default_factory=dict)
 
-    def receive_batch(self, inner: Any, queue_url: str, maximum_messages: int) -> list[Message]:
-        """Return a batch if it is full or its batching window has ended, else no message.
+    def receive_batch(
+        self, original_function: Any, queue_url: str, maximum_messages: int
+    ) -> list[Message]:
+        """Return a batch if it is full or its batching window has ended; otherwise an empty list.
 
-        If the function's role may not poll the queue, no message is returned. MiniStack alone does
-        not check that. `inner` is MiniStack's own receive.
+        The list is also empty if the function's role may not poll the queue, which MiniStack itself
+        does not check. `original_function` is MiniStack's own receive function.
         """
         queue_arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
         mappings = _list_enabled_mappings(queue_arn)
@@ -58,11 +61,13 @@ class MappingPoller:
             return []
         window_ends_at, messages = self._open_windows.get(queue_url, (0.0, []))
         while len(messages) < maximum_messages:
-            missing_messages = maximum_messages - len(messages)
-            received = inner(queue_url, min(missing_messages, MAXIMUM_MESSAGES_PER_RECEIVE))
-            if not received:
+            missing_message_count = maximum_messages - len(messages)
+            received_messages = original_function(
+                queue_url, min(missing_message_count, MAXIMUM_MESSAGES_PER_RECEIVE)
+            )
+            if not received_messages:
                 break
-            messages.extend(received)
+            messages.extend(received_messages)
         if messages and not window_ends_at:
             window_seconds = _longest_window_seconds(mappings)
             window_ends_at = time.monotonic() + window_seconds
@@ -75,7 +80,7 @@ class MappingPoller:
         return messages
 
     def _is_refused(self, mappings: list[EventSourceMapping], queue_arn: str) -> bool:
-        """Return True, and log the reason once, if a function's role may not poll the queue."""
+        """Return True if a function's role may not poll the queue. Log each reason only once."""
         for mapping in mappings:
             refusal = _find_role_refusal(
                 mapping["FunctionName"], mapping.get("Qualifier"), POLL_ACTIONS, queue_arn
@@ -100,34 +105,38 @@ def _list_enabled_mappings(queue_arn: str) -> list[EventSourceMapping]:
 
 def _longest_window_seconds(mappings: list[EventSourceMapping]) -> float:
     """Return the longest batching window of these mappings, in seconds."""
-    windows = [float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings]
-    return max(windows, default=0.0)
+    window_lengths_seconds = [
+        float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings
+    ]
+    return max(window_lengths_seconds, default=0.0)
 
 
 def _wake_pollers_after(seconds: float) -> None:
-    """Make MiniStack's mappings poll again after this time, without waiting for it here."""
+    """Make MiniStack's mappings poll again in `seconds` seconds. Return at once."""
     timer = threading.Timer(seconds, esm_wake.set)
     timer.daemon = True
     timer.start()
 
 
 def _check_failure_destinations() -> None:
-    """Send a failed event to its destination only if the function's role allows it."""
+    """Make MiniStack send a failed event to its destination only if the role may send it."""
 
-    @around(lambda_svc, "_route_async_failure")
-    def send_failure(inner: Any, target_arn: str, function_name: str, *rest: Any) -> None:
+    @replace_functions(lambda_svc, "_route_async_failure")
+    def send_failure(
+        original_function: Any, target_arn: str, function_name: str, *other_arguments: Any
+    ) -> None:
         if refusal := _find_role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
             logger.error("the event that %s failed on is lost: %s", function_name, refusal)
             return
         # An event source mapping that polls replaces the queue's list of messages.
         with sqs._queues_lock:
-            inner(target_arn, function_name, *rest)
+            original_function(target_arn, function_name, *other_arguments)
 
 
 def _find_role_refusal(
     function_name: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
 ) -> str | None:
-    """Return why the function's role may not do one of these actions on a queue, or None."""
+    """Return why the function's role may not do one of `actions` on a queue, or None."""
     _, configuration = lambda_svc._get_func_record_for_qualifier(function_name, qualifier)
     role_arn = str((configuration or {}).get("Role", ""))
     for action in actions:

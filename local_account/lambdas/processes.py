@@ -1,8 +1,9 @@
 """Start the process of a Lambda with its zip, the runtime's packages and its own variables only.
 
-MiniStack would start it with its own environment and with every package of this virtual
-environment, which could hide that a zip or the stack lacks something. Two differences from AWS are
-left: it runs with this machine's Python, whatever `Runtime` says, and its memory is not limited.
+MiniStack would start the process with MiniStack's own environment variables and with every package
+of this virtual environment. That could hide that a zip or the stack lacks something. Two
+differences from AWS are left: the process runs with this machine's Python, whatever `Runtime` says,
+and its memory is not limited.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import boto3
 from ministack.core import lambda_runtime
 from ministack.services import sts
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from mendq.model.settings import variable_of
 
 # boto3 and the packages that it needs, which are part of the Lambda runtime.
@@ -58,7 +59,7 @@ def install(runtime_packages: Path) -> None:
     def start_worker(
         command: Sequence[str], *, env: Mapping[str, str] | None = None, **popen_options: Any
     ) -> subprocess.Popen[str]:
-        """Start a worker process. With `-S`, Python does not see this environment's packages."""
+        """Start a worker process. With `-S`, Python cannot import this environment's packages."""
         binary, *arguments = command
         configuration = _starting_function.get()
         environment = lambda_environment(env or os.environ, configuration, runtime_packages)
@@ -71,19 +72,19 @@ def install(runtime_packages: Path) -> None:
     # could then not tell their calls from others.
     lambda_runtime.execution_credentials = execution_credentials
 
-    @around(lambda_runtime.Worker, "_spawn")
-    def spawn_worker(inner: Any, worker: Any) -> None:
+    @replace_functions(lambda_runtime.Worker, "_spawn")
+    def spawn_worker(original_function: Any, worker: Any) -> None:
         if _account_is_ending.is_set():
             raise RuntimeError("the account ends: no Lambda starts any more")
         context_token = _starting_function.set(worker.config)
         try:
-            inner(worker)
+            original_function(worker)
         finally:
             _starting_function.reset(context_token)
 
 
 def refuse_new_processes() -> None:
-    """Start no Lambda process from now on: a retry would still run after the account has ended."""
+    """Start no Lambda process from now on. Otherwise a retry could run after the account's end."""
     _account_is_ending.set()
 
 
@@ -112,14 +113,14 @@ def lambda_environment(
 
 
 def execution_credentials(configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Return credentials of a new session of the function's role. Each process gets its own."""
+    """Return the credentials of a new session of the function's role, as environment variables."""
     account, _ = lambda_runtime._account_region_from_function_config(configuration)
     role_name = str(configuration.get("Role", "")).rpartition("/")[2]
     return session_credentials(account, role_name, str(configuration.get("FunctionName", ""))[:64])
 
 
 def session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
-    """Register a new session of a role; return its credentials as the SDKs' variables."""
+    """Register a new session of a role, and return its credentials as environment variables."""
     access_key = f"ASIA{secrets.token_hex(8).upper()}"
     secret_key = secrets.token_urlsafe(30)
     session_token = secrets.token_urlsafe(96)
@@ -138,7 +139,7 @@ def session_credentials(account: str, role_name: str, session_name: str) -> dict
 
 
 def link_packages(folder: Path, package_names: Sequence[str] = SDK_PACKAGES) -> None:
-    """Create `folder` with links to these packages. A process can use it as its PYTHONPATH."""
+    """Create `folder` with links to these packages, so that it can be a process's PYTHONPATH."""
     folder.mkdir()
     for name in package_names:
         (folder / name).symlink_to(SITE_PACKAGES / name)

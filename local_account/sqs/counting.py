@@ -1,8 +1,8 @@
 """CloudWatch metrics of queues in namespace AWS/SQS: one value per minute, as SQS reports them.
 
-A message can reach a queue through the API, EventBridge, SNS or a Lambda. Each message is therefore
-counted by a mark that is stored in the message itself, once per queue. A message that already
-carries another queue's mark was moved from there, and SQS does not count a move as a send.
+A message can reach a queue through the API, EventBridge, SNS or a Lambda. Therefore, sent messages
+are counted in the queue itself: each message is counted once, and gets a mark with the queue's ARN.
+A message with another queue's mark was moved from that queue. SQS does not count a move as a send.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from ministack.services import sqs
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 
 Queue = dict[str, Any]
 NAMESPACE = "AWS/SQS"
@@ -24,9 +24,9 @@ SENT_METRIC = "NumberOfMessagesSent"
 RECEIVED_METRIC = "NumberOfMessagesReceived"
 DELETED_METRIC = "NumberOfMessagesDeleted"
 EMPTY_RECEIVES_METRIC = "NumberOfEmptyReceives"
-# Only of FIFO queues that dropped a duplicate.
+# Only FIFO queues that dropped a duplicate have this metric.
 DEDUPLICATED_METRIC = "NumberOfDeduplicatedSentMessages"
-# SQS reports these with the value 0 too.
+# SQS also reports these if the value is 0.
 COUNTER_METRICS = (SENT_METRIC, RECEIVED_METRIC, DELETED_METRIC, EMPTY_RECEIVES_METRIC)
 OLDEST_AGE_METRIC = "ApproximateAgeOfOldestMessage"
 GROUPS_IN_FLIGHT_METRIC = "ApproximateNumberOfGroupsWithInflightMessages"  # only of FIFO queues
@@ -42,15 +42,15 @@ MAXIMUM_RECEIVES_OF_OLDEST = 3
 # Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
-# Keys of the marks in a message: the ARN of the queue that it is in, the time since which it is
-# there (seconds since the epoch), and its receive count when it came.
+# Keys of the marks in a message: the ARN of its queue, the time at which it arrived there (seconds
+# since the epoch), and its receive count at that time.
 _QUEUE_MARK = "local_account_in"
 _ARRIVAL_MARK = "local_account_since"
 _RECEIVES_BEFORE_MARK = "local_account_received_before"
 
 
 class QueueCounter:
-    """Counts the calls and messages of all queues, and samples the queues. Thread-safe."""
+    """Metrics of all queues: counts of calls and messages, and samples of state. Thread-safe."""
 
     def __init__(self) -> None:
         # (queue ARN, metric) -> start of the minute (seconds since the epoch) -> value
@@ -67,50 +67,50 @@ class QueueCounter:
         """
         self._count_polls()
 
-        @around(sqs, "_collect_msgs")
-        def collect_messages(inner: Any, queue: Queue, *other_arguments: Any) -> Any:
+        @replace_functions(sqs, "_collect_msgs")
+        def collect_messages(original_function: Any, queue: Queue, *other_arguments: Any) -> Any:
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
-                return inner(queue, *other_arguments)
+                return original_function(queue, *other_arguments)
 
-        @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
-        def count_sends(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+        @replace_functions(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
+        def count_sends(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
             queue = _find_queue(data, url)
             sequence_number_before = queue["fifo_seq"]
-            answer = inner(data, url)
+            response = original_function(data, url)
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
             if queue["is_fifo"]:
                 stored_count = queue["fifo_seq"] - sequence_number_before
-                duplicate_count = _count_successes(answer) - stored_count
+                duplicate_count = _count_successes(response) - stored_count
                 if duplicate_count:
                     self._count(queue, DEDUPLICATED_METRIC, duplicate_count)
-            return answer
+            return response
 
-        @around(sqs._HANDLERS, "ReceiveMessage")
-        async def count_receives(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+        @replace_functions(sqs._HANDLERS, "ReceiveMessage")
+        async def count_receives(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
             queue = _find_queue(data, url)
-            answer = await inner(data, url)
-            message_count = len(answer.get("Messages", ()))
+            response = await original_function(data, url)
+            message_count = len(response.get("Messages", ()))
             if message_count:
                 self._count(queue, RECEIVED_METRIC, message_count)
             else:
                 self._count(queue, EMPTY_RECEIVES_METRIC, 1)
-            return answer
+            return response
 
-        @around(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
-        def count_deletes(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+        @replace_functions(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
+        def count_deletes(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
             """Count every delete that succeeds. A repeated delete succeeds too."""
-            answer = inner(data, url)
-            self._count(_find_queue(data, url), DELETED_METRIC, _count_successes(answer))
-            return answer
+            response = original_function(data, url)
+            self._count(_find_queue(data, url), DELETED_METRIC, _count_successes(response))
+            return response
 
     def _count_polls(self) -> None:
-        """Count what event source mappings receive and delete, which they do inside MiniStack."""
+        """Make MiniStack count what event source mappings receive and delete."""
 
-        @around(sqs, "_receive_messages_for_esm")
-        def count_poll(inner: Any, queue_url: str, maximum_messages: int) -> Any:
-            messages = inner(queue_url, maximum_messages)
+        @replace_functions(sqs, "_receive_messages_for_esm")
+        def count_poll(original_function: Any, queue_url: str, maximum_messages: int) -> Any:
+            messages = original_function(queue_url, maximum_messages)
             now = time.time()
             if messages:
                 self._empty_since_by_queue.pop(queue_url, None)
@@ -120,18 +120,20 @@ class QueueCounter:
                 self._count(sqs._get_q(queue_url), EMPTY_RECEIVES_METRIC, 1)
             return messages
 
-        @around(sqs, "_delete_messages_for_esm")
-        def count_poll_deletes(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
-            inner(queue_url, receipt_handles)
+        @replace_functions(sqs, "_delete_messages_for_esm")
+        def count_poll_deletes(
+            original_function: Any, queue_url: str, receipt_handles: set[str]
+        ) -> None:
+            original_function(queue_url, receipt_handles)
             if receipt_handles:
                 self._count(sqs._get_q(queue_url), DELETED_METRIC, len(receipt_handles))
 
     def measure(self, minute_start: float | None = None) -> None:
-        """Sample every queue now, and add a zero for each counter that counted nothing.
+        """Store the state of every queue now, and 0 for each counter without a value in the minute.
 
         Args:
-            minute_start: Start of the minute that gets the values, in seconds since the epoch. The
-                current minute if None.
+            minute_start: Start of the minute under which the values are stored, in seconds since
+                the epoch. None for the current minute.
         """
         now = time.time()
         minute_start = _start_of_minute(now) if minute_start is None else minute_start
@@ -150,11 +152,11 @@ class QueueCounter:
     def collect_points(
         self, account: str, region: str
     ) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """Return the data points of an account and Region, as MiniStack stores metrics.
+        """Return the data points of an account and Region, by queue name and metric.
 
-        The keys are pairs of queue name and metric.
+        A data point has the form in which MiniStack stores metrics.
         """
-        prefix = f"arn:aws:sqs:{region}:{account}:"
+        arn_prefix = f"arn:aws:sqs:{region}:{account}:"
         points_by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
             values_by_key = {
@@ -162,9 +164,9 @@ class QueueCounter:
                 for key, minute_values in self._value_by_minute_by_key.items()
             }
         for (queue_arn, metric), minute_values in values_by_key.items():
-            if not queue_arn.startswith(prefix):
+            if not queue_arn.startswith(arn_prefix):
                 continue
-            queue_name = queue_arn.removeprefix(prefix)
+            queue_name = queue_arn.removeprefix(arn_prefix)
             points_by_key[queue_name, metric] = [
                 {
                     "Timestamp": minute_start,
@@ -177,9 +179,9 @@ class QueueCounter:
         return points_by_key
 
     def put_back(self, queue: Queue, seconds: int) -> None:
-        """Make a queue's metrics and messages older by `seconds`, which must be whole minutes.
+        """Make a queue's metrics and messages older by `seconds`, a multiple of 60.
 
-        The queue's current state is sampled first, so that the sample becomes older too.
+        First, the current state of the queue is stored. It becomes older too.
         """
         self.measure()
         with self._lock:
@@ -196,7 +198,7 @@ class QueueCounter:
                 message["sys"]["SentTimestamp"] = str(int(sent_milliseconds) - seconds * 1000)
 
     def _mark_arrivals(self, queue: Queue) -> None:
-        """Mark the messages that came since the last call, and count those that were sent.
+        """Mark the messages that arrived since the last call, and count the sent ones.
 
         MiniStack appends messages, so all unmarked messages are at the end of the list.
         """
@@ -219,7 +221,7 @@ class QueueCounter:
             self._count(queue, SENT_METRIC, sent_count)
 
     def _count(self, queue: Queue, metric: str, amount: int) -> None:
-        """Add `amount` to the metric's value of the current minute."""
+        """Add `amount` to the metric's value in the current minute."""
         minute_start = _start_of_minute(time.time())
         with self._lock:
             value_by_minute = self._value_by_minute_by_key[_arn_of(queue), metric]
@@ -239,15 +241,15 @@ def _find_queue(data: Mapping[str, Any], url: str) -> Queue:
     return queue
 
 
-def _count_successes(answer: Mapping[str, Any]) -> int:
-    """Return how many messages a call handled. Only a batch's answer has a list of them."""
-    if "Successful" in answer:
-        return len(answer["Successful"])
+def _count_successes(response: Mapping[str, Any]) -> int:
+    """Return how many messages a call handled: 1, or the number of a batch's successful entries."""
+    if "Successful" in response:
+        return len(response["Successful"])
     return 1
 
 
 def _sample_state(queue: Queue, now: float) -> dict[str, float]:
-    """Return the current value of each metric that describes the queue's state."""
+    """Return the current values of the metrics about the queue's state, by metric."""
     sqs._refresh_counts(queue)
     value_by_metric = {
         metric: float(queue["attributes"][attribute])
@@ -275,6 +277,9 @@ def _sample_state(queue: Queue, now: float) -> dict[str, float]:
 
 
 def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
-    """Return False if a standard queue's message was received more than three times there."""
+    """Return False if a standard queue has received this message more than three times.
+
+    Receives in a queue from which the message was moved do not count.
+    """
     receives_here = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
     return is_fifo or receives_here <= MAXIMUM_RECEIVES_OF_OLDEST

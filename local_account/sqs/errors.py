@@ -2,12 +2,13 @@
 
 Simulated errors: some errors cannot happen on the local account. PUT /_mendq/sqs-errors with
 `{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches them on. `queues` has
-queue names, or prefixes that end in `*`. A queue gives the error until the attribute that causes it
-is corrected. A failed call is recorded by CloudTrail like any other. The messages were not recorded
-from the real SQS; KmsThrottled's message is the one that KMS documents.
+queue names, or prefixes that end in `*`. Calls to such a queue fail with the error until the
+attribute that causes the error is corrected. CloudTrail records these failed calls like any other.
+The error messages were not recorded from the real SQS; the message of KmsThrottled is the one that
+KMS documents.
 
-Denials: SQS writes the action in lower case, names the queue, and then says which kind of policy
-refused. The forms are documented; SQS's spelling of them was seen in public reports.
+Denials: SQS's message has the action in lower case, the queue, and the kind of policy that refused
+the call. AWS documents the form of these messages; SQS's spelling was seen in public reports.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """
 
@@ -23,7 +24,7 @@ from ministack.services import sqs
 from msgspec import Meta, Struct
 
 from local_account.account_page import parse_request
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.permissions import make_call_context
 
 Queue = dict[str, Any]
@@ -47,40 +48,44 @@ _RECORDED_END_BY_MESSAGE_END = {
 def install_error_texts() -> None:
     """Make MiniStack use AWS's error names and messages, and decide denials as AWS does.
 
-    Apply once per process.
+    Call this once per process.
     """
     _install_denials()
     sqs._QUERY_COMPAT_CODES.update(
         {json_name: error_name for error_name, json_name in _JSON_NAME_BY_ERROR.items()}
     )
 
-    @around(sqs, "_json_err_resp")
-    def respond_with_error(inner: Any, error_name: str, message: str, status: int = 400) -> Any:
+    @replace_functions(sqs, "_json_err_resp")
+    def respond_with_error(
+        original_function: Any, error_name: str, message: str, status: int = 400
+    ) -> Any:
         for message_end, recorded_end in _RECORDED_END_BY_MESSAGE_END.items():
             if message.endswith(message_end):
                 message = message.removesuffix(message_end) + recorded_end
-        return inner(_JSON_NAME_BY_ERROR.get(error_name, error_name), message, status)
+        return original_function(_JSON_NAME_BY_ERROR.get(error_name, error_name), message, status)
 
 
 def _install_denials() -> None:
-    """Make MiniStack decide and word denials of SQS calls as AWS does."""
+    """Make MiniStack decide denials of SQS calls, and write their messages, as AWS does."""
 
-    @around(iam_actions, "extract_iam_action")
-    def extract_action(inner: Any, service: str, *other_arguments: Any) -> Any:
-        """Return the single call's action for a batch: IAM has no actions for batches."""
-        action = inner(service, *other_arguments)
+    @replace_functions(iam_actions, "extract_iam_action")
+    def extract_action(original_function: Any, service: str, *other_arguments: Any) -> Any:
+        """Return a call's IAM action. For a batch, return the single call's action."""
+        action = original_function(service, *other_arguments)
         return action.removesuffix("Batch") if action and service == "sqs" else action
 
-    @around(iam_evaluator, "combine_resource_policy")
+    @replace_functions(iam_evaluator, "combine_resource_policy")
     def combine_decisions(
-        inner: Any,
+        original_function: Any,
         identity_result: Any,
         call_context: Any,
         *other_arguments: Any,
         **keyword_arguments: Any,
     ) -> Any:
-        """Name the queue's policy as the reason if the caller's own policy allowed the call."""
-        final_result = inner(identity_result, call_context, *other_arguments, **keyword_arguments)
+        """Return the decision. If only the queue's policy denies the call, name that policy."""
+        final_result = original_function(
+            identity_result, call_context, *other_arguments, **keyword_arguments
+        )
         is_about_queue = call_context.resource_arn.startswith("arn:aws:sqs:")
         if (
             is_about_queue
@@ -90,16 +95,16 @@ def _install_denials() -> None:
             final_result.resource_policy_arn = call_context.resource_arn
         return final_result
 
-    @around(iam_actions, "access_denied_response")
+    @replace_functions(iam_actions, "access_denied_response")
     def respond_to_denial(
-        inner: Any,
+        original_function: Any,
         service: str,
         action: str,
         caller_arn: str,
         *other_arguments: Any,
         **keyword_arguments: Any,
     ) -> Any:
-        """Use SQS's message for a denial that has no message of its own."""
+        """Return the response to a denied call. Use SQS's message if the denial has no message."""
         if (
             service == "sqs"
             and not keyword_arguments.get("error_code")
@@ -112,16 +117,16 @@ def _install_denials() -> None:
                 is_queue_policy=bool(keyword_arguments.get("resource_policy_arn")),
                 is_explicit=bool(keyword_arguments.get("explicit_deny")),
             )
-        return inner(service, action, caller_arn, *other_arguments, **keyword_arguments)
+        return original_function(service, action, caller_arn, *other_arguments, **keyword_arguments)
 
-    @around(sqs, "_enforce_queue_policy")
-    def enforce_queue_policy(inner: Any, queue: Queue, action: str) -> None:
-        """Use SQS's message if MiniStack's own check of the queue's policy refuses a call.
+    @replace_functions(sqs, "_enforce_queue_policy")
+    def enforce_queue_policy(original_function: Any, queue: Queue, action: str) -> None:
+        """Check the queue's policy as MiniStack does, but raise the error with SQS's message.
 
-        That check refuses calls of root users and of other accounts.
+        This check applies to calls of root users and of other accounts.
         """
         try:
-            inner(queue, action)
+            original_function(queue, action)
         except sqs._Err as error:
             caller_arn = iam_evaluator.caller_arn()
             queue_arn = queue["attributes"]["QueueArn"]
@@ -147,8 +152,8 @@ def make_denial_message(
         caller_arn: ARN of the principal that called.
         action: IAM action, such as `sqs:SendMessage`.
         resource_arn: ARN of the queue.
-        is_queue_policy: True if the queue's policy decided, false if the caller's own policy did.
-        is_explicit: True if a Deny statement matched, false if no statement allowed the call.
+        is_queue_policy: True if the queue's policy refused the call, False if the caller's did.
+        is_explicit: True if a Deny statement matched, False if no statement allowed the call.
     """
     action = action.lower()
     policy_kind = "resource-based" if is_queue_policy else "identity-based"
@@ -160,7 +165,7 @@ def make_denial_message(
 
 
 def _has_short_key_reuse(queue: Queue) -> bool:
-    """Return True if the queue is encrypted with a KMS key and reuses a data key only briefly."""
+    """Return True if a queue with a KMS key reuses a data key for less than 300 seconds."""
     attributes = queue["attributes"]
     reuse_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
     return bool(attributes.get("KmsMasterKeyId")) and reuse_seconds < UNTHROTTLED_REUSE_SECONDS
@@ -169,24 +174,24 @@ def _has_short_key_reuse(queue: Queue) -> bool:
 def _lacks_high_throughput(queue: Queue) -> bool:
     """Return True for a FIFO queue that is not in high-throughput mode."""
     attribute_names = ("FifoThroughputLimit", "DeduplicationScope")
-    values = tuple(queue["attributes"].get(name) for name in attribute_names)
-    return queue["is_fifo"] and values != ("perMessageGroupId", "messageGroup")
+    attribute_values = tuple(queue["attributes"].get(name) for name in attribute_names)
+    return queue["is_fifo"] and attribute_values != ("perMessageGroupId", "messageGroup")
 
 
 class SimulatedError(NamedTuple):
     """An error that can be switched on.
 
     Attributes:
-        query_code: Its code in the query protocol.
+        query_code: Code of the error in the query protocol.
         is_caused_by: Returns True if the queue's configuration causes the error.
-        calls: The actions that fail with it.
-        text: Its message.
+        failing_actions: Actions that fail with the error.
+        message: Message of the error.
     """
 
     query_code: str
     is_caused_by: Callable[[Queue], bool]
-    calls: tuple[str, ...]
-    text: str
+    failing_actions: tuple[str, ...]
+    message: str
 
 
 SEND_ACTIONS = ("SendMessage", "SendMessageBatch")
@@ -197,19 +202,19 @@ _KMS_THROTTLED_MESSAGE = (
     "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls."
 )
 _KMS_THROTTLED_CODE = "KMS.ThrottlingException"
-# Name in the JSON protocol -> the error. SQS answers both with status 400.
+# Name in the JSON protocol -> the error. Both have status 400.
 SIMULATED_ERRORS: Mapping[str, SimulatedError] = {
     "KmsThrottled": SimulatedError(
         query_code=_KMS_THROTTLED_CODE,
         is_caused_by=_has_short_key_reuse,
-        calls=(*SEND_ACTIONS, *RECEIVE_ACTIONS),
-        text=_KMS_THROTTLED_MESSAGE,
+        failing_actions=(*SEND_ACTIONS, *RECEIVE_ACTIONS),
+        message=_KMS_THROTTLED_MESSAGE,
     ),
     "ThrottlingException": SimulatedError(
         query_code="ThrottlingException",
         is_caused_by=_lacks_high_throughput,
-        calls=MESSAGE_ACTIONS,
-        text="Rate exceeded",
+        failing_actions=MESSAGE_ACTIONS,
+        message="Rate exceeded",
     ),
 }
 QueueNamePattern = Annotated[
@@ -218,43 +223,43 @@ QueueNamePattern = Annotated[
 
 
 class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True):
-    """An error that is switched on, and the names or prefixes of the queues that give it."""
+    """A simulated error that is switched on, and the names or prefixes of its queues."""
 
     error: Annotated[str, Meta(pattern=f"^({'|'.join(SIMULATED_ERRORS)})$")]
     queues: Annotated[list[QueueNamePattern], Meta(min_length=1)]
 
-    def fails(self, action: str, queue: Queue) -> bool:
+    def must_fail(self, action: str, queue: Queue) -> bool:
         """Return True if the call must fail with this error.
 
-        The queue must be chosen and must not be Mendq's own, the error must happen at this action,
-        and the queue's configuration must cause it.
+        `queues` must name the queue, which must not be one of Mendq's own queues. The error must be
+        one with which this action fails, and the queue's configuration must cause it.
         """
         queue_name = queue["attributes"]["QueueArn"].rpartition(":")[2]
         if queue_name.lower().startswith(OWN_QUEUE_PREFIX):
             return False
         if not any(fnmatchcase(queue_name, pattern) for pattern in self.queues):
             return False
-        simulated = SIMULATED_ERRORS[self.error]
-        return action in simulated.calls and simulated.is_caused_by(queue)
+        simulated_error = SIMULATED_ERRORS[self.error]
+        return action in simulated_error.failing_actions and simulated_error.is_caused_by(queue)
 
 
 class SwitchedErrors(Struct, frozen=True, forbid_unknown_fields=True):
-    """All errors that are switched on."""
+    """All simulated errors that are switched on. Also the request that sets them."""
 
     errors: list[SwitchedError]
 
 
 class ErrorSwitch:
-    """Holds the errors that are switched on, at first none. Every call reads it."""
+    """The simulated errors that are switched on. At first, none is."""
 
     def __init__(self) -> None:
         self._switched_errors = SwitchedErrors([])
 
     def page(self, request: Any) -> Mapping[str, Any]:
-        """Replace all switched errors by the requested ones, and return what is switched on.
+        """Switch on the requested errors and no others, and return the errors that are switched on.
 
         If `request` is None, nothing changes. Raises SwitchRefused, and changes nothing, if the
-        request is not understood.
+        request is not valid.
         """
         if request is not None:
             example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
@@ -264,30 +269,33 @@ class ErrorSwitch:
         return dict(msgspec.to_builtins(self._switched_errors))
 
     def install(self) -> None:
-        """Make MiniStack's SQS give the errors that are switched on.
+        """Make calls to MiniStack's SQS fail with the errors that are switched on.
 
         Call this once per process, after all other hooks are installed.
         """
         query_code_by_error = {
-            name: simulated.query_code for name, simulated in SIMULATED_ERRORS.items()
+            name: simulated_error.query_code for name, simulated_error in SIMULATED_ERRORS.items()
         }
         sqs._QUERY_COMPAT_CODES.update(query_code_by_error)
         for action in MESSAGE_ACTIONS:
             self._install_for_action(action)
 
     def _install_for_action(self, action: str) -> None:
-        @around(sqs._HANDLERS, action)
-        def raise_switched_error(inner: Any, data: Mapping[str, Any], endpoint_path: str) -> Any:
-            """Raise the switched error, unless the queue is missing or its policy denies the call.
+        @replace_functions(sqs._HANDLERS, action)
+        def raise_switched_error(
+            original_function: Any, data: Mapping[str, Any], endpoint_path: str
+        ) -> Any:
+            """Raise an error that is switched on for this call, otherwise make the call.
 
-            `_get_q` raises those two errors first, as SQS does.
+            If the queue does not exist or its policy denies the call, `_get_q` raises that error
+            first, as SQS does.
             """
             if self._switched_errors.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"
                 queue = sqs._get_q(data.get("QueueUrl") or endpoint_path, permission)
                 for switched_error in self._switched_errors.errors:
-                    if switched_error.fails(action, queue):
+                    if switched_error.must_fail(action, queue):
                         raise sqs._Err(
-                            switched_error.error, SIMULATED_ERRORS[switched_error.error].text
+                            switched_error.error, SIMULATED_ERRORS[switched_error.error].message
                         )
-            return inner(data, endpoint_path)
+            return original_function(data, endpoint_path)

@@ -1,6 +1,6 @@
 """Receiving, deleting and changing the visibility of messages, answered as AWS answers.
 
-"(recorded)" marks what was seen from the real SQS.
+Messages and behavior marked "(recorded)" were seen from the real SQS.
 
 Standard queues:
 
@@ -26,7 +26,7 @@ from typing import Any
 from ministack.core.concurrency import esm_wake
 from ministack.services import sqs
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 from local_account.sqs.queues import make_invalid_parameter_error
 from mendq.model.queue import parse_redrive_policy
 
@@ -36,10 +36,10 @@ Message = dict[str, Any]
 MessageHandler = Callable[[Queue, Parameters], None]
 MAXIMUM_VISIBILITY_SECONDS = 43_200
 MAXIMUM_WAIT_SECONDS = 20
-# If a queue has given more receipt handles, the oldest are forgotten and count as invalid.
+# A queue stores at most this many receipt handles. Older ones are forgotten and count as invalid.
 MAXIMUM_STORED_HANDLES = 200_000
 MAXIMUM_BATCH_ENTRIES = 10
-# Key of a queue that has all its receipt handles, with their messages.
+# Key of a queue under which its receipt handles are stored, with their messages.
 _HANDLES_KEY = "local_account_receipts"
 
 
@@ -51,22 +51,24 @@ def install() -> None:
     _replace_handlers("ChangeMessageVisibility", _change_visibility)
     _install_limit_checks()
 
-    @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
-    @around(sqs, "_expire_retained", "_dlq_sweep")
-    def call_locked(inner: Any, *arguments: Any) -> Any:
-        """Change no queue while an event source mapping polls it.
+    @replace_functions(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
+    @replace_functions(sqs, "_expire_retained", "_dlq_sweep")
+    def call_with_lock(original_function: Any, *arguments: Any) -> Any:
+        """Call MiniStack's function with the lock of the queues.
 
-        The poller replaces the queue's list of messages, and a message added meanwhile would be
-        lost.
+        An event source mapping that polls replaces the queue's list of messages. Without the lock,
+        a message that is added meanwhile would be lost.
         """
         with sqs._queues_lock:
-            return inner(*arguments)
+            return original_function(*arguments)
 
-    @around(sqs, "_collect_msgs")
-    def collect_messages(inner: Any, queue: Queue, *other_arguments: Any) -> list[Message]:
-        """Store every receipt handle. MiniStack itself knows only a message's latest one."""
+    @replace_functions(sqs, "_collect_msgs")
+    def collect_messages(
+        original_function: Any, queue: Queue, *other_arguments: Any
+    ) -> list[Message]:
+        """Receive messages, and store their receipt handles. MiniStack stores only the latest."""
         with sqs._queues_lock:
-            messages = _put_back_dlq_messages(queue, inner(queue, *other_arguments))
+            messages = _put_back_dlq_messages(queue, original_function(queue, *other_arguments))
             message_by_handle: OrderedDict[str, Message] = queue.setdefault(
                 _HANDLES_KEY, OrderedDict()
             )
@@ -78,11 +80,11 @@ def install() -> None:
 
 
 def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Message]:
-    """Return the received messages without those that must move to the DLQ, which are put back.
+    """Put received messages back that must move to the DLQ, and return the other ones.
 
-    Such messages became visible after MiniStack last moved messages to the DLQ. MiniStack moves
-    them the next time. In a FIFO queue the messages behind them in their group are put back too, so
-    that the order stays.
+    Such messages became visible after MiniStack last moved messages to the DLQ, and MiniStack moves
+    them the next time. In a FIFO queue, later messages of the same group are put back too, so that
+    their order is kept.
     """
     redrive_policy = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive_policy is None or sqs._queue_by_arn(redrive_policy.dlq_arn) is None:
@@ -102,33 +104,33 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
 
 
 def _install_limit_checks() -> None:
-    """Refuse wait times, visibility timeouts and batch sizes above SQS's limits."""
+    """Make MiniStack refuse wait times, visibility timeouts and batch sizes above SQS's limits."""
 
-    @around(sqs._HANDLERS, "ReceiveMessage")
-    def check_receive(inner: Any, data: Parameters, url: str) -> Any:
+    @replace_functions(sqs._HANDLERS, "ReceiveMessage")
+    def check_receive(original_function: Any, data: Parameters, url: str) -> Any:
         wait_seconds = data.get("WaitTimeSeconds")
         if wait_seconds is not None and not 0 <= int(wait_seconds) <= MAXIMUM_WAIT_SECONDS:
             reason = f"Must be >= 0 and <= {MAXIMUM_WAIT_SECONDS}, if provided."  # (recorded)
             raise make_invalid_parameter_error(wait_seconds, "WaitTimeSeconds", reason)
         _check_visibility_timeout(int(data.get("VisibilityTimeout") or 0))
-        return inner(data, url)
+        return original_function(data, url)
 
-    @around(sqs, "_validate_batch_entries")
-    def check_batch_size(inner: Any, entries: list[Any], entry_name: str) -> None:
+    @replace_functions(sqs, "_validate_batch_entries")
+    def check_batch_size(original_function: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MAXIMUM_BATCH_ENTRIES:
             # (recorded)
             size_rule = f"Maximum number of entries per request are {MAXIMUM_BATCH_ENTRIES}."
-            text = f"{size_rule} You have sent {len(entries)}."
-            raise sqs._Err("TooManyEntriesInBatchRequest", text)
-        inner(entries, entry_name)
+            message = f"{size_rule} You have sent {len(entries)}."
+            raise sqs._Err("TooManyEntriesInBatchRequest", message)
+        original_function(entries, entry_name)
 
 
 def _replace_handlers(action: str, handle_message: MessageHandler) -> None:
     """Replace MiniStack's handlers of an SQS action and of its batch action.
 
-    `handle_message` handles one call, or one entry of a batch. Its arguments are the queue and the
-    parameters. If it raises an error for a call, the call fails. If it raises an error for an
-    entry, only this entry fails, and the batch answers 200.
+    `handle_message` handles a single call or one entry of a batch. Its arguments are the queue and
+    the parameters. If `handle_message` raises SQS's error for a single call, the call fails. If it
+    raises the error for an entry, only this entry fails, and the batch is answered with 200.
     """
 
     def handle_call(data: Parameters, url: str) -> dict[str, Any]:
@@ -140,17 +142,17 @@ def _replace_handlers(action: str, handle_message: MessageHandler) -> None:
         queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
         entries = data.get("Entries") or []
         sqs._validate_batch_entries(entries, f"{action}BatchRequestEntry")
-        answer: dict[str, Any] = {"Successful": [], "Failed": []}
+        response: dict[str, Any] = {"Successful": [], "Failed": []}
         for entry in entries:
             entry_id = {"Id": entry["Id"]}
             try:
                 handle_message(queue, entry)
-                answer["Successful"].append(entry_id)
+                response["Successful"].append(entry_id)
             except sqs._Err as error:
                 error_code = sqs._QUERY_COMPAT_CODES.get(error.code, error.code)
                 error_fields = {"Code": error_code, "Message": error.message, "SenderFault": True}
-                answer["Failed"].append(entry_id | error_fields)
-        return answer
+                response["Failed"].append(entry_id | error_fields)
+        return response
 
     sqs._HANDLERS[action] = handle_call
     sqs._HANDLERS[f"{action}Batch"] = handle_batch
@@ -163,11 +165,11 @@ def _check_visibility_timeout(timeout_seconds: int) -> None:
 
 
 def _delete_message(queue: Queue, parameters: Parameters) -> None:
-    """Delete the message if this is the receipt handle of its newest receive.
+    """Delete the message if the call has the receipt handle of the message's newest receive.
 
-    With an older receipt handle, or if the message is deleted already, do nothing in a standard
-    queue. A FIFO queue raises SQS's error for an older receipt handle, and after the visibility
-    timeout.
+    In a standard queue, do nothing if the receipt handle is older or the message is already
+    deleted. In a FIFO queue, raise SQS's error if the receipt handle is older or the visibility
+    timeout has passed.
     """
     receipt_handle = parameters.get("ReceiptHandle", "")
     with sqs._queues_lock:
@@ -181,7 +183,11 @@ def _delete_message(queue: Queue, parameters: Parameters) -> None:
 
 
 def _change_visibility(queue: Queue, parameters: Parameters) -> None:
-    """Make the message of a receipt handle visible again after the call's VisibilityTimeout."""
+    """Make the message of a receipt handle visible again after the call's VisibilityTimeout.
+
+    Raises SQS's error if the timeout is not allowed, or if the message is deleted or not in flight.
+    In a standard queue, do nothing if only the visibility timeout has passed.
+    """
     receipt_handle = parameters.get("ReceiptHandle", "")
     timeout_seconds = int(parameters.get("VisibilityTimeout") or 0)
     _check_visibility_timeout(timeout_seconds)
@@ -198,8 +204,8 @@ def _change_visibility(queue: Queue, parameters: Parameters) -> None:
             raise sqs._Err("MessageNotInflight", "The message is not in flight.")
         hidden_seconds = now - (message.get("first_receive_at") or now)
         if hidden_seconds + timeout_seconds > MAXIMUM_VISIBILITY_SECONDS:
-            limit = f"beyond the limit [{MAXIMUM_VISIBILITY_SECONDS} seconds]."
-            reason = f"Total VisibilityTimeout for the message is {limit}"
+            limit_text = f"beyond the limit [{MAXIMUM_VISIBILITY_SECONDS} seconds]."
+            reason = f"Total VisibilityTimeout for the message is {limit_text}"
             raise make_invalid_parameter_error(timeout_seconds, "VisibilityTimeout", reason)
         message["visible_at"] = now + timeout_seconds
     if timeout_seconds == 0:
@@ -209,7 +215,7 @@ def _change_visibility(queue: Queue, parameters: Parameters) -> None:
 def _find_message(queue: Queue, receipt_handle: str) -> Message:
     """Return the message that was received with this receipt handle.
 
-    Raises ReceiptHandleIsInvalid if the queue never gave it.
+    Raises SQS's ReceiptHandleIsInvalid if the queue has not stored this receipt handle.
     """
     message: Message | None = queue.get(_HANDLES_KEY, {}).get(receipt_handle)
     if message is None:

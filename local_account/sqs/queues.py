@@ -1,8 +1,8 @@
 """Actions on queues: refuse names and attributes that SQS refuses, and handle DLQs as SQS does.
 
-MiniStack alone accepts such names and attributes. Error messages marked (recorded) were seen from
-the real SQS. The others are written in the same style. The error codes are those that the API
-reference documents for SetQueueAttributes and CreateQueue.
+MiniStack itself accepts such names and attributes. Error messages marked (recorded) were seen from
+the real SQS. The other messages are written in the same style. The error codes are those that the
+API reference documents for SetQueueAttributes and CreateQueue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ministack.core import iam_actions
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import sqs
 
-from local_account.hooks import around
+from local_account.hooks import replace_functions
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
@@ -49,9 +49,9 @@ MAXIMUM_ALLOWED_SOURCES = 10
 
 
 def make_invalid_parameter_error(value: object, parameter: str, reason: str) -> Exception:
-    """Return SQS's InvalidParameterValue error; its message repeats the caller's value."""
-    text = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
-    error: Exception = sqs._Err("InvalidParameterValueException", text)
+    """Return SQS's error InvalidParameterValue. Its message has the value, parameter and reason."""
+    message = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    error: Exception = sqs._Err("InvalidParameterValueException", message)
     return error
 
 
@@ -59,8 +59,8 @@ def install() -> None:
     """Make MiniStack handle queues, attributes and DLQs as SQS does. Call this once per process."""
     _install_dlqs()
 
-    @around(sqs._HANDLERS, "CreateQueue")
-    def create_queue(inner: Any, data: Parameters, url: str) -> Any:
+    @replace_functions(sqs._HANDLERS, "CreateQueue")
+    def create_queue(original_function: Any, data: Parameters, url: str) -> Any:
         name = str(data.get("QueueName") or "")
         attributes = data.get("Attributes") or {}
         is_fifo = attributes.get("FifoQueue") == "true"
@@ -72,16 +72,16 @@ def install() -> None:
             data, queue_arn, is_fifo=is_fifo and bool(FIFO_NAME_PATTERN.fullmatch(name))
         )
         is_new = sqs._queue_by_arn(queue_arn) is None
-        answer = inner(data, url)
+        response = original_function(data, url)
         if is_new:
             # SQS encrypts with its own keys unless the caller chose another encryption.
-            stored_attributes = sqs._get_q(answer["QueueUrl"])["attributes"]
+            stored_attributes = sqs._get_q(response["QueueUrl"])["attributes"]
             sqs_encryption_value = "false" if stored_attributes.get("KmsMasterKeyId") else "true"
             stored_attributes.setdefault("SqsManagedSseEnabled", sqs_encryption_value)
-        return answer
+        return response
 
-    @around(sqs._HANDLERS, "SetQueueAttributes")
-    def set_queue_attributes(inner: Any, data: Parameters, url: str) -> Any:
+    @replace_functions(sqs._HANDLERS, "SetQueueAttributes")
+    def set_queue_attributes(original_function: Any, data: Parameters, url: str) -> Any:
         queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:SetQueueAttributes")
         current_attributes = queue["attributes"]
         requested_attributes = data.get("Attributes") or {}
@@ -91,13 +91,13 @@ def install() -> None:
             is_fifo=queue["is_fifo"],
             current_attributes=current_attributes,
         )
-        answer = inner(data, url)
+        response = original_function(data, url)
         # A queue has one kind of encryption: switching one on switches the other off.
         if requested_attributes.get("SqsManagedSseEnabled") == "true":
             current_attributes.pop("KmsMasterKeyId", None)
         elif requested_attributes.get("KmsMasterKeyId"):
             current_attributes["SqsManagedSseEnabled"] = "false"
-        return answer
+        return response
 
 
 def _install_dlqs() -> None:
@@ -105,17 +105,17 @@ def _install_dlqs() -> None:
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
     sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
 
-    @around(sqs, "_dlq_sweep")
-    def move_to_dlq(inner: Any, queue: Queue) -> None:
+    @replace_functions(sqs, "_dlq_sweep")
+    def move_to_dlq(original_function: Any, queue: Queue) -> None:
         """Move messages to the DLQ as SQS does.
 
-        A message that reaches a FIFO DLQ gets a new sequence number, a new sent time, and its own
-        message id as its deduplication id.
+        A message that moves to a FIFO DLQ gets a new sequence number and a new sent time. Its
+        message id becomes its deduplication id.
         """
         dlq = sqs._queue_by_arn(dlq_arn_of(queue["attributes"].get("RedrivePolicy")))
         length_before = len(dlq["messages"]) if dlq else 0
         with sqs._queues_lock, _without_locked_groups(queue):
-            inner(queue)
+            original_function(queue)
         if not dlq or not dlq["is_fifo"]:
             return
         for message in dlq["messages"][length_before:]:
@@ -124,21 +124,24 @@ def _install_dlqs() -> None:
             message["dedup_id"] = message["id"]
             message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
 
-    @around(iam_actions, "extract_resource_arn")
-    def extract_queue_arn(inner: Any, service: str, *rest: Any) -> Any:
-        """Return the queue's ARN for calls about message move tasks, which name it by its ARN."""
-        _method, _path, _headers, body, *_ = rest
+    @replace_functions(iam_actions, "extract_resource_arn")
+    def extract_queue_arn(original_function: Any, service: str, *other_arguments: Any) -> Any:
+        """Return the ARN of the queue that a call is about.
+
+        Calls about message move tasks name the queue by its ARN, in SourceArn.
+        """
+        _method, _path, _headers, body, *_ = other_arguments
         source_arn = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
-        return source_arn or inner(service, *rest)
+        return source_arn or original_function(service, *other_arguments)
 
 
 @contextmanager
 def _without_locked_groups(queue: Queue) -> Iterator[None]:
     """Hide the messages of locked message groups inside the block, and restore them afterwards.
 
-    A message group of a FIFO queue is locked while one of its messages is in flight: SQS returns
-    no other message of the group, and so moves none to the DLQ. That way no message overtakes a
-    failing one in front of it.
+    In a FIFO queue, a message group is locked while one of its messages is in flight: SQS neither
+    returns another message of the group nor moves one to the DLQ. So no message overtakes a failing
+    message of its group.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
     """
     if not queue["is_fifo"]:
@@ -167,7 +170,7 @@ def _check_attributes(
     is_fifo: bool,
     current_attributes: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise SQS's error if one of a call's attributes is invalid. The call changes nothing then.
+    """Raise SQS's error if one of a call's attributes is invalid.
 
     Args:
         data: Parameters of CreateQueue or SetQueueAttributes.
@@ -205,7 +208,7 @@ def _check_attributes(
 
 
 def _check_attribute_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
-    """Raise SQS's error if this queue cannot have the attribute, or if `FifoQueue` would change."""
+    """Raise SQS's error if this queue cannot have the attribute, or cannot change `FifoQueue`."""
     # (recorded)
     unknown_error = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")
     if name not in SETTABLE_ATTRIBUTES or (name == "ContentBasedDeduplication" and not is_fifo):
@@ -221,15 +224,15 @@ def _check_attribute_name(name: str, value: str, *, is_fifo: bool, is_new: bool)
 
 
 def _make_invalid_attribute_error(name: str, reason: str = "") -> Exception:
-    text = f"Invalid value for the parameter {name}.{reason}"
-    error: Exception = sqs._Err("InvalidAttributeValue", text)
+    message = f"Invalid value for the parameter {name}.{reason}"
+    error: Exception = sqs._Err("InvalidAttributeValue", message)
     return error
 
 
 def _parse_policy(value: object) -> Mapping[str, Any]:
-    """Return the JSON object of a policy, or an empty one if the value is something else.
+    """Return a policy as an object; an empty object if `value` is not a JSON object.
 
-    CloudFormation stores an object; the API stores its text.
+    CloudFormation stores a policy as an object, the API as a JSON text.
     """
     if isinstance(value, Mapping):
         return value
@@ -241,14 +244,14 @@ def _parse_policy(value: object) -> Mapping[str, Any]:
 
 
 def dlq_arn_of(policy: object) -> str:
-    """Return the ARN of the DLQ that a RedrivePolicy names, or an empty text."""
+    """Return the ARN of the DLQ that a RedrivePolicy names; empty if it names none."""
     return str(_parse_policy(policy).get("deadLetterTargetArn", ""))
 
 
 def _find_redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
     """Return why the source queue cannot use the DLQ of this RedrivePolicy; empty if it can.
 
-    MiniStack itself refuses a policy of a wrong shape.
+    Also empty if the policy names no DLQ. MiniStack itself refuses a policy with wrong fields.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     if not (target_arn := dlq_arn_of(policy)):
@@ -259,10 +262,10 @@ def _find_redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
     if dlq["is_fifo"] != is_fifo:
         return "DLQ message target must be of the same type, FIFO or standard, as the source."
     allow_policy = _parse_policy(dlq["attributes"].get("RedriveAllowPolicy"))
-    permission = allow_policy.get("redrivePermission", "allowAll")
-    if permission == "allowAll":
+    redrive_permission = allow_policy.get("redrivePermission", "allowAll")
+    if redrive_permission == "allowAll":
         return ""
-    if permission == "byQueue" and source_arn in allow_policy.get("sourceQueueArns", ()):
+    if redrive_permission == "byQueue" and source_arn in allow_policy.get("sourceQueueArns", ()):
         return ""
     return "DLQ message target does not allow the source queue in its redrive allow policy."
 
@@ -272,11 +275,11 @@ def _find_redrive_allow_fault(policy: str) -> str:
     if not policy:
         return ""
     allow_policy = _parse_policy(policy)
-    permission = allow_policy.get("redrivePermission")
+    redrive_permission = allow_policy.get("redrivePermission")
     source_arns = allow_policy.get("sourceQueueArns") or []
-    if permission in ("allowAll", "denyAll") and not source_arns:
+    if redrive_permission in ("allowAll", "denyAll") and not source_arns:
         return ""
-    if permission == "byQueue" and 1 <= len(source_arns) <= MAXIMUM_ALLOWED_SOURCES:
+    if redrive_permission == "byQueue" and 1 <= len(source_arns) <= MAXIMUM_ALLOWED_SOURCES:
         return ""
     return (
         f"It is allowAll, denyAll, or byQueue with 1 to {MAXIMUM_ALLOWED_SOURCES} sourceQueueArns."
@@ -284,7 +287,7 @@ def _find_redrive_allow_fault(policy: str) -> str:
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
-    """Answer ListDeadLetterSourceQueues, always on one page."""
+    """Return the response to ListDeadLetterSourceQueues: all source queues, on one page."""
     dlq = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
     target_arn = dlq["attributes"]["QueueArn"]
     source_urls = [
@@ -296,13 +299,13 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
 
 
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
-    """Answer ListMessageMoveTasks: no task, because the local account cannot start one.
+    """Return the response to ListMessageMoveTasks: no task, because none can be started here.
 
     Raises SQS's error ResourceNotFoundException if the source queue does not exist.
     """
     queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
     if queue is None:  # (recorded)
-        text = "The resource that you specified for the SourceArn parameter doesn't exist."
-        raise sqs._Err("ResourceNotFoundException", text, 404)
+        message = "The resource that you specified for the SourceArn parameter doesn't exist."
+        raise sqs._Err("ResourceNotFoundException", message, 404)
     sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")
     return {"Results": []}

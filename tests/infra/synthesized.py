@@ -17,7 +17,7 @@ from infra.packaging.wheels import ROOT
 from infra.settings.deployment import read_deployment_settings
 from infra.stack import StackCode
 from infra.synthesis import find_default_region_and_account, make_app, make_empty_code, synthesize
-from local_account.deployment import digest_of
+from local_account.deployment import make_assembly_name
 from mendq.model.names import PROBE_PURPOSE, PURPOSES_EXCLUDED_FROM_EVENTS
 
 ACCOUNT = "111122223333"
@@ -127,7 +127,7 @@ def light_code() -> StackCode:
 
 @cache
 def _sources() -> str:
-    return digest_of("")
+    return make_assembly_name("")
 
 
 def _retained(settings: Mapping[str, Any], code: StackCode | None) -> Path:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from infra.settings.deployment import TrailSettings
 from local_account import deployment, where
 from local_account.command_line import main, merge_default_settings
-from local_account.deployment import Synthesis, digest_of
+from local_account.deployment import Synthesis, make_assembly_name
 from local_account.launcher import (
     describe_first_steps,
     list_lowered_floors,
@@ -123,14 +123,14 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_retained_is_taken(
     repository: Path, name: str
 ) -> None:
-    before = digest_of("{}")
-    assert digest_of('{"mode": "heal"}') != before
+    before = make_assembly_name("{}")
+    assert make_assembly_name('{"mode": "heal"}') != before
     retained = repository / "build" / "assemblies" / before
     retained.mkdir(parents=True)
     (retained / "manifest.json").touch()
     assert Synthesis(repository / "fresh").assembly_for({}, lambda _: None) == retained
     (repository / name).write_text("new")
-    assert digest_of("{}") != before
+    assert make_assembly_name("{}") != before
 
 
 def test_a_synthesis_that_fails_leaves_nothing(

@@ -26,10 +26,10 @@ class CarelessConsumer:
         If one message fails, those before it are handled and never deleted. And no check finds a
         message that was handled before.
         """
-        answer = self.sqs.receive_message(
+        response = self.sqs.receive_message(
             QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1
         )
-        messages = answer.get("Messages", [])
+        messages = response.get("Messages", [])
         for message in messages:
             self.handle_order(json.loads(message["Body"]))
         for message in messages:

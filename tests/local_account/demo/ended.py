@@ -52,7 +52,7 @@ def cases_of(bad: BadQueue) -> list[dict[str, Any]]:
 
 def seen_of(bad: BadQueue, **over: Any) -> Observation:
     """`over` are fields of Seen, or `attributes` that stand there in the end."""
-    before = {name: pair[0] for name, pair in bad.steps.items()} | bad.created_with
+    before = {name: pair[0] for name, pair in bad.steps.items()} | bad.creation_attributes
     made = {name: after for name, (_, after) in bad.changes.items()}
     given: dict[str, Any] = {
         "queue_arn": f"{SCOPE}{bad.name}",
@@ -60,7 +60,7 @@ def seen_of(bad: BadQueue, **over: Any) -> Observation:
         "initial_configuration": before,
         "latest_configuration": {**before, **made, **over.pop("attributes", {})},
         "failure_times": [] if bad.is_silent else [AT] * 3,
-        "successful_calls": bad.traffic.convincing_calls if bad.is_to_be_fixed else 0,
+        "successful_calls": bad.traffic.convincing_calls if bad.must_be_fixed else 0,
         "newest_transition": cases_of(bad)[-1],
     }
     return Observation(**given | over)
@@ -76,7 +76,7 @@ def ended(
         said = dict(over.get(bad.name.removesuffix(".fifo"), {}))
         watch.case_transitions += said.pop("cases", cases_of(bad))
         watch.queues[bad.name] = seen_of(bad, **said)
-    written = sum(bad.is_written for bad in story.queues)
+    written = sum(bad.is_fix_written for bad in story.queues)
     watch.fixes = written if fixes is None else fixes
     return watch
 
