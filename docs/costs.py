@@ -36,15 +36,15 @@ _MILLION = 1e6
 
 
 def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
-    """Return one figure for a sentence: an amount in dollars, or a count.
+    """Return one figure for a sentence of the docs: an amount in dollars, or a count.
 
     Args:
-        name: The name of the figure, as the mark in the page gives it.
-        stacks: The stack with default settings and the cheapest one. None given: they are
+        name: The name of the figure, a key of `figure_by_name`.
+        stacks: The stack with default settings and the cheapest stack. If empty, both are
             synthesized.
 
     Raises:
-        KeyError: if there is no figure of this name.
+        KeyError: There is no figure with this name.
     """
     if stacks:
         default_stack, cheapest_stack = stacks
@@ -76,9 +76,10 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
 
 
 def many_stacks(stack_count_text: str, queue_count_text: str) -> str:
-    """Return a table of the monthly costs of many stacks while nothing fails.
+    """Return a table of the monthly costs of many stacks while no call fails.
 
-    One row is without the hourly scans, the other with the scans of `queues` queues in each stack.
+    One row is without the hourly scans, the other with the scans of the given number of queues in
+    each stack. Both arguments are numbers as text, from the mark in the page.
     """
     months = [Month(int(queue_count_text), alarms=alarms) for alarms in ("full", "essential")]
     number_of_stacks = int(stack_count_text)
@@ -92,10 +93,10 @@ def many_stacks(stack_count_text: str, queue_count_text: str) -> str:
 
 
 def stack_bill(stack: BilledStack | None = None) -> str:
-    """Return a table of the monthly costs of a stack; by default, of the one with default settings.
+    """Return a table of the monthly costs of a stack, by default of one with default settings.
 
     Raises:
-        ValueError: if the stack has a resource type whose cost is not known.
+        ValueError: The stack has a resource type whose cost is not known.
     """
     if stack is None:
         stack = BilledStack(template())
@@ -110,7 +111,7 @@ def stack_bill(stack: BilledStack | None = None) -> str:
 
 
 def free_types() -> str:
-    """Return a list of the stack's resource types that cost nothing while nothing fails."""
+    """Return a list of the stack's resource types that cost nothing while no call fails."""
     types_by_reason = defaultdict[str, list[str]](list)
     for resource_type, reason in bill.list_free_types(BilledStack(template())).items():
         types_by_reason[reason].append(resource_type)

@@ -1,7 +1,7 @@
 """Draw the pictures of the docs as SVG files, which follow the reader's light or dark theme.
 
-The pictures that explain a symptom have made-up numbers. They use the report's own drawing code.
-The curves of docs/scale.md are computed.
+The pictures that explain a symptom have made-up numbers and use the report's drawing code. The
+numbers of the curves in docs/scale.md are computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEMPLATES_FOLDER = Path(html_page.__file__).parent / "template"
 
 
 def draw_pictures() -> dict[str, str]:
-    """Return the SVG documents of the pictures that explain symptoms, by file name."""
+    """Return the pictures that explain symptoms, as SVG documents by file name."""
     colour_definitions = (_TEMPLATES_FOLDER / "page.css").read_text().partition("\n*")[0]
     style_sheet = f"{colour_definitions}\n{(_TEMPLATES_FOLDER / 'lanes.css').read_text()}".rstrip()
     draw_lanes = html_page.load_template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def draw_pictures() -> dict[str, str]:
 
 
 def _make_visibility_picture() -> Lanes:
-    """Return the picture of a message that is handled twice. The numbers are seconds."""
+    """Return the data of the picture about a message that is handled twice, in seconds."""
     lanes = (
         Lane("Visibility timeout: hidden from others", (Bar(0, 30, "waits"),), "30 s"),
         Lane("Consumer A works past it", (Bar(0, 30), Bar(30, 45, "bad")), "45 s"),
@@ -55,7 +55,10 @@ def _make_visibility_picture() -> Lanes:
 
 
 def _make_message_group_picture() -> Lanes:
-    """Return the picture of a FIFO queue's group that waits for a failing message, in seconds."""
+    """Return the data of the picture about a message group that a failing message blocks.
+
+    Times are in seconds.
+    """
     failures = tuple(
         Bar(start_seconds + 1, start_seconds + 30, "bad") for start_seconds in (0, 30, 60)
     )
@@ -72,15 +75,15 @@ def _make_message_group_picture() -> Lanes:
 
 
 def _make_redrive_picture() -> Lanes:
-    """Return the picture of a redrive, in seconds."""
+    """Return the data of the picture about a redrive, in seconds."""
     return Lanes("A redrive sends more and more", tuple(_list_stages()), _MADE_UP_NOTE)
 
 
 def _list_stages() -> Iterator[Lane]:
-    """Yield the stages of a redrive with the default bounds.
+    """Yield the stages of a redrive with the default limits, one lane each.
 
-    The source has a visibility timeout of 30 s and a maxReceiveCount of 3. Four messages are sent a
-    second.
+    The source queue has a visibility timeout of 30 s and a maxReceiveCount of 3. Mendq sends four
+    messages per second.
     """
     bounds = Bounds()
     begins_at_seconds = 0.0
@@ -104,7 +107,7 @@ def _list_stages() -> Iterator[Lane]:
 def draw_curves(curves: Iterable[Curve]) -> str:
     """Return an SVG document with the curves, one below the other.
 
-    pictures/scale.json is the Vega-Lite chart with the looks of one panel.
+    pictures/scale.json has the Vega-Lite chart, with the appearance of one panel.
     """
     chart = json.loads((PICTURES_FOLDER / "scale.json").read_text())
     chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
@@ -122,15 +125,15 @@ def draw_curves(curves: Iterable[Curve]) -> str:
 
 
 def _list_colours(palette: Palette) -> list[str]:
-    """Return the colours of the curves in the light or dark palette of the report."""
+    """Return the colours of a palette of the report that the curves use, in a fixed order."""
     return [*astuple(palette)[:5], palette.series_colours[0]]
 
 
 def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
-    """Return a Vega-Lite panel with a curve.
+    """Return a copy of a Vega-Lite panel that shows a curve.
 
-    It has a line, a dot for each row of the curve's table, and a vertical rule at each mark. The
-    subtitle explains the rules.
+    The panel has a line, a dot for each row of the curve's table, and a vertical rule at each mark.
+    The subtitle explains the rules.
     """
     chart_rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
     chart_rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)

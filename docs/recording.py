@@ -1,8 +1,8 @@
 """Record `make demo` and draw it as the animation in the README: `python -m docs.recording`.
 
-Waits are shortened; nothing else is left out. The picture first shows the end and then starts at
-the beginning, so that readers who turned animations off, and programs that draw only the first
-frame, see the end. It is narrow, for phones.
+Waits are shortened; nothing else is left out. The animation first shows the end of the output, and
+then starts at the beginning. So readers who turned animations off, and programs that draw only the
+first frame, see the end. The picture is narrow, for phones.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ TERMINAL_COLUMNS = 64
 SHOWN_ROWS = 26
 LINE_HEIGHT_PIXELS = 18
 CHARACTER_WIDTH_PIXELS = 7.9
-# The waits between two lines are divided by SPEED and kept within these limits.
+# The wait between two lines is divided by SPEED_FACTOR, and then kept within these limits.
 SHORTEST_WAIT_SECONDS = 0.08
 LONGEST_WAIT_SECONDS = 1.5
 SPEED_FACTOR = 3
 
 
 class Line(NamedTuple):
-    """A line of output, and the seconds from the start until it was printed."""
+    """A line of output, and the seconds from the start of the demo until it was printed."""
 
     printed_at_seconds: float
     text: str
 
 
 def record_demo() -> list[Line]:
-    """Run the demo and return its output, wrapped to COLUMNS.
+    """Run the demo and return its output, wrapped to TERMINAL_COLUMNS.
 
     Raises:
-        subprocess.CalledProcessError: if the demo fails.
+        subprocess.CalledProcessError: The demo failed.
     """
     command = [sys.executable, "-u", "-m", "local_account.demo"]
     environment = {**os.environ, "COLUMNS": f"{TERMINAL_COLUMNS}"}
@@ -64,7 +64,7 @@ def record_demo() -> list[Line]:
 
 
 def draw_recording(lines: Sequence[Line]) -> str:
-    """Return an SVG in which each line appears at its time, and older lines scroll up."""
+    """Return an SVG document in which the lines appear one after the other and scroll up."""
     shown_at_seconds = _shorten_waits(lines)
     total_seconds = shown_at_seconds[-1]
     text_elements: list[str] = []
@@ -89,7 +89,7 @@ def draw_recording(lines: Sequence[Line]) -> str:
 
 
 def _shorten_waits(lines: Sequence[Line]) -> list[float]:
-    """Return the seconds at which the picture shows each line."""
+    """Return for each line after how many seconds the animation shows it, with shorter waits."""
     waits_in_seconds: list[float] = []
     for line_before, line_after in pairwise(lines):
         wait_seconds = (

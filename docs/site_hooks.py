@@ -1,7 +1,7 @@
 """Hooks for MkDocs: add the pages of the repository's root to the docs site, and fix links to them.
 
-MkDocs calls the functions by their names. It runs in an environment of its own, without Mendq's
-packages. https://www.mkdocs.org/dev-guide/plugins/#events
+MkDocs calls these functions by their names. MkDocs runs in an environment of its own, without
+Mendq's packages. https://www.mkdocs.org/dev-guide/plugins/#events
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MARKDOWN_LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add every runbook to the navigation's section `Runbooks`, which mkdocs.yml leaves empty."""
+    """Add every runbook to the section `Runbooks` of the navigation; mkdocs.yml has it empty."""
     (section,) = [
         navigation_entry["Runbooks"]
         for navigation_entry in config.nav or ()
@@ -53,7 +53,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the root's pages, and the files that `make docs-site` has made or downloaded."""
+    """Add the pages of the repository's root and PREPARED_FILES to the site's files."""
     for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text("utf-8")))
     for uri in PREPARED_FILES:
@@ -65,9 +65,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Return the page with links that work on the site.
+    """Return a page's Markdown with links that work on the site.
 
-    A link to a file of the repository that is not on the site becomes text.
+    If the site does not have the linked file of the repository, the link becomes text.
     """
     page_uri = page.file.src_uri
     source_path = f"docs/{page_uri}"
@@ -90,7 +90,7 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Return the page with optional line breaks in long names in tables, between their words."""
+    """Return a page's HTML in which long names in tables can break between their words."""
 
     def add_breaks(name_match: re.Match[str]) -> str:
         return name_match[1] + _WORD_END.sub(r"\1<wbr>", name_match[2])

@@ -1,7 +1,7 @@
 """Make the diagrams and tables of docs/stack.md and the policy in docs/stacksets.md.
 
-All of it is read from the template that would be deployed. docs/derive.py inserts the result of
-each public function into the pages.
+The content comes from the stack's synthesized template. docs/derive.py inserts the result of each
+public function into the pages.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def diagram() -> str:
 
 
 def _make_node(node_name: str, resources: Resources) -> str:
-    """Return a node of the diagram. Queues are drawn as cylinders, all else as boxes."""
+    """Return a node of the diagram: a cylinder for a queue, a box for everything else."""
     if node_name not in resources:
         return f'{node_name.replace(" ", "_")}["{node_name}"]'
     title = make_title(node_name, resources)
@@ -67,7 +67,7 @@ def _make_node(node_name: str, resources: Resources) -> str:
 
 
 def parts() -> str:
-    """Return a table of the Lambdas and the nightly job: what each does, and what it may use."""
+    """Return a table of the parts: what each Lambda and the nightly job does and may use."""
     resources = load_resources()
     rows: list[tuple[str, str, str]] = []
     for part_id in list_parts(resources):
@@ -84,9 +84,10 @@ def parts() -> str:
 
 
 def roles() -> str:
-    """Return a table of the roles: which service assumes each, and what it may change on queues.
+    """Return a table of the roles: the service that assumes each, and its rights to change queues.
 
-    Only queues that are not Mendq's own count. Roles with the same rights share a row.
+    Only rights on queues outside the template count. Roles with the same service and rights share a
+    row.
     """
     resources = load_resources()
     role_names_by_rights = defaultdict[tuple[str, str], list[str]](list)
@@ -108,9 +109,9 @@ def roles() -> str:
 
 
 def _list_writes(role_id: str, resources: Resources) -> list[str]:
-    """Return the SQS actions, without reads, that a role may call on queues not made by the stack.
+    """Return the SQS actions that a role may call on queues outside the template, without reads.
 
-    They are sorted.
+    The names are sorted and have no prefix `sqs:`.
     """
     actions: set[str] = set()
     for grant in list_grants({role_id}, resources):

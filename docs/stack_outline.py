@@ -1,4 +1,4 @@
-"""Read from the synthesized template what starts each Lambda, and what each role may do.
+"""Find in the synthesized template what starts each Lambda, and what each role may do.
 
 A *part* is a Lambda, or the nightly job on EMR Serverless.
 
@@ -27,7 +27,7 @@ BUCKET_TYPE = "AWS::S3::Bucket"
 _USED_TYPES = frozenset({FUNCTION_TYPE, JOB_TYPE, QUEUE_TYPE, TOPIC_TYPE, TABLE_TYPE, BUCKET_TYPE})
 YOUR_QUEUES = "your queues"
 WRITES_VERB = "writes"
-# A word for each action, by the beginning of the action's name. Other actions are WRITES.
+# A verb for each action, by the beginning of the action's name. Other actions get WRITES_VERB.
 _VERB_BY_ACTION_BEGINNING = {
     "Publish": "tells",
     "InvokeFunction": "calls",
@@ -72,13 +72,16 @@ class Grant(NamedTuple):
 
     @property
     def verbs(self) -> set[str]:
-        """Words for the actions, such as `reads`. For queues of others, only for SQS actions."""
+        """Verbs for the actions, such as `reads`.
+
+        If the statement is about queues outside the template, only its SQS actions count.
+        """
         prefix = "sqs:" if self.is_about_your_queues else ""
         return {choose_verb(action) for action in self.actions if action.startswith(prefix)}
 
 
 def choose_verb(action: str) -> str:
-    """Return a word for an IAM action such as `sqs:GetQueueAttributes`: `reads`."""
+    """Return a verb for an IAM action, such as `reads` for `sqs:GetQueueAttributes`."""
     action_name = action.partition(":")[2]
     for name_beginning, verb in _VERB_BY_ACTION_BEGINNING.items():
         if action_name.startswith(name_beginning):
@@ -87,16 +90,16 @@ def choose_verb(action: str) -> str:
 
 
 def load_resources() -> Resources:
-    """Return the template's resources with the setting that lets Mendq do the most.
+    """Return the resources of the template with the setting `tagMayRaiseTo: heal`.
 
-    With `tagMayRaiseTo: heal` every role has all its rights.
+    With this setting, every role has all the rights that it can have.
     """
     return dict(template(tagMayRaiseTo="heal")["Resources"])
 
 
 @cache
 def template(**settings: Any) -> Mapping[str, Any]:
-    """Return the template with these settings. Each one is synthesized only once."""
+    """Return the stack's template with these settings. Results are cached by the settings."""
     require_node()
     from infra.synthesis import synthesize_undeployable_template  # noqa: PLC0415 - the CDK: it starts Node
 
@@ -122,9 +125,10 @@ def find_references(value: object) -> set[str]:
 
 
 def list_triggers(resources: Resources) -> Iterator[StartArrow]:
-    """Yield what schedules, rules and event source mappings start or fill, in template order.
+    """Yield an arrow for each target of a schedule, rule or event source mapping.
 
-    Starts by a role's right to call another part are not among them; see `list_starts`.
+    The arrows have the template's order. `list_starts` also yields the parts that another part
+    calls.
     """
     for resource in resources.values():
         properties = resource["Properties"]
@@ -146,13 +150,13 @@ def list_triggers(resources: Resources) -> Iterator[StartArrow]:
 def _make_starts(
     source: str, trigger_text: str, target: object, resources: Resources
 ) -> Iterator[StartArrow]:
-    """Yield a start for each resource that the template's value `target` refers to."""
+    """Yield an arrow from `source` to each resource to which the value `target` refers."""
     for logical_id in sorted(find_references(target) & resources.keys()):
         yield StartArrow(source, trigger_text, logical_id)
 
 
 def list_grants(role_ids: set[str], resources: Resources) -> Iterator[Grant]:
-    """Yield what a role's policies allow. `role_ids` has the role's logical id."""
+    """Yield the `Allow` statements of the policies of roles. `role_ids` are logical ids."""
     for resource in resources.values():
         if resource["Type"] != "AWS::IAM::Policy":
             continue
@@ -173,7 +177,7 @@ def _read_grant(statement: Mapping[str, Any], resources: Resources) -> Grant:
 
 
 def make_title(logical_id: str, resources: Resources) -> str:
-    """Return a resource's name for people: `heal`, `the case bucket`, `the intake queue`."""
+    """Return a resource's name for people, such as `heal` or `the case bucket`."""
     resource_type = resources[logical_id]["Type"]
     if resource_type == FUNCTION_TYPE:
         return str(resources[logical_id]["Properties"]["Handler"]).split(".")[-2]
@@ -186,7 +190,7 @@ def make_title(logical_id: str, resources: Resources) -> str:
 
 
 def list_parts(resources: Resources) -> list[str]:
-    """Return the logical ids of the Lambdas and of the nightly job."""
+    """Return the logical ids of all parts: the Lambdas and the nightly job."""
     return [
         logical_id
         for logical_id, resource in resources.items()
@@ -195,10 +199,10 @@ def list_parts(resources: Resources) -> list[str]:
 
 
 def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
-    """Return what a part may use, and how: words such as `reads` by logical id.
+    """Return what a part may use, and how: verbs such as `reads`, by logical id.
 
-    YOUR_QUEUES stands for queues outside the template, and comes first. The queue that feeds the
-    part is left out, and so are queues for messages that could not be handled or delivered.
+    The key YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the
+    sources that start the part, and queues for messages that could not be handled or delivered.
     """
     role_ids = _find_role(part_id, resources)
     left_out_ids = {
@@ -226,7 +230,7 @@ def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
 
 
 def _find_role(part_id: str, resources: Resources) -> set[str]:
-    """Return the logical id of a part's role, as a set."""
+    """Return a set with the logical id of a part's role."""
     role_ids = find_references(resources[part_id]["Properties"].get("Role"))
     if role_ids:
         return role_ids
@@ -235,7 +239,7 @@ def _find_role(part_id: str, resources: Resources) -> set[str]:
 
 
 def list_starts(resources: Resources) -> Iterator[StartArrow]:
-    """Yield everything that starts a part, or fills a queue that starts one."""
+    """Yield an arrow for everything that starts a part, or fills a queue that starts a part."""
     yield from list_triggers(resources)
     for part_id in list_parts(resources):
         for target, verbs in find_access(part_id, resources).items():
@@ -244,9 +248,9 @@ def list_starts(resources: Resources) -> Iterator[StartArrow]:
 
 
 def describe_schedule(expression: str, time_zone: str) -> str:
-    """Return a schedule in words: `every 10 minutes`, `each day at 02:00 UTC`.
+    """Return a schedule in words, such as `every 10 minutes` or `each day at 02:00 UTC`.
 
-    An expression of another form is returned unchanged.
+    An expression with another form is returned unchanged.
     """
     rate_match = RATE_PATTERN.fullmatch(expression)
     if rate_match:

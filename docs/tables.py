@@ -1,4 +1,4 @@
-"""Make the tables and state diagrams of the docs from the code that they are about.
+"""Make the tables and state diagrams of the docs from the code that they describe.
 
 docs/derive.py inserts the result of each public function that returns a text into the pages.
 """
@@ -80,7 +80,7 @@ def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
 
 
 def code(words: Iterable[object]) -> str:
-    """Return the words as Markdown code, separated by commas."""
+    """Return each word as Markdown code, separated by commas. Empty without words."""
     return ", ".join(f"`{word}`" for word in words)
 
 
@@ -88,15 +88,15 @@ def links(page_paths: Iterable[str], folder: str) -> str:
     """Return a Markdown link to each page, without duplicates.
 
     Args:
-        paths: The pages, from the root of the repository.
-        folder: The folder of the page that has the links.
+        page_paths: The paths of the pages, relative to the repository's root.
+        folder: The folder of the page in which the links are.
     """
     pages = [PurePosixPath(page_path) for page_path in dict.fromkeys(page_paths)]
     return ", ".join(f"[{page.stem}]({page.relative_to(folder)})" for page in pages)
 
 
 def symptoms() -> str:
-    """Return a table of all symptoms."""
+    """Return a table of all symptoms: how each is found, what that costs, and what Mendq does."""
     rows: list[tuple[str, ...]] = []
     for symptom in CATALOGUE:
         found_by_texts: list[str] = []
@@ -123,7 +123,7 @@ def symptoms() -> str:
 
 
 def families() -> str:
-    """Return a table of the symptoms of each family. A family is a folder of the catalogue."""
+    """Return a table of the families, which are the catalogue's folders, with their symptoms."""
     runbooks_by_family = defaultdict[str, list[str]](list)
     for symptom in CATALOGUE:
         (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
@@ -136,7 +136,7 @@ def families() -> str:
 
 
 def tags() -> str:
-    """Return a table of the tags that Mendq reads on a queue."""
+    """Return a table of the queue tags that Mendq reads."""
     rows: list[tuple[str, ...]] = []
     for tag in list_known_tags().values():
         reading_symptoms = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
@@ -154,9 +154,9 @@ def _has_tag(symptom: Symptom, key: str) -> bool:
 
 
 def _describe_scan_costs(detection: Detection) -> str:
-    """Return what a scan asks AWS for a symptom: the kinds of calls, and the metrics of a queue.
+    """Return what a scan reads from AWS for a symptom: kinds of calls, and metrics of a queue.
 
-    Metrics are read only of queues that the calls make suspect.
+    Metrics are read only for queues that the calls have made suspect.
     """
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if is_measured else {Need.QUEUE})
@@ -169,7 +169,7 @@ def _describe_scan_costs(detection: Detection) -> str:
 
 
 def runbooks() -> str:
-    """Return links to all runbooks: those of symptoms in the catalogue's order, then of alarms."""
+    """Return links to all runbooks: first of the symptoms, then of the alarms."""
     symptom_links = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
     alarm_links = links(
         (alarm.runbook_path for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)),
@@ -179,7 +179,7 @@ def runbooks() -> str:
 
 
 def next_steps() -> str:
-    """Return a list of what a person does next, for each code of a refusal and each case state."""
+    """Return a list of next steps for people, by the code of a refusal or the state of a case."""
     steps = sorted(NEXT_STEP_BY_CODE.items())
     for state in State:
         if NEXT_STEP_BY_STATE[state][0]:
@@ -191,7 +191,10 @@ def next_steps() -> str:
 
 
 def _format_command(command: CommandSource) -> str:
-    """Return a next step's command as code, for the queue `orders`. Empty if there is none."""
+    """Return a next step's command as Markdown code; empty if it has none.
+
+    The example queue is `orders`.
+    """
     if not isinstance(command, str):
         return code([command(EXAMPLE_QUEUE_ARNS[0])])
     return code([f"mendq {command} CASE"]) if command else ""
@@ -224,7 +227,7 @@ def commands() -> str:
 
 
 def examples() -> str:
-    """Return a block of code with the examples from every command's help."""
+    """Return a code block with the examples of every command's help."""
     command_examples = [
         "\n".join(list_examples(command.run_command.__doc__)) for command in list_commands()
     ]
@@ -242,7 +245,7 @@ def _list_arguments(command: object) -> Iterator[str]:
 
 
 def blind_spots() -> str:
-    """Return a table of the symptoms that a trail does not show, by the calls that it logs.
+    """Return a table of the symptoms that CloudTrail does not show, by the calls that a trail logs.
 
     The rows are the choices that `mendq cost` compares.
     """
@@ -261,7 +264,7 @@ def _link_symptoms(names: Iterable[str]) -> str:
 
 
 def _make_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
-    """Return a Mermaid state diagram. An arrow is a state, the next one and a label."""
+    """Return a Mermaid state diagram. Each arrow is a state, the next state and a label."""
     lines: list[str] = []
     for state, next_state, label in arrows:
         label_suffix = f": {label}" if label else ""
@@ -288,7 +291,7 @@ def states() -> str:
 
 
 def transitions() -> str:
-    """Return a table of all transitions of a case: those of people, then those of follow_up."""
+    """Return a table of a case's transitions: first those of people, then those of follow_up."""
     rows: list[tuple[object, ...]] = []
     for transition in OTHER_TRANSITIONS:
         states_before = code(transition.out_of) or "opens"
@@ -310,7 +313,8 @@ def transitions() -> str:
 def state_limits() -> str:
     """Return a table of the states with a time limit, and a line with the final states.
 
-    A row has the state, the longest stay of a case with the default settings, and the next state.
+    Each row has the state, the longest time in that state with default settings, and the next
+    state.
     """
     rows: list[tuple[str, str, str]] = []
     for state in State:
@@ -351,7 +355,7 @@ def stage_rows() -> str:
 
 
 def redrive_bounds() -> str:
-    """Return a table of the bounds of a redrive with their default values."""
+    """Return a table of the limits of a redrive (`Bounds`) with their default values."""
     rows = [(f"`{name}`", f"{value:,}") for name, value in asdict(Bounds()).items()]
     return table("bound|as shipped", rows)
 
@@ -363,7 +367,7 @@ def notifying_alarms() -> str:
 
 
 def essential_alarms() -> str:
-    """Return the names of the alarms that every value of the setting `alarms` keeps."""
+    """Return the names of the alarms that exist with every value of the setting `alarms`."""
     essential = [
         alarm for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES) if alarm.is_essential
     ]
@@ -371,13 +375,13 @@ def essential_alarms() -> str:
 
 
 def watched_alarms() -> str:
-    """Return a table of the alarms that notify people only through one of `notifying_alarms`."""
+    """Return a table of the alarms that notify people only through a composite alarm."""
     rows = [_make_alarm_row(alarm) for alarm in dict.fromkeys(ALARMS_IN_COMPOSITES)]
     return table("alarm|fires when|type first|read", rows)
 
 
 def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ...]:
-    """Return the row of an alarm. `topic` is the SNS topic that it notifies, if it has one."""
+    """Return the table row of an alarm. `topic` is empty, or the topic that the alarm notifies."""
     return (
         f"`{alarm.alarm_name()}`",
         *topic,
@@ -403,17 +407,17 @@ def alarm_meanings() -> str:
 
 
 def lambdas() -> str:
-    """Return the construct ids of the Lambdas, sorted."""
+    """Return the construct ids of all Lambdas as Markdown code, sorted."""
     return code(sorted(lambda_row.handler.construct_id for lambda_row in LAMBDA_ROWS))
 
 
 def policy(name: str) -> str:
-    """Return an IAM policy for operators as a block of JSON. `name` is look, steer or record."""
+    """Return an IAM policy for operators as a JSON block. `name` is look, steer or record."""
     return f"```json\n{json.dumps(getattr(permissions, f'make_{name}_policy')(), indent=2)}\n```"
 
 
 def commands_by_policy() -> str:
-    """Return a table of the policies, with the commands that need each of them."""
+    """Return a table of the operators' IAM policies, with the commands that need each."""
     message_rights = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
     rows = [
         ("look", code(LOOK_ACTIONS_BY_COMMAND)),

@@ -31,19 +31,20 @@ STACK_NAME = "Mendq"
 
 
 class AccountFailed(Exception):
-    """Raised if the account ended before it was ready. The text has its last lines."""
+    """Raised if the account did not become ready. The text has its error or its last lines."""
 
 
 @dataclass(eq=False)
 class LocalAccount:
-    """`python -m local_account` as a context manager: it runs inside the `with` block.
+    """Runs `python -m local_account` as a child process inside a `with` block.
 
-    Entering the block raises AccountFailed if the account does not start.
+    The block begins when the account is ready. Entering it raises AccountFailed if the account does
+    not become ready.
 
     Attributes:
-        settings: The object of the CDK context key `mendq`.
+        settings: The object of the CDK context key `mendq`; None for the defaults.
         port: The port to listen on; 0 for any free port.
-        options: Further arguments, such as `("--assembly", "cdk.out")`.
+        options: Further command-line arguments, such as `("--assembly", "cdk.out")`.
         on_line: Is called with every line that the account prints.
         endpoint_url: The account's URL, after it has started.
         log_lines: All lines that the account has printed.
@@ -78,13 +79,13 @@ class LocalAccount:
     def client(self, service_name: str, **identity: Any) -> Any:
         """Return a boto3 client of the account. It calls as the root user by default.
 
-        `identity` has boto3's arguments for another access key.
+        `identity` has boto3's further arguments, such as another access key.
         """
         return make_client(service_name, self.endpoint_url, **identity)
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Outputs of the deployed stack, by their keys."""
+        """Values of the deployed stack's outputs, by the outputs' keys."""
         cloudformation = self.client("cloudformation")
         (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
@@ -101,39 +102,39 @@ class LocalAccount:
 
     @property
     def mails(self) -> list[dict[str, Any]]:
-        """Mails that SES accepted, oldest first: recipients `to`, and the whole mail `raw`."""
+        """Mails that SES accepted, oldest first: {"to": recipients, "raw": the whole mail}."""
         return list(self._call_page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
         """Fire a schedule now, with the scheduled time `scheduled_at`.
 
-        Raises NotFired if AWS would not invoke the schedule's target.
+        Raises NotFired if the schedule does not exist or AWS would not invoke its target.
         """
         self._call_page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
-        """Switch on these errors of SQS, and switch off all others.
+        """Switch on these simulated errors of SQS, and switch off all others.
 
-        An error is an object such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`.
-        `local_account/sqs/errors.py` lists them. Raises SwitchRefused, and changes nothing, if one
-        is not understood.
+        An error is an object such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`;
+        `SIMULATED_ERRORS` in `local_account/sqs/errors.py` has the names. Raises SwitchRefused, and
+        changes nothing, if one of the objects is not valid.
         """
         self._call_page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
-        """Make a queue's past older by whole minutes: everything in it then happened earlier.
+        """Make a queue's past older: its metrics, messages and changes happened `minutes` earlier.
 
         With `of="last_change"`, only the queue's last change is moved. Raises SwitchRefused if the
-        account cannot do it. `Emulator.put_back` has the details.
+        queue does not exist or cannot be moved. `Emulator.put_back` has the details.
         """
         self._call_page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
     def have_access_analyzer_answer(self, result: str | None) -> None:
-        """Set the answer of Access Analyzer's checks: PASS or FAIL, or None to refuse them."""
+        """Set the result of Access Analyzer's checks: PASS, FAIL, or None to make them fail."""
         self._call_page("access-analyzer", {"result": result})
 
     def _call_page(self, page_name: str, request_body: object = None) -> dict[str, Any]:
-        """Call a page of the account, and return its answer.
+        """Call one of the account's own pages, and return its content.
 
         Raises SwitchRefused or NotFired if the account refuses the request.
         """
@@ -172,7 +173,7 @@ class LocalAccount:
         self._listener_thread.start()
 
     def _read_output(self, process: subprocess.Popen[str]) -> None:
-        """Store every line that the account prints. Its `ready` line has the endpoint URL."""
+        """Store every line that the account prints, and the URL that its `ready` line has."""
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)
@@ -183,7 +184,7 @@ class LocalAccount:
         self._has_answered.set()
 
     def _stop(self) -> None:
-        """End the process, by force if necessary, and read its output to the end."""
+        """Stop the process, kill it if it does not end, and read its output to the end."""
         process = self._process
         if process is None:
             return

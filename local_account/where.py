@@ -1,4 +1,4 @@
-"""Address, account, Region and credentials of the local account, which all its parts share."""
+"""Address, account id, Region and credentials of the local account."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def endpoint_url(port: int) -> str:
 
 
 def operator_variables(url: str) -> dict[str, str]:
-    """Return the environment variables with which a shell works with the account at `url`."""
+    """Return the environment variables that make AWS clients use the account at `url`."""
     credentials_path = ACCOUNTS_FOLDER / url.rpartition(":")[2] / CREDENTIALS_FILE_NAME
     return {"AWS_SHARED_CREDENTIALS_FILE": str(credentials_path), "AWS_ENDPOINT_URL": url}
 
 
 def shell_environment(url: str) -> dict[str, str]:
-    """Return the environment of a shell that can work with the account at `url` and no other."""
+    """Return the environment of a process whose AWS clients use only the account at `url`."""
     other_variables = {
         name: value for name, value in os.environ.items() if not name.startswith("AWS_")
     }
@@ -63,7 +63,7 @@ def shell_environment(url: str) -> dict[str, str]:
 
 
 def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
-    """Return the access key of a profile, as keyword arguments of a boto3 client.
+    """Return the access key and secret key of a profile, as keyword arguments of a boto3 client.
 
     Args:
         url: Endpoint URL of the account.
@@ -77,7 +77,7 @@ def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
 def make_client(service_name: str, url: str, **arguments: Any) -> Any:
     """Return a boto3 client for the account at `url`.
 
-    It calls as the root user, unless `arguments` has an access key.
+    The client calls as the root user, unless `arguments` has an access key.
     """
     access_keys = {} if "aws_access_key_id" in arguments else read_credentials(url)
     default_arguments = {"region_name": REGION, **access_keys}

@@ -1,1 +1,1 @@
-"""`make demo`: queues that fail for real, and what Mendq does about each."""
+"""`make demo`: queues whose calls really fail, and what Mendq does about each of them."""

@@ -25,7 +25,7 @@ _CASE_LINE_PATTERN = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Message:
-    """A notification as a subscriber of a topic gets it."""
+    """A notification, as a subscriber of an SNS topic receives it."""
 
     severity: Severity
     subject: str
@@ -33,16 +33,16 @@ class Message:
 
     @property
     def case_id(self) -> str | None:
-        """The id of the case that it is about; None if it is not about a single queue."""
+        """The id of the case that the notification is about; None if it is not about a case."""
         case_line_match = _CASE_LINE_PATTERN.search(self.text)
         return case_line_match.group(1) if case_line_match else None
 
 
 @dataclass
 class Mailbox:
-    """The notifications since the mailbox was opened, without those of CloudWatch alarms.
+    """A queue that receives the stack's notifications. Those of CloudWatch alarms are left out.
 
-    `messages` has those that `receive_new` has received so far.
+    `messages` has all notifications that `receive_new` has received so far.
     """
 
     sqs: SQSClient
@@ -52,7 +52,7 @@ class Mailbox:
 
     @classmethod
     def open(cls, account: LocalAccount) -> Self:
-        """Create the queue and subscribe it to every topic of the stack."""
+        """Return a mailbox with a new queue that is subscribed to every topic of the stack."""
         sqs = account.client("sqs")
         outputs = account.outputs
         severity_by_topic_arn = {
@@ -74,7 +74,7 @@ class Mailbox:
         return cls(sqs, queue_url, severity_by_topic_arn)
 
     def receive_new(self) -> list[Message]:
-        """Receive and return the new notifications."""
+        """Receive the new notifications, add them to `messages`, and return them."""
         new_messages: list[Message] = []
         while True:
             response = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
@@ -97,7 +97,7 @@ class Mailbox:
 
 
 def append_to_file(messages: Sequence[Message], path: Path) -> None:
-    """Append all messages in full to a file, in the order in which they came."""
+    """Append the messages to the text file `path`, in full and in their order."""
     message_texts = [
         f"To: {message.severity}\nSubject: {message.subject}\n\n{message.text}\n"
         for message in messages

@@ -1,4 +1,4 @@
-"""End a story: run the nightly and the weekly job through their schedules, and get the report."""
+"""Run a story's nightly and weekly job through their schedules, and get the report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoryEnding:
 
 @dataclass
 class NightlyRuns:
-    """Runs the jobs of an account through their schedules. `status` shows what it waits for."""
+    """Runs the nightly and weekly job of an account. `status` shows the event that it waits for."""
 
     stage: Stage
     folder: Path
@@ -58,7 +58,7 @@ class NightlyRuns:
     def run_both_jobs(self) -> StoryEnding:
         """Run the nightly and the weekly job, and copy the report's page and mail to the folder.
 
-        Raises ScriptFailed if a job fails or something does not come in time.
+        Raises ScriptFailed if a job fails, or if an expected event does not come in time.
         """
         failure_times: list[datetime] = []
         for queue in self.stage.watch.queues.values():
@@ -66,8 +66,7 @@ class NightlyRuns:
         if not failure_times:
             failure_times = [datetime.now(UTC)]
         time.sleep(LOG_FILE_WAIT_SECONDS)
-        # A nightly run covers its own day and the day before, so also a story that began before
-        # midnight.
+        # A nightly run covers two days, so it also covers a story that began before midnight.
         next_night = find_hour(max(failure_times), 1, 2)
         first_failure_at = min(failure_times)
         next_monday = find_hour(first_failure_at, 7 - first_failure_at.weekday(), 6)
@@ -94,8 +93,9 @@ class NightlyRuns:
     def _run_job(self, job: str, scheduled_at: datetime) -> tuple[str, float, list[str]]:
         """Fire the schedule of a job and wait for its run.
 
-        Return the run's name, its seconds and the lines that it printed. If the schedule has just
-        fired at its own hour, that run is waited for first, because a second one would be refused.
+        Return the run's name, the seconds it took, and the lines that it printed. If another run is
+        active, because its schedule was due, wait for its end first: a second run would be refused.
+        Raises ScriptFailed if the run fails or does not end in time.
         """
         started_at = time.monotonic()
         self._wait_until(
@@ -125,8 +125,8 @@ class NightlyRuns:
             target = self.scheduler.get_schedule(Name=name)["Target"]
             if json.loads(target["Input"]).get("job") == job:
                 matching_names.append(name)
-        (schedule,) = matching_names
-        return schedule
+        (schedule_name,) = matching_names
+        return schedule_name
 
     def _list_run_ids(self, states: tuple[str, ...] = ()) -> set[str]:
         """Return the ids of the runs in these states, or of all runs."""
@@ -134,7 +134,7 @@ class NightlyRuns:
         return {run["id"] for run in response["jobRuns"]}
 
     def _find_report_notification(self) -> Any:
-        """Return the new notification about the week's report, or None."""
+        """Return the notification about the week's report; None if it has not arrived."""
         for message in self.stage.mailbox.receive_new():
             if message.severity is Severity.INFO and message.case_id is None:
                 return message
@@ -149,7 +149,10 @@ class NightlyRuns:
         return bytes(self.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
 
     def _wait_until(self, has_happened: Callable[[], Any], awaited_event: str) -> Any:
-        """Show what is waited for, and wait. Raises ScriptFailed if it does not come in time."""
+        """Wait until `has_happened` returns a true value, and return that value.
+
+        Raises ScriptFailed if this takes longer than MAXIMUM_WAIT_SECONDS.
+        """
         self.status.update(Text(f"waiting for {awaited_event}", style="dim"))
         return wait_until(has_happened, awaited_event, MAXIMUM_WAIT_SECONDS)
 
@@ -157,7 +160,7 @@ class NightlyRuns:
 def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
     """Run the nightly and the weekly job of a story, and show their results.
 
-    Raises ScriptFailed if a job fails or something does not come in time.
+    Raises ScriptFailed if a job fails, or if an expected event does not come in time.
     """
     console = stage.console
     console.print("the nightly job, over the account's own trail files and cases", style="bold")
@@ -169,5 +172,5 @@ def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
 
 
 def find_hour(start_time: datetime, days: int, hour: int) -> datetime:
-    """Return that full hour (UTC) on the day that is `days` after the day of `moment`."""
+    """Return `hour`:00 UTC on the day that is `days` days after the day of `start_time`."""
     return datetime.combine(start_time, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)

@@ -1,4 +1,4 @@
-"""What the demo prints: events as they come, a table of the queues below, and the summary."""
+"""The demo's output: events, a table of the queues below them, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ NEXT_STEPS = (
 
 
 def make_console() -> Console:
-    """Return the demo's console. In a pipe it breaks no line, so that logs can be searched."""
+    """Return the demo's console. In a pipe it wraps no lines, so that logs can be searched."""
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(highlight=False, width=get_terminal_size((PIPE_COLUMNS, 0)).columns)
 
 
 def print_all(console: Console, *renderables: RenderableType) -> None:
-    """Print the given objects one after the other. A text with `no_wrap` stays on its line."""
+    """Print objects one after the other. A text with `no_wrap` is not wrapped."""
     for renderable in renderables:
         is_unbroken = isinstance(renderable, Text) and renderable.no_wrap is True
         console.print(renderable, soft_wrap=is_unbroken)
 
 
 def make_rule(title: str, style: str, *, is_end: bool = False) -> RenderableType:
-    """Return a horizontal line with a title at its left, or at its right if it ends a block."""
+    """Return a horizontal line with a title at the left, or at the right if `is_end` is True."""
     text = Text(title, style="dim" if is_end else "bold")
     return Constrain(Rule(text, align="right" if is_end else "left", style=style), RULE_COLUMNS)
 
@@ -66,7 +66,7 @@ def _indent(text: str | Text, style: str = "") -> RenderableType:
 
 
 def make_event_line(watch: Watch, name: str, event_text: str, style: str = "") -> RenderableType:
-    """Return a line about an event: the second of the story, a name, and what happened."""
+    """Return a line about an event: the seconds since the story began, a name, and a text."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7, justify="right", style="dim")
     grid.add_column(min_width=13, style="bold")
@@ -76,14 +76,17 @@ def make_event_line(watch: Watch, name: str, event_text: str, style: str = "") -
 
 
 def draw_command(command_text: str, exit_code: int, output: str) -> Iterator[RenderableType]:
-    """Yield the lines of a command that has ended: its text, its output and its exit code."""
+    """Yield the lines about a command that has ended: the command, its output, its exit code."""
     yield make_rule(f"$ {command_text}", "cyan")
     yield Text(output.strip("\n"), no_wrap=True)
     yield make_rule(f"exit {exit_code}", "cyan", is_end=True)
 
 
 def describe_calls(traffic: Traffic, fault: str | None, call_count: int) -> tuple[str, str]:
-    """Return words and style for several calls that ended in the same way."""
+    """Return a text and its style for `call_count` calls with the same result.
+
+    `fault` is the error message, or None if the calls succeeded.
+    """
     calls_text = f"{call_count} {traffic.call_noun}{'' if call_count == 1 else 's'}"
     if fault is None:
         return f"{calls_text} {traffic.success_words}", "green"
@@ -91,7 +94,7 @@ def describe_calls(traffic: Traffic, fault: str | None, call_count: int) -> tupl
 
 
 def describe_transition(transition: Mapping[str, Any]) -> tuple[str, str]:
-    """Return words and style for a transition of a case."""
+    """Return a text and its style for a transition of a case."""
     return f"{transition['to']}: {transition['reason']}", STYLE_BY_STATE.get(
         transition["to"], "bold"
     )
@@ -115,7 +118,7 @@ def make_pairs_grid(
 
 
 def draw_queues_of_story(story: Story) -> RenderableType:
-    """Return the queues of a story, with a sentence about the fault of each."""
+    """Return a list of the story's queues, with a sentence about the fault of each."""
     return Group(
         Text(""),
         make_pairs_grid((bad_queue.name, bad_queue.why) for bad_queue in story.queues),
@@ -139,9 +142,10 @@ def make_table(headings: str, rows: Iterable[Sequence[Text]]) -> Table:
 
 
 def make_queue_table(story: Story, watch: Watch) -> RenderableType:
-    """Return the table of the queues, one line each, which fits into 80 columns.
+    """Return a table with one line for each queue. It fits into 80 columns.
 
-    The calls of a consumer that crashes count as "no error", because its receives succeed.
+    The receives of a consumer that crashes are in the column "no error", because SQS answers them
+    without an error.
     """
 
     def make_row(bad_queue: BadQueue) -> Iterator[Text]:
@@ -167,7 +171,7 @@ def _make_state_text(queue: Observation) -> Text:
 
 
 def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
-    """Yield the lines about each queue's case: its reason and evidence, the change and its undo."""
+    """Yield the lines about the cases of each queue, with their evidence, change and undo."""
     yield Text("")
     for bad_queue in story.queues:
         queue = watch.queues[bad_queue.name]
@@ -180,7 +184,7 @@ def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
 def _draw_decision(
     bad_queue: BadQueue, queue: Observation, transitions: Sequence[Mapping[str, Any]]
 ) -> Iterator[RenderableType]:
-    """Yield the lines about one queue's case: states, reasons, evidence and change."""
+    """Yield the lines about the cases of one queue: states, reasons, evidence and change."""
     first_transition = transitions[0]
     last_transition = transitions[-1]
     yield Text.assemble((bad_queue.name, "bold"), "  ", _make_state_text(queue))
@@ -196,7 +200,7 @@ def _draw_decision(
 
 
 def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
-    """Return the words for the evidence that a case was opened with."""
+    """Return a text about the evidence with which a case was opened."""
     failed_calls = evidence["failed_calls"]
     if not failed_calls:
         return "by a scan; no call failed"
@@ -207,7 +211,7 @@ def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
 
 
 def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[RenderableType]:
-    """Yield the lines that show a queue's change: undone, made, proposed, or only planned."""
+    """Yield the lines about a queue's change: undone, made, proposed, or only planned."""
     steps = queue.newest_transition["steps"] if queue.newest_transition else []
     state = queue.newest_transition["to"] if queue.newest_transition else None
     steps_text = ", ".join(
@@ -237,7 +241,7 @@ def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[Renderable
 
 
 def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
-    """Yield the lines with the command that undoes the change; no line without a change."""
+    """Yield the lines with the command that undoes a change. Without a change, yield nothing."""
     endpoint_option = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
     steps = (queue.newest_transition or {}).get("steps", ())
     value_before_by_attribute = {step["attribute"]: step["before"] for step in steps}
@@ -264,7 +268,10 @@ def _make_field(name: str, text: str) -> RenderableType:
 
 
 def draw_notifications(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
-    """Yield the first lines of urgent notifications, and the subjects of the others."""
+    """Yield the first lines of each urgent notification, and the subjects of the others.
+
+    `path` is the file with all notifications.
+    """
     yield Text.assemble(
         ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
     )
@@ -289,7 +296,7 @@ def _draw_first_lines(message: Message) -> Iterator[RenderableType]:
 
 
 def draw_job(name: str, seconds: float, lines: Sequence[str]) -> RenderableType:
-    """Return a job run that has ended: its name, its seconds and the lines that it printed."""
+    """Return the lines about a job run that has ended: name, seconds, and what it printed."""
     heading = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
     return Group(heading, *(_indent(line, "dim") for line in lines))
 
@@ -308,7 +315,7 @@ def make_incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableTyp
 
 
 def draw_week_notification(text: str) -> Iterator[RenderableType]:
-    """Yield the lines of the notification about the week's report. `text` is its text."""
+    """Yield the lines that show `text`, the notification about the week's report."""
     yield Text("the week's verdict, as its readers get it", style="bold")
     for line in text.splitlines():
         if line.startswith(("The page:", "To read it:")):
@@ -319,7 +326,10 @@ def draw_week_notification(text: str) -> Iterator[RenderableType]:
 
 
 def draw_differences(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
-    """Yield the lines on how the demo differs from AWS: what is not emulated or was shortened."""
+    """Yield the lines about differences from AWS: not emulated, lowered or shortened things.
+
+    `path` is the file with all of them.
+    """
     accepted_sentence = f"{len(result['not_emulated'])} things are accepted here and not emulated"
     yield Text.assemble((accepted_sentence, "bold"), (f"  all: {path}", "dim"))
     floors_text = ", ".join(result["floors_lowered"]) or "none"
@@ -329,7 +339,7 @@ def draw_differences(result: Mapping[str, Any], path: Path) -> Iterator[Renderab
 
 
 def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
-    """Yield a heading, and a line for each claim that says if the claim holds."""
+    """Yield a heading, and a line for each claim with the word `holds` or `not as claimed`."""
     yield Text("\nthe claims", style="bold")
     for claim_text, holds in claims:
         if holds:
@@ -345,7 +355,7 @@ def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
 
 
 def draw_farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
-    """Return the last lines: if the claims hold, the files that exist, and what to do next."""
+    """Return the last lines: the overall result, the files that exist, and next steps."""
     existing_files = [(str(path), description) for path, description in files if path.is_file()]
     if is_as_claimed:
         result_text = Text("It ended as claimed.", style="bold green")

@@ -56,7 +56,10 @@ LOWERED_BOUNDS = Bounds(
 def make_orders(
     order_count: int, id_prefix: str, *, with_poison: bool = False
 ) -> tuple[Order, ...]:
-    """Return that many orders. With poison, every tenth has no address and cannot be handled."""
+    """Return `order_count` orders, with ids such as `order-001`.
+
+    If `with_poison` is True, every tenth order has no address, so that it cannot be handled.
+    """
     poison_numbers = range(7, order_count, 10) if with_poison else range(0)
     return tuple(
         {
@@ -73,7 +76,7 @@ RECEIPTS = make_orders(20, "receipt")
 
 @dataclass
 class Payments:
-    """The payment service that the consumers call. Thread-safe.
+    """A simulated payment service that the consumers call. Thread-safe.
 
     `charge_count_by_order` counts the charges of each order.
     """
@@ -82,7 +85,7 @@ class Payments:
     _lock: Lock = field(default_factory=Lock)
 
     def charge(self, order: Order) -> None:
-        """Charge for an order. Raises MissingAddress, and charges nothing, if it has no address."""
+        """Charge for an order. If it has no address, raise MissingAddress and charge nothing."""
         if order["address"] is None:
             raise MissingAddress(order["order_id"])
         with self._lock:
@@ -100,9 +103,9 @@ class RecordingOnce(Once):
     handled_keys: set[str] = field(default_factory=set)
 
     def run(self, key: str, work: Callable[[], object]) -> bool:
-        """Do the work unless it was done before. Return True if it was done now.
+        """Do the work, unless it was done before. Return True if this call did it.
 
-        Raises Busy if another consumer does it at this moment, and whatever `work` raises.
+        Raises Busy if another consumer is doing this work now, and the other errors of `Once.run`.
         """
         is_new = super().run(key, work)
         self.handled_keys.add(key)
@@ -110,10 +113,10 @@ class RecordingOnce(Once):
 
 
 def list_order_ids(sqs: Any, queue_url: str) -> set[str]:
-    """Return the ids of all orders in a queue. All its messages are visible afterwards.
+    """Return the ids of all orders in a queue. All messages of the queue are visible afterwards.
 
-    A message that is not an order counts as None: on a loaded machine some of the updates can
-    reach the DLQ too.
+    If the queue has messages that are not orders, the set also has None. On a loaded machine, some
+    of the updates can also reach the DLQ.
     """
     order_id_by_handle: dict[str, str] = {}
     while True:
@@ -140,16 +143,17 @@ def locate_orders(
     ids_in_dlq: Iterable[str],
     charge_count_by_order: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
-    """Count the orders by their place at the end, and describe each fault.
+    """Count the orders by the place where they are at the end, and describe each fault.
 
     Args:
-        handled_ids: Orders that a consumer handled.
-        quarantined_ids: Orders in the quarantine queue.
-        dead_ids: Orders in the DLQ.
-        charge_count_by_order: Number of charges of each order.
+        handled_ids: Ids of orders that a consumer handled.
+        quarantined_ids: Ids of orders in the quarantine queue.
+        ids_in_dlq: Ids of orders in the DLQ.
+        charge_count_by_order: Number of charges of each order, by its id.
 
     Returns:
-        The counts by place, and a sentence for each fault.
+        The number of orders by place, and a sentence for each fault. Without a fault, the list is
+        empty.
     """
     good_ids = {order["order_id"] for order in ORDERS if order["address"]}
     all_ids = {order["order_id"] for order in ORDERS}
@@ -187,7 +191,7 @@ def locate_orders(
 
 
 def list_lowered_bounds() -> list[str]:
-    """Return a line for each limit of the redrive that the story changes."""
+    """Return a line for each limit of the redrive that the story changes, with both values."""
     default_values = asdict(DEFAULT_BOUNDS)
     lowered_values = asdict(LOWERED_BOUNDS)
     return [
@@ -198,15 +202,15 @@ def list_lowered_bounds() -> list[str]:
 
 
 def describe_progress(progress: RedriveProgress) -> str:
-    """Return a sentence about the redrive's stage and about how many messages moved in all."""
+    """Return words about the redrive's stage, and about all messages moved and returned so far."""
     stage_text = progress.because or f"{progress.current.size} messages at most"
     return f"{stage_text}; {progress.moved} went back in all, {progress.returned} came back"
 
 
 def soak_seconds_left(progress: RedriveProgress | None) -> float:
-    """Return how long the current soak still lasts, in seconds; 0 outside a soak.
+    """Return how many seconds the current soak still lasts; 0 if there is none.
 
-    In a soak, Mendq watches the messages that it moved before it moves more.
+    In a soak, Mendq waits to see whether the moved messages come back, before it moves more.
     """
     if (
         progress is None
@@ -218,12 +222,15 @@ def soak_seconds_left(progress: RedriveProgress | None) -> float:
 
 
 class RedriveStage(Stage):
-    """The stage of the redrive story: a shop with consumers, their memory, and payments."""
+    """Runs the redrive story: a shop with consumers, a table of handled orders, and payments."""
 
     progress: RedriveProgress | None = None
 
     def open_shop(self) -> None:
-        """Create the table of handled orders, and the queues that Mendq does not manage."""
+        """Create the table of handled orders, and the queues for receipts.
+
+        Mendq does not manage the queues for receipts.
+        """
         self.sqs = self.account.client("sqs", config=NO_RETRIES)
         dynamodb = self.account.client("dynamodb", config=NO_RETRIES)
         dynamodb.create_table(
@@ -262,7 +269,10 @@ class RedriveStage(Stage):
         CarelessConsumer(self.sqs, self.receipts_url, charge_slowly).consume()
 
     def let_all_die(self) -> None:
-        """Send all orders and receipts to the DLQs, by a visibility timeout that is too short."""
+        """Send orders and receipts, and wait until all are in their DLQs.
+
+        The queues' visibility timeout is too short, so that the consumers fail.
+        """
         self._send(self.source_url, ORDERS)
         self._send(self.receipts_url, RECEIPTS)
         poison_count = sum(order["address"] is None for order in ORDERS)
@@ -276,7 +286,7 @@ class RedriveStage(Stage):
         self.say(DLQ, f"all {len(ORDERS)} are DLQ messages now", "red")
 
     def let_new_orders_through(self) -> None:
-        """Send new orders and many updates, and wait until all of them are handled."""
+        """Send new orders and many updates, and wait until the source queue is empty."""
         new_messages_text = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
         self.say(SOURCE_QUEUE, f"{new_messages_text}: do they get through?")
         with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS):
@@ -307,9 +317,10 @@ class RedriveStage(Stage):
         self.say("bounds", reason_text + "; ".join(lowered_bound_lines), "yellow")
 
     def send_back(self) -> None:
-        """Fire the follow-up whenever the redrive can continue, until its case has ended.
+        """Fire the follow-up's schedule each time the redrive can continue, until its case ends.
 
-        Meanwhile idempotent consumers are at work. Raises ScriptFailed if it takes too long.
+        Meanwhile, idempotent consumers handle the orders. Raises ScriptFailed after
+        MAXIMUM_REDRIVE_SECONDS.
         """
         self._report_clock_change("the follow-up is fired when there is something to do")
         # A poison order fails on purpose, and each failure would log a traceback.
@@ -337,7 +348,7 @@ class RedriveStage(Stage):
         return State.VERIFIED in states or State.ESCALATED in states
 
     def _fire_and_wait(self) -> None:
-        """Fire the follow-up, and wait until the next one can continue the redrive."""
+        """Fire the follow-up's schedule once, and wait until it can be fired again."""
         progress_before = self.progress
         started_at = time.monotonic()
         self.next_minute()
@@ -351,7 +362,7 @@ class RedriveStage(Stage):
             self._read_and_print_progress()
 
     def _read_and_print_progress(self) -> None:
-        """Read the progress, and print each stage of the redrive once."""
+        """Read the redrive's progress after a pause. Print it if its stage is a new one."""
         time.sleep(LOOK_INTERVAL_SECONDS)
         progress = self.redrive_store.read_newest_progress(self.observation_of(DLQ).queue_arn)
         self.progress = progress
@@ -366,7 +377,8 @@ class RedriveStage(Stage):
     def _quarantine_url(self) -> str | None:
         """Return the URL of the quarantine queue, or None if it does not exist.
 
-        It lists queues, because a call that fails would become an incident.
+        This lists queues, because GetQueueUrl would fail if the queue does not exist, and the
+        failed call would become an incident.
         """
         quarantine_name = f"{SOURCE_QUEUE}-quarantine"
         queue_urls = self.sqs.list_queues(QueueNamePrefix=quarantine_name).get("QueueUrls", [])
@@ -376,7 +388,10 @@ class RedriveStage(Stage):
         )
 
     def count_messages(self) -> None:
-        """Count where the orders are. Raises ScriptFailed if one is not where it must be."""
+        """Print how many orders are in each place.
+
+        Raises ScriptFailed if nothing was moved, or if an order is not where it must be.
+        """
         quarantine_url = self._quarantine_url()
         progress = self.progress
         if progress is None or quarantine_url is None:
@@ -407,20 +422,20 @@ class RedriveStage(Stage):
         self.say("messages", result_text, "bold green")
 
     def give_receipts_more_time(self) -> None:
-        """Raise the visibility timeout of the receipts by hand, as Mendq did for the orders."""
+        """Raise the visibility timeout of the receipts' queue, as Mendq did for the orders."""
         self.sqs.set_queue_attributes(
             QueueUrl=self.receipts_url, Attributes={"VisibilityTimeout": "30"}
         )
 
     def consume_receipts_carelessly(self) -> None:
-        """Let a consumer that is not idempotent handle the receipts that were redriven."""
+        """Let consumers that are not idempotent handle all receipts, and wait for the end."""
         with run_consumers(self._consume_carelessly, 2):
             self.until_holding(0, RECEIPTS_DLQ, RECEIPTS_QUEUE)
 
     def compare_charges(self) -> None:
-        """Print how many customers each consumer charged twice after the redrive.
+        """Print how many customers each kind of consumer charged more than once.
 
-        Raises ScriptFailed unless no order and every receipt was charged twice.
+        Raises ScriptFailed unless no order and every receipt was charged more than once.
         """
         careful_repeat_count = self.payments.count_charged_again(ORDERS)
         careless_repeat_count = self.payments.count_charged_again(RECEIPTS)

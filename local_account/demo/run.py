@@ -1,4 +1,4 @@
-"""Run the demo's stories, each on its own local account, and check what they claim."""
+"""Run the demo's stories, each on its own local account, and check their claims."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from local_account.process import REFUSAL_PREFIX, AccountFailed, LocalAccount
 from local_account.where import WRONG_USE_EXIT_CODE, CannotStart
 
 RESULT_PATH = Path("build/demo/result.json")
-# Files that the demo leaves, with what they are.
+# Files that the demo writes, and a description of each.
 DESCRIBED_FILES = (
     (nightly.REPORT_FILE_NAME, "that page, copied out of the account: open it in a browser"),
     (nightly.MAIL_FILE_NAME, "the same as a mail, for any mail program"),
@@ -46,16 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_stories(options.story, options.port, console)
     except (CannotStart, AccountFailed) as error:
         console.print(f"make demo: {error}", style="red", markup=False, soft_wrap=True)
-        return getattr(error, "exit_code", WRONG_USE_EXIT_CODE)
+        return error.exit_code if isinstance(error, CannotStart) else WRONG_USE_EXIT_CODE
     except KeyboardInterrupt:
         console.print("interrupted: the account and its queues are gone", style="red")
         return 128 + signal.SIGINT
 
 
 def _lock_folder(folder: Path) -> None:
-    """Lock the folder of the results until this process ends.
+    """Create the folder of the results, and lock it until this process ends.
 
-    Raises CannotStart if another demo has locked it, or if it cannot be written.
+    Raises CannotStart if another demo has locked the folder, or if it cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,8 +70,9 @@ def _lock_folder(folder: Path) -> None:
 def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> int:
     """Run the stories and return the exit code.
 
-    Each story has its own account, because the failed calls of one would look like a mass symptom
-    in the next. The files of the last story's report are left, and the notifications of all.
+    Each story has its own account, because the failed calls of one story would look like a mass
+    symptom in the next. At the end, the folder has the report of the last story and the
+    notifications of all stories.
     """
     folder = RESULT_PATH.parent
     results: list[verdict.Result] = []
@@ -100,14 +101,14 @@ _HIDDEN_LINE_PREFIXES = ("not emulated", "floor lowered", REFUSAL_PREFIX, "ready
 def _run_in_account(
     name: str, story: Story, port: int, console: Console
 ) -> tuple[verdict.Result, bool]:
-    """Run a story. Return its result, and True if every claim holds.
+    """Run a story on a new account. Return its result, and True if every claim holds.
 
     Raises AccountFailed if the account does not start.
     """
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
 
     def print_line(line: str) -> None:
-        """Print a line about the account's progress."""
+        """Print a line of the account, unless it is one of the hidden lines."""
         if not line.startswith(_HIDDEN_LINE_PREFIXES):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 

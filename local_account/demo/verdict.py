@@ -1,4 +1,4 @@
-"""Compare the account with what the story claims, and build the result for result.json."""
+"""Check a story's claims against the account, and build the result for result.json."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NONE_TEXT = "none"
 def list_claims(
     story: Story, watch: Watch, messages: Sequence[Message], incidents: Sequence[Mapping[str, Any]]
 ) -> Iterator[Claim]:
-    """Yield every claim of a story in words, with True if it holds.
+    """Yield every claim of a story as a sentence, each with True if the claim holds.
 
     Args:
         story: The story.
-        watch: What was observed.
+        watch: The observations of the account.
         messages: All notifications of this account except the weekly report's.
         incidents: All incidents that the nightly job wrote for this account.
     """
@@ -59,7 +59,7 @@ def _join_texts(texts: Iterable[str]) -> str:
 
 
 def describe_changes(changes: Mapping[str, Sequence[object]]) -> str:
-    """Return the attributes with their values before and after, for people."""
+    """Return changes as text, such as `VisibilityTimeout 30 -> 60`; `none` without any."""
     return _join_texts(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
 
 
@@ -90,7 +90,7 @@ def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) ->
 
 
 def _describe_expected_transition(bad_queue: BadQueue, state: State) -> str:
-    """Return the words for the transition that the story claims. A rollback swaps the values."""
+    """Return the claimed transition to `state` as text. A rollback swaps the steps' values."""
     steps = bad_queue.steps
     if state is State.ROLLED_BACK:
         steps = {name: (after, before) for name, (before, after) in steps.items()}
@@ -140,9 +140,9 @@ def _list_notification_claims(
 
 
 def list_week_claims(story: Story, subject: str) -> Iterator[Claim]:
-    """Yield the claim that the subject of the week's report names every count.
+    """Yield the claim that the subject of the week's report has every count.
 
-    The subject must count one incident for each queue, and the notifications of each severity.
+    The counts are one incident for each queue, and the notifications of each severity.
     """
     count_by_severity = Counter(bad_queue.notifies for bad_queue in story.queues)
     expected_counts = [f"{len(story.queues)} incident"]
@@ -161,7 +161,7 @@ def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_not
 def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
     """Return the result of one story for result.json.
 
-    `other_fields` has what is not observed in queues and cases.
+    `other_fields` has the fields that `watch` does not know.
     """
     queues = [
         {
@@ -182,8 +182,8 @@ def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
 def join_results(results: Sequence[Result]) -> Result:
     """Join the results of several stories.
 
-    Lists are joined, without repeated sentences, and whole numbers are added. Of other values the
-    first that is not None is used.
+    Lists are joined, without repeated sentences. Whole numbers are added. For other fields, the
+    first value that is not None is used.
     """
     joined_result: Result = {}
     for result in results:

@@ -1,4 +1,4 @@
-"""Observe the account while a story runs: its calls, queue attributes and cases."""
+"""Observe the account while a story runs: calls, queue attributes and cases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-# Attributes that nobody configures. They change while a queue is used or moved back in time.
+# Prefixes of attributes that cannot be configured. They change while a queue is used or made older.
 _UNCONFIGURED_PREFIXES = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
@@ -27,13 +27,13 @@ class Observation:
     """Observations of one queue since the story began.
 
     Attributes:
-        initial_configuration: Its configuration at the beginning.
-        latest_configuration: Its configuration when it was last read.
+        initial_configuration: The queue's configuration at the beginning.
+        latest_configuration: The queue's configuration when it was last read.
         failure_times: The times of failed calls.
         successful_calls: Number of calls that succeeded.
-        last_success_at: Time of the last call that succeeded.
-        changed_at: Time at which a changed attribute was first seen.
-        newest_transition: The newest transition of its case.
+        last_success_at: Time of the last call that succeeded; None if none did.
+        changed_at: Time at which a changed attribute was first observed; None without a change.
+        newest_transition: Newest transition of the queue's cases; None without a case.
     """
 
     queue_arn: str
@@ -52,7 +52,7 @@ class Observation:
         return len(self.failure_times)
 
     def count_call(self, fault: str | None, ended_at: datetime) -> None:
-        """Count a call that has ended, with an error message or with None if it succeeded."""
+        """Count a call that has ended. `fault` is the error message, or None if it succeeded."""
         if fault is not None:
             self.failure_times.append(ended_at)
             return
@@ -60,7 +60,7 @@ class Observation:
         self.last_success_at = ended_at
 
     def changes(self) -> dict[str, tuple[str | None, str | None]]:
-        """Return the attributes that differ from the beginning, as (before, after)."""
+        """Return the attributes that changed since the beginning, as name -> (before, now)."""
         attribute_names = sorted(
             self.initial_configuration.keys() | self.latest_configuration.keys()
         )
@@ -75,14 +75,17 @@ class Observation:
         }
 
     def seconds_to_heal(self) -> float | None:
-        """Return the time from the first failed call to the change; None without one of them."""
+        """Return the seconds from the first failed call to the change.
+
+        None if no call failed or nothing was changed.
+        """
         if not self.failure_times or self.changed_at is None:
             return None
         return (self.changed_at - self.failure_times[0]).total_seconds()
 
 
 def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
-    """Return the queue's attributes that can be configured."""
+    """Return the attributes of a queue that can be configured, by name. Also QueueArn."""
     response = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
     attributes = response["Attributes"].items()
     return {
@@ -93,7 +96,7 @@ def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
 
 
 def count_messages(sqs: SQSClient, queue_url: str) -> int:
-    """Return the number of messages in a queue, visible or in flight."""
+    """Return the number of messages in a queue that are visible or in flight."""
     response = sqs.get_queue_attributes(
         QueueUrl=queue_url,
         AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
@@ -103,10 +106,10 @@ def count_messages(sqs: SQSClient, queue_url: str) -> int:
 
 @dataclass
 class Watch:
-    """Polls the account with AWS's calls.
+    """Reads the account repeatedly, with AWS's own calls.
 
     Attributes:
-        queues: What was observed of each queue, by its name.
+        queues: Observations of each queue, by its name.
         case_transitions: All transitions of cases, in the order in which they were found.
         started_at: Time at which the story began, in seconds of the monotonic clock.
     """
@@ -126,7 +129,7 @@ class Watch:
         return time.monotonic() - self.started_at
 
     def report_call(self, name: str, fault: str | None) -> None:
-        """Note that a call to a queue has ended. Can be called from any thread.
+        """Record that a call to the queue `name` has ended. Can be called from any thread.
 
         `fault` is the error message, or None if the call succeeded.
         """
@@ -134,14 +137,17 @@ class Watch:
         self._ended_calls.put((name, fault_text, datetime.now(UTC)))
 
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
-        """Return the number of calls since the last time, by queue name and error message."""
+        """Return how many calls ended since the last time, by queue name and error message.
+
+        The error message is None for calls that succeeded.
+        """
         new_calls = [self._ended_calls.get() for _ in range(self._ended_calls.qsize())]
         for name, fault, ended_at in new_calls:
             self.queues[name].count_call(fault, ended_at)
         return Counter((name, fault) for name, fault, _ in new_calls)
 
     def sum_metric(self, metric_name: str) -> float:
-        """Return the sum of one of Mendq's metrics without dimensions, over the last hour."""
+        """Return the sum of one of Mendq's metrics, without dimensions, in the last hour."""
         now = datetime.now(UTC)
         response = self.cloudwatch.get_metric_statistics(
             Namespace=NAMESPACE,
@@ -169,7 +175,7 @@ class Watch:
         return new_transitions
 
     def transitions(self, name: str) -> list[dict[str, Any]]:
-        """Return the transitions of one queue's cases, in their order."""
+        """Return the transitions of the cases of the queue `name`, by their number."""
         queue_arn = self.queues[name].queue_arn
         queue_transitions = [
             transition

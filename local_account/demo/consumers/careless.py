@@ -1,4 +1,4 @@
-"""A typical faulty consumer: it works until its work is slow or fails, or a message comes twice."""
+"""A typical faulty consumer: it fails if work is slow, work fails, or a message comes twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CarelessConsumer:
-    """A consumer that deletes all messages of a batch at its end."""
+    """A consumer that deletes the messages of a batch only after it has handled all of them."""
 
     sqs: SQSClient
     queue_url: str
@@ -22,9 +22,9 @@ class CarelessConsumer:
     def consume(self) -> None:
         """Receive a batch, handle its messages one by one, and then delete them all.
 
-        Three faults: the visibility timeout of the last messages ends while the first are handled.
-        If one message fails, those before it are handled and never deleted. And no check finds a
-        message that was handled before.
+        This has three faults. The visibility timeout of the last messages can end while the first
+        are handled. If one message fails, the messages before it were handled, but are not deleted.
+        And a message that was handled before is handled again.
         """
         response = self.sqs.receive_message(
             QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1

@@ -20,17 +20,17 @@ class MissingAddress(Exception):
 
 @dataclass(frozen=True)
 class HastyConsumer:
-    """A consumer that asks SQS for more time while it works on a batch that has an order in it.
+    """A consumer that extends a message's visibility timeout while it works on a batch.
 
-    If the batch's first order was received before, the consumer does not ask: by then another
-    consumer has that message, or it is in the DLQ.
+    It extends only the message of the batch's first order, and only if this message was not
+    received before. A batch without an order is deleted without any work.
 
     Attributes:
         caller: Receives, deletes and changes the visibility of messages.
-        once_per_order: Remembers which orders were handled.
+        once_per_order: Makes `charge_order` handle each order at most once.
         charge_order: Handles one order.
-        asks_after_seconds: Time before it asks for more time.
-        then_works_seconds: Time that it works after that.
+        asks_after_seconds: Work time before it extends the visibility timeout.
+        then_works_seconds: Work time afterwards.
     """
 
     caller: Caller
@@ -40,7 +40,7 @@ class HastyConsumer:
     then_works_seconds: float = 0.6
 
     def consume(self) -> None:
-        """Receive a batch, handle it, and delete it unless something failed."""
+        """Receive a batch, work on it, and delete it if the work and all orders succeeded."""
         messages = self.caller.receive(
             MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES,
             MessageSystemAttributeNames=["ApproximateReceiveCount"],
@@ -63,9 +63,9 @@ class HastyConsumer:
             )
 
     def _work_on_batch(self, first_message: Mapping[str, Any]) -> bool:
-        """Work, ask for more time, and continue to work.
+        """Work, extend the visibility timeout of `first_message`, and continue to work.
 
-        Return False if SQS refused more time, or if the consumer must stop.
+        Return False if SQS refused to extend the timeout, or if the consumer must stop.
         """
         if self.caller.stop_requested.wait(self.asks_after_seconds):
             return False
@@ -81,7 +81,7 @@ class HastyConsumer:
         return not self.caller.stop_requested.wait(self.then_works_seconds)
 
     def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
-        """Handle the orders. If one cannot be handled, skip the rest and return False."""
+        """Handle the orders in `messages`. At the first that cannot be handled, return False."""
         try:
             for message in messages:
                 order = json.loads(message["Body"])
