@@ -34,8 +34,10 @@ def main(arguments: list[str]) -> int:
         "handler": handler.take_measures,
         "nightly": partial(nightly.take_measures, with_peers=options.peers),
     }
-    for name in options.only or PART_NAMES:
-        parts[name] = pages.make_part(_print_each(measure_part_by_name[name](console), console))
+    for part_name in options.only or PART_NAMES:
+        parts[part_name] = pages.make_part(
+            _print_each(measure_part_by_name[part_name](console), console)
+        )
         pages.store_parts(parts)
     measures = pages.join_measures(parts)
     rows = [

@@ -167,15 +167,20 @@ def take_measures(console: Console) -> Iterator[Measure]:
     """Measure cold starts, warm invocations and storms, and yield each measure."""
     with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
         bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
-        title = "Cold: a whole process, from start to end"
+        measure_title = "Cold: a whole process, from start to end"
         yield take_measure(
-            console, "cold", title, _make_cold_variants(bench), COLD_ROUNDS, floor_position=1
+            console,
+            "cold",
+            measure_title,
+            _make_cold_variants(bench),
+            COLD_ROUNDS,
+            floor_position=1,
         )
         with heal_lambda(bench.account) as running_heal:
             deliver_warm = partial(_deliver_warm, running_heal)
-            title = "Warm: one invocation, three events of one queue"
+            measure_title = "Warm: one invocation, three events of one queue"
             warm_variants = _make_warm_variants(bench, deliver_warm)
-            yield take_measure(console, "warm", title, warm_variants, WARM_ROUNDS)
+            yield take_measure(console, "warm", measure_title, warm_variants, WARM_ROUNDS)
             storm_variants: list[Variant] = []
             for event_count in STORM_SIZES:
                 make_bodies = partial(bench.make_bodies, event_count=event_count)
@@ -185,8 +190,8 @@ def take_measures(console: Console) -> Iterator[Measure]:
                 storm_variants.append(
                     Variant(f"{event_count:,} events of one queue", measure_storm)
                 )
-            title = "Storms: batches of at most 1,000 events, warm"
-            yield take_measure(console, "storm", title, storm_variants, STORM_ROUNDS)
+            measure_title = "Storms: batches of at most 1,000 events, warm"
+            yield take_measure(console, "storm", measure_title, storm_variants, STORM_ROUNDS)
 
 
 def _make_cold_variants(bench: Bench) -> list[Variant]:

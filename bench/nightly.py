@@ -155,8 +155,8 @@ class NightlyPlans:
             [
                 self._make_limit_variant(ONE_DAY_SIZE, "limit: isal + msgspec in two processes"),
                 *(
-                    self._make_reader_variant(reader, ONE_DAY_SIZE, f"{reader} reader")
-                    for reader in READER_BY_NAME
+                    self._make_reader_variant(reader_name, ONE_DAY_SIZE, f"{reader_name} reader")
+                    for reader_name in READER_BY_NAME
                 ),
             ],
         )
@@ -197,8 +197,8 @@ class NightlyPlans:
                 [
                     self._make_reader_variant("native", TENFOLD_SIZE, "native reader"),
                     *(
-                        self._make_peer_variant(self.peer_processes, name)
-                        for name in readers.COUNT_BY_PEER
+                        self._make_peer_variant(self.peer_processes, peer_name)
+                        for peer_name in readers.COUNT_BY_PEER
                     ),
                 ],
             )
@@ -256,8 +256,10 @@ class NightlyPlans:
     def _make_byte_reader_variant(self, size: TrailSize) -> Variant:
         """Return the variant in which Spark reads the files and Python only gets their bytes."""
         trail = make_trail(*size)
-        name = f"Spark hands the bytes to Python, {size.records:,}"
-        return _make_reading_variant(name, trail, partial(hand_bytes_to_python, self.spark, trail))
+        variant_name = f"Spark hands the bytes to Python, {size.records:,}"
+        return _make_reading_variant(
+            variant_name, trail, partial(hand_bytes_to_python, self.spark, trail)
+        )
 
     def _make_peer_variant(self, peers: Executor, peer_name: str) -> Variant:
         """Return the variant that reads a trail with DuckDB or Polars."""

@@ -216,20 +216,20 @@ def make_page(parts: Mapping[str, PartMeasures]) -> str:
     text_by_placeholder = {
         "goals": make_markdown_table(("goal", "asked", "measured", ""), goal_rows)
     }
-    for name in ("nightly", "handler"):
-        part = parts.get(name)
+    for part_name in ("nightly", "handler"):
+        part = parts.get(part_name)
         if part is None:
-            text_by_placeholder[f"{name}_taken"] = "Not measured."
-            text_by_placeholder[name] = ""
+            text_by_placeholder[f"{part_name}_taken"] = "Not measured."
+            text_by_placeholder[part_name] = ""
             continue
-        text_by_placeholder[f"{name}_taken"] = (
+        text_by_placeholder[f"{part_name}_taken"] = (
             f"Taken {part.taken_at} by `make bench` on {part.machine}."
         )
         sections = [
             _make_section(measure, note_by_measure.get(measure.name))
             for measure in part.measures.values()
         ]
-        text_by_placeholder[name] = "\n\n".join(sections)
+        text_by_placeholder[part_name] = "\n\n".join(sections)
     return (TEXTS_FOLDER / "performance.md").read_text().format(**text_by_placeholder)
 
 

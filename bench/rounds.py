@@ -115,7 +115,7 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
             whole process, which has nothing to warm up.
     """
     costs: dict[str, list[Cost]] = {variant.name: [] for variant in variants}
-    with console.status(title) as status:
+    with console.status(title) as progress_status:
         for round_number in range(1 - dropped_rounds, counted_rounds + 1):
             is_counted = round_number > 0
             round_text = (
@@ -124,7 +124,7 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
                 else "a round to warm up, dropped"
             )
             for variant in variants:
-                status.update(f"{name}: {round_text}: {variant.name}")
+                progress_status.update(f"{name}: {round_text}: {variant.name}")
                 cost = variant.run()
                 if is_counted:
                     costs[variant.name].append(cost)

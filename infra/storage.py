@@ -82,14 +82,14 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     If the organization's hub reads the cases of all accounts, the bucket has a fixed name, by which
     the hub finds it, and its policy allows the hub's role to read.
     """
-    overwritten_object_rule = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
+    overwritten_object_expiry = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
     if settings.nightly.scope != ORGANIZATION_SCOPE or settings.organization is None:
-        return make_retained_bucket(scope, "Bucket", [overwritten_object_rule], is_versioned=True)
+        return make_retained_bucket(scope, "Bucket", [overwritten_object_expiry], is_versioned=True)
     bucket = make_retained_bucket(
         scope,
         "Bucket",
-        [overwritten_object_rule],
+        [overwritten_object_expiry],
         is_versioned=True,
         bucket_name=case_bucket_name(stack.account, stack.region),
     )
@@ -178,14 +178,14 @@ def make_report_bucket(scope: Construct) -> s3.Bucket:
 
     Overwritten objects are kept for 30 days, logs for JOB_LOG_RETENTION_DAYS.
     """
-    overwritten_object_rule = s3.LifecycleRule(
+    overwritten_object_expiry = s3.LifecycleRule(
         noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
     )
-    old_log_rule = s3.LifecycleRule(
+    log_expiry = s3.LifecycleRule(
         prefix=f"{LOG_PREFIX}/", expiration=Duration.days(JOB_LOG_RETENTION_DAYS)
     )
     bucket = make_retained_bucket(
-        scope, "Bucket", [overwritten_object_rule, old_log_rule], is_versioned=True
+        scope, "Bucket", [overwritten_object_expiry, log_expiry], is_versioned=True
     )
     # The L2 construct's own property for EventBridge would add a Lambda of CDK's to the stack.
     cfn_bucket = bucket.node.default_child

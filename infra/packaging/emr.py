@@ -69,8 +69,8 @@ def _pack_archive(packages: Path, archive: Path) -> None:
         tarfile.open(fileobj=gzip_file, mode="w", format=tarfile.PAX_FORMAT) as tar_file,
     ):
         for file in sorted(packages.rglob("*")):
-            name = file.relative_to(packages).as_posix()
-            tar_file.add(file, name, recursive=False, filter=_strip_metadata)
+            name_in_archive = file.relative_to(packages).as_posix()
+            tar_file.add(file, name_in_archive, recursive=False, filter=_strip_metadata)
 
 
 def _strip_metadata(member: tarfile.TarInfo) -> tarfile.TarInfo:

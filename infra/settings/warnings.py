@@ -72,12 +72,12 @@ def _find_unreachable_bucket(
     bucket_region = settings.trail.bucket_region
     regions_elsewhere = [region for region in reader_regions if region != bucket_region]
     setting_path = "trail.bucketRegion" if bucket_region else "trail.bucket"
-    location_text = f"is {bucket_region}" if bucket_region else "lies in one region"
+    bucket_location_text = f"is {bucket_region}" if bucket_region else "lies in one region"
     # Without bucketRegion, a single region may be the bucket's own.
     minimum_regions_elsewhere = 1 if bucket_region else 2
     if len(regions_elsewhere) >= minimum_regions_elsewhere:
         regions_text = " and ".join(regions_elsewhere)
-        fault = f"{location_text}, and stacks go to {regions_text}, and read no other's"
+        fault = f"{bucket_location_text}, and stacks go to {regions_text}, and read no other's"
         remedy = (
             "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
         )
@@ -155,8 +155,8 @@ def list_warnings(
     for arn in settings.freeze_calendars:
         if known_accounts - {arn.split(":")[4]}:
             yield f"freezeCalendars: {arn} is another account's: share it, or a stack stays frozen"
-    reads_bucket = settings.trail.bucket is not None and settings.nightly.enabled
-    if reads_bucket and settings.trail.bucket_region is None:
+    reads_existing_bucket = settings.trail.bucket is not None and settings.nightly.enabled
+    if reads_existing_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
     yield from _warn_about_missing_recipients(settings)
 
@@ -188,11 +188,11 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
     if logs_every_queue or (
         trail.create and expected_events_per_day > EXPECTED_EVENTS_WITHOUT_WARNING
     ):
-        reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
+        cost_reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
         dollars_per_month = DATA_EVENT.cost(30 * expected_events_per_day)
         count_text = f"{expected_events_per_day:,} calls a day, as trail.expectedEventsPerDay says"
         cost_text = f"${dollars_per_month:,.2f} a month"
-        yield f"{reason}: {cost_text} for {count_text}; `mendq cost --all` counts them"
+        yield f"{cost_reason}: {cost_text} for {count_text}; `mendq cost --all` counts them"
 
 
 def _warn_about_missing_recipients(settings: DeploymentSettings) -> Iterator[str]:

@@ -131,10 +131,10 @@ class Waves(ComparedSection):
             "canaries": self.canaries,
             "waves": self.waves,
         }
-        for name, field_value in value_by_required_field.items():
+        for field_name, field_value in value_by_required_field.items():
             if not field_value:
                 remedy = "say one at least: docs/stacksets.md shows how"
-                yield Conflict({name}, name, "names none", remedy)
+                yield Conflict({field_name}, field_name, "names none", remedy)
         if not all(self.waves):
             yield Conflict({"waves"}, "waves", "one of them is empty", "leave it out")
         count_by_unit = Counter(unit for units in self.waves for unit in units)

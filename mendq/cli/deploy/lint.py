@@ -16,7 +16,7 @@ from mendq.cli.deploy.lint_text import print_results
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintResult, LintSeverity
-from mendq.lint.judging import lint as judge
+from mendq.lint.judging import lint as lint_template
 from mendq.model.json_text import to_json
 
 CDK_OUT_FOLDER = "cdk.out"
@@ -119,7 +119,9 @@ def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
     try:
         for source in files.list_sources(argument):
             error_prefix = f"{source.file}: "
-            result = judge(read_template(source.content), source.file, source.target, ignored)
+            result = lint_template(
+                read_template(source.content), source.file, source.target, ignored
+            )
             results.append(result)
             error_prefix = ""
     except NotATemplate as error:
@@ -135,11 +137,11 @@ def _describe_unreadable_file(argument: str, error: OSError) -> str:
     """Return the error's text for a file that cannot be read, with a remedy if it is missing."""
     if not isinstance(error, FileNotFoundError):
         return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
-    synth_commands = "`make synth` or `cdk synth`"
+    synthesis_commands = "`make synth` or `cdk synth`"
     if Path(argument).is_dir():
-        return f"there is no {error.filename}: write the folder with {synth_commands} anew"
+        return f"there is no {error.filename}: write the folder with {synthesis_commands} anew"
     if Path(argument).name == CDK_OUT_FOLDER:
-        return f"there is no {argument}: make it with {synth_commands}"
+        return f"there is no {argument}: make it with {synthesis_commands}"
     return (
         f"there is no {argument}: name a template, a {CDK_OUT_FOLDER} folder, or - for standard "
         "input"

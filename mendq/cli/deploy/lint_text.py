@@ -61,8 +61,8 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     out.say_indented(f"{SYMPTOM_BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
         out.say_indented("remedy:", "dim")
-        for line in finding.remedy:
-            out.say_command(f"  {line}")
+        for remedy_line in finding.remedy:
+            out.say_command(f"  {remedy_line}")
     out.say_indented(f"runbook: {finding.runbook}", "dim")
 
 

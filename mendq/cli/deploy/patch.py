@@ -215,8 +215,10 @@ def _print_patch(
     """Print the values that someone else has set, the template's changes, and the diff."""
     out.say(f"{case.case_id}: {case.state}{'' if has_changed_queue else ', not made'}", "bold")
     for name, value in overriding_value_by_attribute.items():
-        line = f"{name}: somebody has set {format_with_unit(name, value)} since, which stays"
-        out.say_indented(line, "yellow")
+        overriding_text = (
+            f"{name}: somebody has set {format_with_unit(name, value)} since, which stays"
+        )
+        out.say_indented(overriding_text, "yellow")
     if patch_result is None:
         if overriding_value_by_attribute:
             out.say("nothing to patch")
@@ -240,5 +242,5 @@ def _print_patch(
             out.say_indented(template_change.note, "yellow")
     if patch_result.diff:
         out.say("")
-    for line in patch_result.diff:
-        out.say_verbatim(line)
+    for diff_line in patch_result.diff:
+        out.say_verbatim(diff_line)

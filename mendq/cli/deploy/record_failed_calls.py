@@ -44,7 +44,7 @@ from typing import Any, Callable, NamedTuple, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-TextFunction = Callable[[str], object]
+FunctionOfText = Callable[[str], object]
 JsonObject = dict[str, Any]
 
 # The names of all resources of a run begin with this.
@@ -545,7 +545,7 @@ class RecordingRun:
         self,
         session: Any,
         folder: Path,
-        print_line: TextFunction,
+        print_line: FunctionOfText,
         unfinished_run: UnfinishedRun | None = None,
     ) -> None:
         """Prepare a new run, or the clean-up of `unfinished_run` if that is given."""
@@ -892,7 +892,7 @@ class RecordingRun:
 
     def _delete_resource(self, step: SetupStep) -> None:
         # The trail may deliver a last file between emptying the bucket and deleting it.
-        for is_last_try in (False, True):
+        for is_last_attempt in (False, True):
             try:
                 if step.name == "bucket":
                     self._empty_bucket()
@@ -900,7 +900,7 @@ class RecordingRun:
             except _AWS_ERRORS as error:
                 if _is_missing_resource(error):
                     return
-                if is_last_try or "BucketNotEmpty" not in str(error):
+                if is_last_attempt or "BucketNotEmpty" not in str(error):
                     self.deletion_failure_by_name[step.name] = (
                         f"{error}: {self._make_delete_command(step)}"
                     )
@@ -917,10 +917,12 @@ class RecordingRun:
         return f"aws {service} {method.replace('_', '-')} --cli-input-json {quoted_arguments}"
 
     def _empty_bucket(self) -> None:
-        for file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
+        for listed_file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
             "Contents", ()
         ):
-            self._call_aws("s3.delete_object", {**_BUCKET_CALL_ARGUMENTS, "Key": file["Key"]})
+            self._call_aws(
+                "s3.delete_object", {**_BUCKET_CALL_ARGUMENTS, "Key": listed_file["Key"]}
+            )
 
     def record_failing_calls(self, minutes: float) -> None:
         """Make all resources, let the calls fail, and save the CloudTrail records of the calls.
@@ -971,15 +973,17 @@ class RecordingRun:
             time.sleep(KEY_DISABLING_SECONDS)
         self._add_cost(call.operation)
         service, method = call.operation.split(".")
-        client = self._get_client(service, has_retries=False)
+        sending_client = self._get_client(service, has_retries=False)
         if call.name in _CALL_NAMES_OF_ROLE:
-            client = self._assume_role().client(service, config=_make_config_without_retries())
+            sending_client = self._assume_role().client(
+                service, config=_make_config_without_retries()
+            )
         arguments = self.fill_placeholders(call.arguments)
         sent_at_seconds = time.time()
 
         def send_call(_number: int) -> Any:
             try:
-                return getattr(client, method)(**arguments)
+                return getattr(sending_client, method)(**arguments)
             except ClientError as error:
                 return error.response
 
@@ -1048,14 +1052,14 @@ class RecordingRun:
         Only the first page of the bucket's listing is read. It has up to 1,000 files, which is
         enough.
         """
-        for file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
+        for listed_file in self._call_aws("s3.list_objects_v2", _BUCKET_CALL_ARGUMENTS).get(
             "Contents", ()
         ):
-            object_arguments = {**_BUCKET_CALL_ARGUMENTS, "Key": file["Key"]}
+            object_arguments = {**_BUCKET_CALL_ARGUMENTS, "Key": listed_file["Key"]}
             compressed_records = self._call_aws("s3.get_object", object_arguments)["Body"].read()
             self._call_aws("s3.delete_object", object_arguments)
             for record in json.loads(gzip.decompress(compressed_records))["Records"]:
-                self._save_record("trail", file["LastModified"].timestamp(), record)
+                self._save_record("trail", listed_file["LastModified"].timestamp(), record)
 
     def _collect_records_from_queue(self) -> None:
         arguments = add_queue_url(
@@ -1204,7 +1208,7 @@ def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
 
 
 def clean_up_and_record(
-    session: Any, folder: Path, minutes: float, print_line: TextFunction, confirm: TextFunction
+    session: Any, folder: Path, minutes: float, print_line: FunctionOfText, confirm: FunctionOfText
 ) -> JsonObject:
     """Clean up an earlier run if one is unfinished, then make a new run. Return its document.
 
