@@ -84,7 +84,7 @@ class VisibilityHeartbeat:
         self._writing = RLock()
         self._over = Event()
         self._heart: Thread | None = None
-        # A lock of its own: leaving the block must stop the thread also while it calls SQS.
+        # A separate lock: leaving the block must stop the thread even while the thread calls SQS.
         self._entering = Lock()
         self._blocks = 0
 
@@ -170,7 +170,7 @@ class VisibilityHeartbeat:
                 self._lost.discard(message_id)
 
     def keep(self) -> None:
-        """Extend the visibility timeout of each held message for which half of it is over.
+        """Extend the visibility timeout of each held message whose timeout is half over.
 
         No message is held for longer than 12 hours after its receive, SQS's limit. Errors of SQS
         are not raised: the next call tries again, until the timeout ends and the message is lost.
@@ -223,11 +223,11 @@ class VisibilityHeartbeat:
             self._forget_messages(self._find_held_messages(message_ids))
 
     def delete(self, *message_ids: str) -> frozenset[str]:
-        """Delete those of these messages that are still held. Without ids, delete nothing.
+        """Delete these messages if they are still held. Without ids, delete nothing.
 
         Returns:
-            The ids of the messages that are deleted now. A message that SQS did not delete is still
-            held. All other messages were not held any more, or were lost.
+            The ids of the messages that this call deleted. A message that SQS did not delete is
+            still held. All other messages were not held any more, or were lost.
         """
         with self._writing:
             holds = self._find_held_messages(message_ids)
@@ -267,10 +267,11 @@ class VisibilityHeartbeat:
         return self._holds
 
     def _find_held_messages(self, message_ids: Sequence[str]) -> list[Hold]:
-        """Return those of these messages that are still held, in this order and each once.
+        """Return the holds of these messages, each once and in this order.
 
-        Raises TypeError if an id is no text. Otherwise a caller that passes a list or None by
-        mistake would not notice that no message is handled.
+        Messages that are not held any more are left out. Raises TypeError if an id is not a text:
+        otherwise a caller that passes a list or None by mistake would not notice that nothing
+        happens.
         """
         for message_id in message_ids:
             if not isinstance(message_id, str):

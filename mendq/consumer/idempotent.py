@@ -8,8 +8,8 @@ How `Once` works:
    until when. A run whose key is claimed by another run raises `Busy`.
 2. A claim is short and is renewed while the work runs. So it ends `claim_seconds` after a crash,
    and a slow consumer keeps it.
-3. All times are DynamoDB's own: the Date header of its answer, or that date and a duration. A
-   consumer's clock is never asked, so it may be wrong by hours.
+3. All times are DynamoDB's own: the Date header of its answer, or that date plus a duration. A
+   consumer's clock is never used, so it may be wrong by hours.
 4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
    claim that was renewed in between is not taken.
 5. A run recognises its own claim. If DynamoDB's answer was lost and the call is made again, the
@@ -82,8 +82,8 @@ class Once:
     Args:
         dynamodb: A client that may call GetItem and UpdateItem.
         table: A table with the partition key `key` and the time to live `expires_at`.
-        claim_seconds: How long a key stays claimed after a crash. The claim is renewed every
-            quarter of that while the work runs, so the work may take longer. Choose less than the
+        claim_seconds: How long a key stays claimed after a crash. While the work runs, the claim is
+            renewed four times in this time, so the work may take longer. Choose less than the
             visibility timeout: then the first redelivery after a crash can do the work.
     """
 
@@ -423,7 +423,10 @@ class Careful:
     def _handle_in_order(
         self, messages: Mapping[str, MessageTypeDef], visibility: VisibilityHeartbeat
     ) -> dict[str, MessageTypeDef]:
-        """Handle each message. Return those that must wait because their order is busy."""
+        """Handle each message. Return the messages that must wait, by message id.
+
+        A message waits if its order is busy, or behind such a message of its FIFO group.
+        """
         busy_groups: set[str] = set()
         failed_groups: set[str] = set()
         waiting_messages: dict[str, MessageTypeDef] = {}
@@ -464,7 +467,7 @@ class Careful:
         return _Outcome.DONE
 
     def _group_of(self, message: MessageTypeDef) -> str:
-        """Return the message group. In a standard queue each message is a group of its own."""
+        """Return the id of the message's group; in a standard queue, the message's own id."""
         if self.queue_url.endswith(".fifo"):
             return message.get("Attributes", {}).get("MessageGroupId", "")
         return message["MessageId"]

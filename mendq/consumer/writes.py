@@ -104,8 +104,9 @@ def change_messages(
 
 
 def _list_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> dict[str, str]:
-    """Return the error codes by message id of the entries that SQS's answer does not call
-    successful. The id of an entry is the position of its hold.
+    """Return the error codes of the entries that SQS did not report as successful, by message id.
+
+    The id of an entry is the position of its hold in `holds`.
     """
     code_by_entry_id = {
         entry["Id"]: _read_error_code(entry) for entry in response.get("Failed", [])

@@ -244,7 +244,10 @@ class Blocker(Struct, frozen=True):
     is_for_good: bool = False
 
     def __or__(self, other: Blocker) -> Blocker:
-        """Return the more important blocker: the one that is `is_for_good`, otherwise the first."""
+        """Return the more important blocker: one that is `is_for_good`, otherwise the first.
+
+        A blocker without a reason counts as none.
+        """
         if not self.reason:
             return other
         if other.is_for_good and not self.is_for_good:
@@ -345,8 +348,9 @@ class RedriveSituation(Struct, frozen=True):
         """The most messages that the mover may send at this tick.
 
         A canary is sent as a whole. After it, the number is the rate times the time since the last
-        send. It is at least `least_per_tick` for each whole tick of that time, and at most the
-        number for one tick.
+        send. It is at least `least_per_tick` for each tick of that time (rounded). It is at most
+        what the rate, `least_per_tick` and `mover_per_tick` allow in one tick, and at most what the
+        stage has left.
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
@@ -472,7 +476,8 @@ def is_source_unread(situation: RedriveSituation) -> bool:
     """Return True if consumers may not have handled all messages of the stage yet.
 
     This is the case if the source has visible messages, and if fewer messages were deleted there
-    since the last send than it had at the end of the stage.
+    since the last send than the number to handle: `stood`, less the messages that came back. False
+    if the stage has moved no message.
     """
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:
@@ -522,12 +527,12 @@ CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
 
 
 def halt_redrive(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
-    """Return the progress in the row's end stage, with the row's condition as the reason."""
+    """Return the halted progress, with a sentence about the row's condition as the reason."""
     return enter_next_stage(row, situation, explain_condition(row.condition, situation))
 
 
 def wait_for_others(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
-    """Return the progress with the reason, and without the redrive's own waits (rule 8)."""
+    """Return the progress with the reason to wait, and without the redrive's own waits (rule 8)."""
     reason = explain_condition(row.condition, situation)
     return replace(situation.progress, waits=Waits(), because=reason)
 
@@ -535,7 +540,7 @@ def wait_for_others(situation: RedriveSituation, row: DecisionRow) -> RedrivePro
 def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
     """Return the progress with this tick counted as one without a result.
 
-    After the sample, `count_quarantine` takes the count back. If the run dies before that, the
+    After the sample, `count_quarantine` subtracts the tick again. If the run dies before that, the
     tick stays counted.
     """
     progress = situation.progress
@@ -699,9 +704,7 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
 
 
 def describe_result(situation: RedriveSituation) -> str:
-    """Return a sentence with the numbers of messages that went back, came back, and stay in the
-    DLQ.
-    """
+    """Return a sentence that says how many messages went back, came back, and stay in the DLQ."""
     progress = situation.progress
     newly_dead_count = situation.sample_or_empty.newly_dead_count
     returned_text = "and none of them came back"
@@ -718,8 +721,7 @@ def describe_result(situation: RedriveSituation) -> str:
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
-    """Return a text with the number of messages that cannot go back, by the queue in which they
-    failed.
+    """Return a text that says how many messages cannot go back, and in which queues they failed.
 
     Empty if all messages in the sample can go back.
     """

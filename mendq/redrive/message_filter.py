@@ -1,4 +1,4 @@
-"""Filter DLQ messages by a JMESPath expression that only `true` matches.
+"""Filter DLQ messages by a JMESPath expression: a message matches only if the result is `true`.
 
 In JMESPath itself, `body.type != 'order'` is true for a message without a type. Here, a comparison
 with a missing operand, or with one of another type, is unknown (null), and so is its negation, as
@@ -48,7 +48,7 @@ MOST_LEVELS = 100
 # Functions that Mendq adds to JMESPath.
 EXISTS_FUNCTION = "exists"
 SHAPE_FUNCTION = "shape"
-# The shape of a body that is JSON except for NaN and the like.
+# The shape of a body that is JSON except for NaN, Infinity or too large a number.
 UNREADABLE_SHAPE = "unreadable"
 SOURCE_ATTRIBUTE = "DeadLetterQueueSourceArn"
 _FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
@@ -64,7 +64,7 @@ _KIND_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 # Levels of an object that its shape shows.
 _SHAPE_LEVELS = 2
-# Kinds of nodes whose first child works on the message, and whose other children work on the result
+# Types of nodes whose first child works on the message, and whose other children work on the result
 # of the child before.
 _PATH_NODE_TYPES = ("subexpression", "index_expression")
 _CHAIN_NODE_TYPES = (
@@ -84,6 +84,7 @@ _EVALUATION_ERRORS = (
     ValueError,
 )
 _SYNTAX_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
+# A node of a parsed expression, as JMESPath makes it.
 Node = Mapping[str, Any]
 
 
@@ -158,7 +159,7 @@ class MessageFilter(Struct, frozen=True):
 
 
 def _describe_failure(error: Exception) -> str:
-    """Return which function failed, and the type of its argument or else of the error.
+    """Return a text: the function that failed, and the type of its argument or of the error.
 
     The error's own text may contain a part of the message's body, which is never shown.
     """
@@ -172,10 +173,11 @@ EVERY_MESSAGE = MessageFilter()
 
 
 def parse_filter(expression: str) -> MessageFilter:
-    """Parse an expression.
+    """Return the filter for a JMESPath expression.
 
     Raises:
-        FilterUnreadable: It is not JMESPath, too long or too deep, or it cannot match any message.
+        FilterUnreadable: The expression is not JMESPath, is too long, too deep or too slow, uses a
+            name or function that does not exist, or cannot match any message.
     """
     if len(expression) > LONGEST_EXPRESSION_CHARACTERS:
         raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
@@ -221,7 +223,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_string(self, value: Any) -> str:
-        """Return the JSON of a value; raises TypeError for bytes, which have none."""
+        """Return a text unchanged, and any other value as JSON. Raises TypeError for bytes."""
         if isinstance(value, str):
             return value
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -240,7 +242,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
 class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
     """Evaluates JMESPath for one message, with None as the truth value "unknown".
 
-    `read` is a cache of parsed JSON by text, so that each text is parsed only once.
+    `parsed_by_text` is a cache of parsed JSON by text, so that each text is parsed only once.
     """
 
     def __init__(self, parsed_by_text: dict[str, Any]) -> None:
@@ -283,9 +285,9 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         return not truth if isinstance(truth, bool) else None
 
     def _join_truths(self, node: Node, value: Any, *, deciding_truth: bool) -> bool | None:
-        """Evaluate && or ||. If one side is `deciding_truth`, that is the result.
+        """Evaluate `&&` or `||`. Return None if the result is unknown.
 
-        The deciding truth value is False for && and True for ||.
+        If one side is `deciding_truth`, it is the result. It is False for `&&` and True for `||`.
         """
         left, right = node["children"]
         left_truth = self.visit(left, value)
@@ -312,7 +314,10 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
 
 
 def _kind_of(value: Any) -> type | None:
-    """Return the type of a JSON value, with `float` for all numbers. None for null or no JSON."""
+    """Return the type of a JSON value: `float` for all numbers, None for null.
+
+    Also return None for values that JSON does not have, such as bytes.
+    """
     kind = type(value)
     if kind is int:
         return float
@@ -397,7 +402,7 @@ def _count_copies(node: Node) -> int:
 
 
 def _require_finite_literals(node: Node) -> None:
-    """Raise Misread if the filter contains NaN, Infinity or a number too large for a double."""
+    """Raise FilterUnreadable for NaN, Infinity, or a number that is too large for a double."""
     if node["type"] == "literal" and not _is_finite(node["value"]):
         raise FilterUnreadable("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
     for child in node["children"]:
@@ -416,7 +421,8 @@ def _is_finite(value: Any) -> bool:
 def _find_paths(node: Node) -> list[Node]:
     """Return every path into the message that the filter uses, such as `body.type`.
 
-    Raise Misread if a path does not begin with one of ROOTS.
+    Raise FilterUnreadable if a path does not begin with one of ROOT_NAMES, if the filter calls an
+    unknown function, or if it compares with null.
     """
     node_type = node["type"]
     children = node["children"]
@@ -487,10 +493,10 @@ def _require_function(name: str, arguments: Sequence[Node]) -> None:
 def make_shape(
     value: Any, levels: int = _SHAPE_LEVELS, parse_text: Callable[[str], Any] | None = None
 ) -> Any:
-    """Return the names in an object with the types of their values, as a dict.
+    """Return a dict with the names in an object and the types of their values.
 
-    A text that contains a JSON object with members counts as that object. Any other value, or one
-    that is deeper than `levels` levels, gives its type as a text, such as `number`.
+    A text that contains a JSON object with members counts as that object. For any other value, and
+    for an object deeper than `levels` levels, return the name of its type, such as `number`.
 
     Args:
         value: The value.

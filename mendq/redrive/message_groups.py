@@ -55,7 +55,7 @@ _VARYING_PART_PATTERN = re.compile(
 # The shape of a body that is not JSON, or is `null`.
 NO_JSON_SHAPE = make_shape(None)
 _UNREADABLE_JSON_NAME = "JSON that holds NaN, Infinity or too large a number"
-# A group as a triple: the way of grouping (one of WAYS), the group's name, and a filter for it.
+# A group: the way of grouping (one of GROUPING_WAYS), the group's name, and its filter.
 GroupLabel = tuple[str, str, str]
 
 
@@ -78,7 +78,7 @@ class MessageGroup(Struct, frozen=True):
 def group_messages(
     messages: Sequence[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
-    """Return the largest groups of messages, at most MOST_GROUPS for each of WAYS.
+    """Return the largest groups of messages, at most MOST_GROUPS_PER_WAY for each way of grouping.
 
     Args:
         messages: The sample.
@@ -111,7 +111,7 @@ def group_messages(
 
 
 def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Return the number of different values of each attribute."""
+    """Return the number of different values of each attribute, by the attribute's name."""
     distinct_values = set[tuple[str, Any]]()
     for document in documents:
         distinct_values.update(document["attributes"].items())
@@ -126,7 +126,7 @@ def _replace_body_by_shape(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _find_exact_filters(
     groups: Sequence[MessageGroup], messages: Sequence[Message], now: datetime
 ) -> set[int]:
-    """Return the indexes of groups whose filter matches their messages and no other one.
+    """Return the indexes of the groups whose filter matches exactly their messages of the sample.
 
     Each message is parsed once for all groups: a body may be 1 MiB of JSON.
     """
@@ -183,7 +183,7 @@ def _list_group_labels(
 
 
 def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool) -> GroupLabel:
-    """Return the group of a message by the shape of its body.
+    """Return the label of a message's group by the shape of its body.
 
     With `should_group_by_text`, a body that is not JSON is grouped by its text.
     """
@@ -198,7 +198,7 @@ def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool)
 
 
 def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:
-    """Return the group of a message by one attribute.
+    """Return the label of a message's group by one attribute.
 
     `has_many_values` is True if the attribute has too many values to show a group for each.
     """
@@ -216,9 +216,10 @@ def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -
 
 
 def _find_pattern(text: str, path: str) -> tuple[str, str]:
-    """Return the first line of a text, and a filter for similar texts.
+    """Return the first line of a text with `#` for each number or id, and a filter for such texts.
 
-    In the line, `#` stands for each number or id.
+    `path` is the JMESPath path of the text. A short line without numbers and ids gets a filter that
+    matches only this text.
     """
     first_line = text[:_MOST_TEXT_CHARACTERS].partition("\n")[0]
     fixed_parts = _VARYING_PART_PATTERN.split(first_line)

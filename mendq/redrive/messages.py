@@ -69,11 +69,10 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """Return how often the message was sent back, according to its marks.
+        """Number of times that the message was sent back: the highest count in its marks.
 
-        It is the highest count in its marks; the quarantine's mark keeps the count of the mark
-        before. A redrive's mark that names another queue than the one in which the message failed
-        is ignored.
+        The quarantine's mark keeps the count of the redrive's mark that it replaced. A redrive's
+        mark is ignored if it names another queue than the one in which the message failed.
         """
         marked_counts = [0]
         mark = _read_mark(self, REDRIVE_MARK_NAME, RedriveMark)
@@ -88,7 +87,7 @@ class Message(Struct, frozen=True):
     def failed_queue_arn(self) -> str:
         """ARN of the queue in which the message failed; empty if unknown.
 
-        It comes from SQS, else from the quarantine's mark.
+        SQS names the queue; otherwise the quarantine's mark does.
         """
         if self.source_arn:
             return self.source_arn
@@ -283,7 +282,8 @@ class MoveResult(Struct, frozen=True):
     def unsure_count(self) -> int:
         """Number of messages for which it is not certain that they moved.
 
-        SQS did not answer if it took them, or it took them and they were not deleted here.
+        Either SQS did not answer whether it accepted them, or it accepted them and they could not
+        be deleted here.
         """
         return self.copied_count + sum(
             failure.code == UNANSWERED_CODE for failure in self.unmoved_messages

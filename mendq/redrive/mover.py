@@ -129,8 +129,7 @@ class SendOrder:
             )
 
     def choose_next_batch(self) -> list[Message]:
-        """Return the messages of the next batch: the first of each group, as many as one call can
-        send.
+        """Return the next batch: the first message of each group, as many as fit in one call.
 
         For a standard queue, each message is a group of its own. Empty if no message is left.
         """
@@ -176,8 +175,8 @@ class MessageMover:
     Then they stay hidden for VISIBILITY_SECONDS, as after a crash.
 
     SQS returns only the first messages of a FIFO group while these are held. To see the others, the
-    mover releases the first ones and receives the group again ("opens the group"), if `may_open`
-    returns True.
+    mover releases the first ones and receives the group again ("opens the group"). It does so only
+    while `may_open_groups` returns True.
 
     SQS counts each receive of a message. If the queue has a RedrivePolicy itself, SQS moves
     messages to the DLQ named there if the mover receives them too often.
@@ -401,9 +400,9 @@ class MessageMover:
     def _reopen_groups(
         self, sent_messages: Iterable[Message], deleted_ids: Collection[str]
     ) -> None:
-        """Note that the groups of these messages must be opened again.
+        """Mark the groups of these messages, so that the mover opens them again.
 
-        Messages of these groups were sent, so a receive may now return later ones.
+        Messages of these groups were sent, so a receive may now return later messages.
         """
         group_ids = {message.group_id for message in sent_messages} - self._stopped_groups
         for group_id in group_ids & self._message_ids_by_group.keys():
@@ -412,7 +411,7 @@ class MessageMover:
                 self._groups_to_open[group_id] = None
 
     def _stop_groups(self, unsent_messages: Iterable[Message]) -> None:
-        """Stop these messages' groups: `receive_new_messages` returns no message of them."""
+        """Stop the groups of these messages: `receive_new_messages` returns no more of them."""
         self._stopped_groups |= {message.group_id for message in unsent_messages}
         for group_id in self._stopped_groups:
             self._groups_to_open.pop(group_id, None)
@@ -424,8 +423,7 @@ class MessageMover:
 
 
 def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
-    """Send one batch. If one of its messages may be why SQS refuses the whole batch, send each
-    message alone.
+    """Send one batch. If SQS refuses it because of one message, send each message alone.
 
     An error that SQS returns is part of the result and not raised.
     """
@@ -466,7 +464,7 @@ def send_one_by_one(
 
 
 def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> SendResult:
-    """Return the result of a SendMessageBatch.
+    """Return the result of a SendMessageBatch call, by SQS's response.
 
     A message counts as sent only if SQS's answer has the MD5 digest of its body.
     """
@@ -523,17 +521,17 @@ def make_send_entry(entry_id: str, message: Message, destination: Destination) -
 
 
 def deduplication_id(run_id: str, message_id: str) -> str:
-    """Return the deduplication id for a message that a run sends.
+    """Return the deduplication id of a message that a run sends to a FIFO queue.
 
-    It is the same for the same message and run, so that SQS drops a second copy within five
-    minutes.
+    The same message and run give the same id, so that SQS drops a second copy within five minutes.
     """
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
 
 
 def read_message(received_message: Mapping[str, Any]) -> Message:
-    """Return a message from the answer of ReceiveMessage. Attributes that were not requested are
-    missing.
+    """Return a message from the response of ReceiveMessage.
+
+    Attributes that the call did not request are missing.
     """
     system_attributes = received_message.get("Attributes") or {}
     message_attributes = received_message.get("MessageAttributes") or {}
@@ -541,7 +539,7 @@ def read_message(received_message: Mapping[str, Any]) -> Message:
     return Message(
         message_id=str(received_message.get("MessageId", "")),
         body=str(received_message.get("Body", "")),
-        # Without a timestamp it counts as older than any queue, so that nothing follows from it.
+        # Without a timestamp the message counts as older than any queue, and so not as newly dead.
         sent_at=datetime.fromtimestamp(int(system_attributes.get("SentTimestamp", 0)) / 1000, UTC),
         receive_count=int(system_attributes.get("ApproximateReceiveCount", 1)),
         attributes={

@@ -164,28 +164,28 @@ class RedriveProgress(Struct, frozen=True):
         return progress
 
     def enter_stage(self, stage: Stage, now: datetime, because: str = "") -> Self:
-        """Return the progress in `stage`, with `now` as the begin of this stage."""
+        """Return the progress in `stage`, which begins at `now`."""
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 
     def with_stage(self, **changes: Any) -> Self:
-        """Return the progress with other numbers of the current stage."""
+        """Return the progress with these fields of the current stage changed."""
         return replace(self, current=replace(self.current, **changes))
 
     def with_waits(self, **changes: Any) -> Self:
-        """Return the progress with other waits."""
+        """Return the progress with these fields of its waits changed."""
         return replace(self, waits=replace(self.waits, **changes))
 
     def count_sample(self, sample: DlqSample) -> Self:
-        """Return the progress with the messages of the sample that came back counted.
+        """Return the progress with the sample's returned messages added to `returned`.
 
-        It is stored before these messages move to quarantine. If the run dies in between, the next
-        one counts them again: a message may be counted twice, but none is missed.
+        The caller stores it before these messages move to quarantine. If the run dies in between,
+        the next run counts them again: a message may be counted twice, but none is missed.
         """
         return replace(self, returned=self.returned + len(sample.returned_messages))
 
     def count_quarantine(self, sample: DlqSample) -> Self:
-        """Return the progress with the messages that went to quarantine counted.
+        """Return the progress with the sample's messages that went to quarantine counted.
 
         Messages that could not go to quarantine are subtracted from `returned`, because the next
         sample contains them again. The tick no longer counts as one without a result.
@@ -201,7 +201,7 @@ class RedriveProgress(Struct, frozen=True):
     def count_move(
         self, result: MoveResult, now: datetime, *, is_sample_short: bool, because: str = ""
     ) -> Self:
-        """Return the progress with the result of a send counted.
+        """Return the progress with the numbers of a send's result added.
 
         Args:
             result: The mover's result.
@@ -236,7 +236,7 @@ class DlqSample(Struct, frozen=True):
         returned_messages: Messages that this redrive sent back and that failed again.
         sendable_messages: Messages that may be sent back.
         staying_messages: Messages that stay in the DLQ. They did not fail in this source, are too
-            long for it, have no room for the mark by which Mendq recognizes them later, or are
+            large for it, have no room for the mark by which Mendq recognizes them later, or are
             behind such a message in their FIFO group.
         newly_dead_count: The number of messages that have no mark of this redrive and were sent
             after it began. They failed in the source, or SQS does not name their source.

@@ -1,4 +1,6 @@
-"""Read everything that a redrive depends on, and check whether one may begin. Nothing moves here.
+"""Read everything that a redrive depends on, and check if a redrive may begin.
+
+This file moves no messages.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """
@@ -52,7 +54,7 @@ def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
 def is_move_task_running(
     clients: Clients, dlq_arn: str, codes_without_task: Collection[str] = _CODES_WITHOUT_MOVE_TASK
 ) -> bool:
-    """Return True if a message movement task runs. Mendq starts none, so it is another's.
+    """Return True if a message movement task runs. Mendq starts none: somebody else started it.
 
     Args:
         clients: AWS.
@@ -183,9 +185,9 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
 
 
 def describe_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
-    """Return a sentence about an open case that shows the cause at the source again.
+    """Return a sentence if an open case says that the source has the cause of the failures again.
 
-    Empty if there is none.
+    Empty if there is no such case.
     """
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSE_SYMPTOMS and is_unresolved(case):
@@ -244,7 +246,7 @@ class RedriveStart(Struct, frozen=True):
     """The start of a redrive: a last check of both queues. Messages are moved later, by the ticks.
 
     The start writes only the DLQ's retention, if messages could expire during the redrive.
-    `consent` are the settings that say which queues Mendq manages.
+    `consent`: The settings that say which queues Mendq manages.
     """
 
     consent: Consent
@@ -254,8 +256,8 @@ class RedriveStart(Struct, frozen=True):
     ) -> Refusal | None:
         """Check both queues, and write the DLQ's retention if a step says so.
 
-        Return None if messages may go back, else a refusal. Raises the errors of
-        `apply.write_attributes`, and QueueRefusesUs.
+        Return None if messages may go back, else a refusal. `seen` is the DLQ as the plan saw it: a
+        changed DLQ is refused. Raises the errors of `apply.write_attributes`, and QueueRefusesUs.
         """
         dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
         if refusal := refuse_if_changed_meanwhile(dlq, seen, steps):

@@ -187,7 +187,10 @@ class CaseRun(Struct, frozen=True):
 
 
 def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) -> TickOutcome:
-    """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
+    """Run one tick: read the queues and do the actions of `decide`.
+
+    If the redrive is over, also end its case.
+    """
     run = case_run.run
     situation = read_situation(progress, case_run.view.freeze_reason, run)
     mover = MessageMover(
@@ -298,7 +301,7 @@ class RedriveTick(Struct):
         self.situation = structs.replace(self.situation, blocker=blocker)
 
     def take_sample(self) -> DlqSample | Blocker:
-        """Receive as many messages as bounds, memory and time allow, and sort them.
+        """Receive as many messages as the settings, memory and time allow, and sort them.
 
         Messages that must stay in the DLQ are released at once. The mover holds the others.
 
@@ -349,8 +352,9 @@ class RedriveTick(Struct):
         return MoveResult(unmoved_messages=(unmoved_message,))
 
     def send_messages(self, progress: RedriveProgress) -> None:
-        """Send messages of the sample back, at most `progress.current.in_flight`, and store the
-        result.
+        """Send messages of the sample back, and store the result.
+
+        At most `progress.current.in_flight` messages are sent.
         """
         planned_count = progress.current.in_flight
         messages = self.situation.sample_or_empty.sendable_messages[:planned_count]

@@ -141,7 +141,7 @@ class RedriveStore(Table, frozen=True):
 
 
 def redrive_key(dlq_arn: str) -> items.Key:
-    """Return the key of the DLQ's item."""
+    """Return the key of the DLQ's item in the case store."""
     return items.item_key(dlq_arn, "redrive")
 
 

@@ -118,10 +118,10 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
 
 
 def _import_page_renderer() -> Any:
-    """Return the function that makes the report's page.
+    """Return the function that renders a weekly report as an HTML page.
 
-    Raises CommandError if Spark or the charts are not installed. The command calls it before it
-    reads the trail.
+    Raises CommandError if Spark or the charts are not installed. So the command calls this function
+    before it reads the trail.
     """
     require_installed()
     try:
@@ -133,7 +133,7 @@ def _import_page_renderer() -> Any:
 def _make_document(
     judged_incidents: Sequence[JudgedIncident], **further_fields: Any
 ) -> dict[str, Any]:
-    """Return the document that `mendq backtest --json` prints."""
+    """Return the document that `mendq backtest --json` prints, with `further_fields` in it."""
     numbers_by_mode = {}
     for mode in Mode:
         decision_counts = Counter(judged.answers[mode].would.would for judged in judged_incidents)
@@ -229,5 +229,5 @@ def _describe_incidents(judged_incidents: Sequence[JudgedIncident]) -> str:
 
 
 def _queue_name(queue_arn: str) -> str:
-    """Return the last part of the ARN. Text that is no ARN is returned unchanged."""
+    """Return the queue's name from its ARN. A text without a colon is returned unchanged."""
     return queue_arn.rpartition(":")[2]

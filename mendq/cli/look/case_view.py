@@ -1,4 +1,4 @@
-"""Text and data about one case that several commands print: state, plan, decisions, deadline."""
+"""Texts and data about one case that several commands print: state, plan, decisions, deadline."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _STATES_WITH_PLAN_REASON = WAITING_STATES | {State.OBSERVED, State.APPLIED}
 
 
 def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
-    """Return the transitions of a case, the first one first.
+    """Return the transitions of a case, the oldest first.
 
-    `case_or_queue` is the id of a case. It can also be the beginning of an open case's id, or the
-    name of its queue. Raises CommandError if no case or several open cases fit.
+    `case_or_queue` is the id of a case, the beginning of an open case's id, or the name of an open
+    case's queue. Raises CommandError if it is empty, or if it fits no case or several open cases.
     """
     if not case_or_queue.strip():
         # Every id begins with an empty text, so it would fit any open case.
@@ -72,9 +72,10 @@ def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
 
 
 def require_whole_id(case: Case, given_id: str, *, yes: bool) -> None:
-    """Raise CommandError if --yes is given with only a part of the case's id.
+    """Raise CommandError if `yes` is True and `given_id` is not the whole id of the case.
 
-    Without a question, nobody would see that the part now fits another case.
+    With --yes the command does not ask. So nobody would see that a part of an id, or the name of a
+    queue, now fits another case.
     """
     if yes and case.case_id != given_id:
         problem = f"--yes wants the whole id of the case: {case.case_id} fits {given_id}"
@@ -96,9 +97,9 @@ def summarize_case(case: Case) -> dict[str, Any]:
 
 
 def read_hold_up(account: Account, case: Case) -> HoldUp | None:
-    """Return why the Lambda that must continue the case cannot do so.
+    """Return since when and why a Lambda function cannot continue the case.
 
-    None if nothing holds it up, or if the case does not wait for a Lambda.
+    None if nothing holds up the case, or if the case does not wait for a Lambda function.
     """
     if case.state not in STATES_THAT_CALL_OWNER:
         return None
@@ -108,9 +109,9 @@ def read_hold_up(account: Account, case: Case) -> HoldUp | None:
 
 
 def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
-    """Return what holds up the case, by a view of the case store.
+    """Return since when and why a Lambda function cannot continue the case, from a view.
 
-    None if nothing does, or if the view has another case or another transition of this case.
+    None if nothing holds up the case, or if the view shows another case or another transition.
     """
     is_other_transition = view.case is None or view.case.transition != case.transition
     return None if is_other_transition else view.hold_up
@@ -139,7 +140,8 @@ def find_plan(transitions: Sequence[Case]) -> Case:
 def find_plan_reason(transitions: Sequence[Case]) -> str:
     """Return the reason for the newest plan, as it was recorded when the plan was made.
 
-    Empty if there is no plan, or if the recorded reason says why nothing is done.
+    Its text about the approval's time limit is left out, unless the case is still proposed. Empty
+    if there is no plan, or if the recorded reason says why nothing is done.
     """
     plan_transition = find_plan(transitions)
     if plan_transition.state not in _STATES_WITH_PLAN_REASON or not plan_transition.steps:
@@ -151,9 +153,9 @@ def find_plan_reason(transitions: Sequence[Case]) -> str:
 
 
 def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
-    """Return the stack's timing, if a case waits for a person or must still prove that it helped.
+    """Return the stack's time limits, if a case is proposed, approved or under verification.
 
-    None if no case does, or if the settings cannot be read.
+    None if there is no such case, or if the settings cannot be read.
     """
     if not any(case.state in {*WAITING_STATES, *STATES_UNDER_VERIFICATION} for case in cases):
         return None
@@ -164,9 +166,9 @@ def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
 
 
 def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
-    """Return until when a case may be approved, or an approved change may be made.
+    """Return when the time to approve a case, or to make its approved fix, ends.
 
-    None if the case waits for neither, or if the timing is not known.
+    None if the case is neither proposed nor approved, or if its time limit is not known.
     """
     if timing is None or case.state not in WAITING_STATES:
         return None
@@ -175,7 +177,10 @@ def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
 
 
 def describe_deadline(case: Case, timing: Timing | None) -> str:
-    """Return the deadline of the case in words. Empty if it has none."""
+    """Return the deadline of the case as text, or that it is not known.
+
+    Empty if the case is neither proposed nor approved.
+    """
     if case.state not in WAITING_STATES:
         return ""
     deadline = find_deadline(case, timing)
@@ -185,10 +190,10 @@ def describe_deadline(case: Case, timing: Timing | None) -> str:
 
 
 def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
-    """Return the states in which a person may make that decision about a case of this symptom.
+    """Return the states in which a person may make this decision about the case.
 
-    A case whose symptom this version does not know cannot be approved, and only some of its states
-    can be closed.
+    `decision` is `approve`, `decline` or `close`. A case with a symptom that this version of Mendq
+    does not know cannot be approved, and it can be closed in fewer states.
     """
     move = TRANSITION_BY_DECISION[decision]
     if case.symptom in SYMPTOM_BY_NAME:
@@ -210,9 +215,9 @@ def list_commands(case: Case) -> list[str]:
 
 
 def list_step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the lines for a case's steps: attribute, old and new value with units.
+    """Return lines that describe a case's steps: attribute, old value and new value with units.
 
-    A policy is shown by its differences.
+    For a policy, the lines show only what differs.
     """
     lines: list[str] = []
     for step in steps:

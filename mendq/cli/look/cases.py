@@ -93,10 +93,10 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
 def _parse_field_options(
     call: Invocation, queue: str | None, symptom: str | None, state: State | None
 ) -> dict[str, str]:
-    """Return the fields that a case must have, by the options.
+    """Return the values that the options require of a case, by field name.
 
-    Raises CommandError if an option names no queue or no symptom. An empty text is no name: it does
-    not mean every queue or symptom.
+    Raises CommandError if an option's text is not a queue or not a symptom. This is also so for an
+    empty text: it must not select every queue or symptom.
     """
     if symptom is not None and symptom not in SYMPTOM_BY_NAME:
         similar_symptoms = (
@@ -129,8 +129,8 @@ def _list_all_cases(case_store: OpenCases) -> list[Case]:
 def _list_open_cases(case_store: OpenCases) -> list[Case]:
     """Return the newest transition of each open case.
 
-    The index of open cases makes it unnecessary to read the whole table. The index may be late, so
-    the transitions decide if a case is open.
+    The index of open cases is read in place of the whole table. The index may be late, so the
+    transitions decide if a case is open.
     """
     open_cases = []
     for indexed_case in case_store.list_open():
@@ -141,7 +141,7 @@ def _list_open_cases(case_store: OpenCases) -> list[Case]:
 
 
 def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -> None:
-    """Print a block of lines for each case, so that long texts have the whole width."""
+    """Print at most `limit` cases as blocks of lines, so that long texts have the whole width."""
     shown_cases = cases_newest_first[:limit]
     now = datetime.now(UTC)
     timing = read_timing(call.account, shown_cases)

@@ -93,7 +93,7 @@ def doctor(call: Invocation, verbose: VerboseOption = False) -> Exit:
 
 
 def print_verdict(out: Output, checks: Sequence[Check], stack_and_region: str) -> None:
-    """Print in one line how many checks have a problem, the worst status first."""
+    """Print one line with the number of problems of each status, the worst status first."""
     statuses = [check.status for check in checks]
     present_statuses = [status for status in _STATUSES_WORST_FIRST if status in statuses]
     problem_counts = [
@@ -140,7 +140,7 @@ def _print_healthy_checks(out: Output, checks: Sequence[Check]) -> None:
 
 
 def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
-    """Yield the check's line, and a second line if its remedy is a sentence."""
+    """Yield the check's line, and a second line if a problem's remedy is a sentence."""
     label = f"{check.status:<{_STATUS_WIDTH}}"
     yield label, _STYLE_BY_STATUS[check.status], f"{check.name}: {plain(check.says, 300)}"
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
@@ -148,7 +148,7 @@ def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
 
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:
-    """Print which symptoms the trails can show, which the scan finds, and what nothing shows."""
+    """Print which symptoms the trails show, which the scan finds, and what no trail can show."""
     symptoms = doctor.symptom_visibilities
     out.say_heading(
         f"What the trails can show{'' if doctor.queue_arns else ', once a queue is managed'}"
@@ -177,7 +177,7 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
 
 
 def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> None:
-    """Print how many queues show each symptom, and the reasons if some do not."""
+    """Print on how many queues the trails show each symptom, and why not on the others."""
     table = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     symptoms_by_reason = defaultdict[str, list[str]](list)
     for symptom in symptoms:

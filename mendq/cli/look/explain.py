@@ -70,9 +70,9 @@ def explain(
 
 
 def explain_record(record: object) -> dict[str, Any]:
-    """Return how Mendq reads a record: the call, the matching symptom, and when Mendq would act.
+    """Return how Mendq reads a record: the call, its symptom, and what Mendq would do about it.
 
-    If the record cannot be read, `unreadable` says why, and all else is None.
+    If the record cannot be read, `unreadable` has the reason, and the other values are None.
     """
     failed_call = read(record)
     if isinstance(failed_call, Unreadable):
@@ -107,7 +107,7 @@ def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
 
 
 def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
-    """Print what `explain_record` returned."""
+    """Print the result of `explain_record` for people."""
     if explanation["unreadable"]:
         out.say(f"not read: {explanation['unreadable']}", "yellow")
         return
@@ -139,7 +139,7 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
 def _read_json(file: str) -> Any:
     """Return the JSON document in a file, or in standard input for `-`.
 
-    Raises CommandError if it cannot be read or is no JSON.
+    Raises CommandError if it cannot be read or is not JSON.
     """
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
@@ -155,7 +155,10 @@ def _read_json(file: str) -> Any:
 
 
 def _read_content(stream: BinaryIO) -> bytes:
-    """Return the content, unpacked if it is gzip. Raises CommandError above MOST_BYTES."""
+    """Return the stream's content, unpacked if it is gzip.
+
+    Raises CommandError if the content is longer than MOST_FILE_BYTES.
+    """
     content = stream.read(MOST_BYTES + 1)
     if content.startswith(_GZIP_SIGNATURE):
         with gzip.open(io.BytesIO(content)) as unpacked_stream:

@@ -80,7 +80,7 @@ def export(
 
 
 def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
-    """Return the queue's configuration as JSON that changes only if the configuration does.
+    """Return the queue's configuration and tags as JSON, such that a diff shows only real changes.
 
     Keys are sorted, JSON attributes are parsed, and all text is ASCII. Counters and times are left
     out.
@@ -96,7 +96,7 @@ def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> st
 def require_writable_place(path: Path) -> None:
     """Raise CommandError if no file can be written at `path`.
 
-    A command calls it before its work, so that the work is not done in vain.
+    A command calls this function before it starts, so that its work is not lost at the end.
     """
     _require_plain_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
@@ -104,19 +104,19 @@ def require_writable_place(path: Path) -> None:
 
 
 def _require_plain_file(path: Path) -> None:
-    """Raise CommandError if `path` exists and is no plain file.
+    """Raise CommandError if `path` exists and is not a plain file.
 
-    Otherwise the new file would replace a device, a pipe or a link, if the operator is root.
+    Otherwise the new file could replace a link, or even a device or a pipe if the operator is root.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise CommandError(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
 
 
 def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
-    """Write the text to a file. Return False if the file has that content already.
+    """Write the text to a file and return True. If the file has this content, return False.
 
-    The file is replaced as a whole, so that nobody reads a part of it. Raises CommandError if it
-    cannot be written, or if a file with other content exists and `yes` is False.
+    The file is replaced as a whole, so that no reader sees only a part of it. Raises CommandError
+    if it cannot be written, or if a file with other content exists and `yes` is False.
     """
     content = text.encode()
     try:

@@ -103,7 +103,10 @@ def _describe_current(
     current_configuration: Mapping[str, str],
     changed_lines: Sequence[str] | None,
 ) -> str:
-    """Return how the queue is now, compared with its newest baseline."""
+    """Return a sentence that compares the queue with its newest baseline, or says why it cannot.
+
+    `changed_lines`: The differences; None if there is no baseline or no queue.
+    """
     if not current_configuration:
         return "the queue is gone, or was never there"
     if changed_lines is None:
@@ -113,7 +116,10 @@ def _describe_current(
 
 
 def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
-    """Return the queue's configuration in the form of a baseline. Empty if the queue is gone."""
+    """Return the queue's attributes, tags and consumers in the form of a baseline.
+
+    Empty if there is no such queue.
+    """
     queue = find_queue(account, queue_arn)
     if queue is None:
         return {}
@@ -132,7 +138,7 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
 
 
 def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
-    """Yield an event for each baseline, the oldest first, with its changes since the one before."""
+    """Yield an event for each baseline, the oldest first, with its changes since the last one."""
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
         changes = describe_differences(attributes_before, baseline.attributes)
@@ -142,7 +148,7 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
 
 
 def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
-    """Yield an event for each case of the queue."""
+    """Yield an event for each case of the queue, at the time when the case was opened."""
     transitions = account.open_store(OpenCases).scan_all_transitions()
     for case_transitions in group_by_case(transitions).values():
         case = case_transitions[-1]

@@ -103,14 +103,14 @@ def require_week(text: str) -> str:
 
 
 def _is_week(text: str) -> bool:
-    """Return True for a week of the calendar such as 2026-W46, and for no other spelling."""
+    """Return True if the text is a week that exists, in exactly the form 2026-W46."""
     with suppress(ValueError):
         return f"{date.fromisoformat(text):%G-W%V}" == text
     return False
 
 
 class StoredReports(Struct, frozen=True):
-    """The stack's report bucket in S3."""
+    """The weekly reports in the stack's S3 bucket."""
 
     account: Account
 
@@ -120,7 +120,7 @@ class StoredReports(Struct, frozen=True):
         return self.account.output("ReportBucket")
 
     def list_weeks(self, key_pattern: str) -> list[str]:
-        """Return the weeks that have an object, oldest first.
+        """Return the weeks whose page or summary is stored, the oldest first.
 
         `key_pattern` is PAGE_KEY or SUMMARY_KEY. Other objects in the bucket are ignored.
         """
@@ -135,7 +135,7 @@ class StoredReports(Struct, frozen=True):
         return sorted(weeks)
 
     def read(self, key_pattern: str, week: str) -> bytes | None:
-        """Return the content of a week's object. None if there is none."""
+        """Return a week's page (PAGE_KEY) or summary (SUMMARY_KEY). None if it is not stored."""
         s3 = self.account.clients.s3
         with suppress(s3.exceptions.NoSuchKey):
             return s3.get_object(Bucket=self.bucket, Key=key_pattern.format(week))["Body"].read()
@@ -143,9 +143,9 @@ class StoredReports(Struct, frozen=True):
 
 
 def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str]) -> CommandError:
-    """Return the error that says why there is no page.
+    """Return the error that says why the week has no page.
 
-    `week` is empty if no week was asked for and there is no page of any week.
+    `week` is empty if the operator gave no week and no week has a page. `other_weeks` have a page.
     """
     summarized_weeks = reports.list_weeks(SUMMARY_KEY)
     if week:
@@ -166,9 +166,9 @@ def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str
 
 
 def _parse_summary(content: bytes | None) -> Summary | None:
-    """Return the summary. None if there is none or this version cannot read it.
+    """Return the summary. None if there is none, or if this version cannot read it.
 
-    The page can be saved without the summary.
+    The command saves the page even without a summary.
     """
     try:
         return None if content is None else read_summary(content)
@@ -177,7 +177,7 @@ def _parse_summary(content: bytes | None) -> Summary | None:
 
 
 def _print_verdict(call: Invocation, summary: Summary) -> None:
-    """Print the verdict and the things to do. Other people's text in it is safe to print."""
+    """Print the verdict and the recommendations. The summary's texts are safe to print."""
     out = call.out
     account = ReportedAccount(call.account.region, call.account.account_id)
     for line in make_verdict_text(summary).splitlines():

@@ -73,7 +73,7 @@ def resources(call: Invocation) -> None:
 
 
 def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iterator[Resource]:
-    """Yield the resources of the deployed stack. Nothing if there is no such stack."""
+    """Yield the table and the buckets of the deployed stack. Nothing if there is no such stack."""
     pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_name)
     try:
         for page in pages:
@@ -90,9 +90,9 @@ def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iter
 def _list_resources_of_destroyed_stacks(
     client: CloudFormationClient, stack_name: str
 ) -> Iterator[Resource]:
-    """Yield the resources that stayed when stacks of that name were destroyed.
+    """Yield the tables and buckets that stayed when stacks of that name were destroyed.
 
-    CloudFormation keeps a deleted stack for 90 days and finds it by its id only.
+    CloudFormation lists a deleted stack for 90 days, and describes it only by its id.
     """
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
     for page in pages:
@@ -105,7 +105,7 @@ def _list_resources_of_destroyed_stacks(
 def _list_retained_resources(
     client: CloudFormationClient, stack_id: str, destroyed_at: str
 ) -> Iterator[Resource]:
-    """Yield the resources that CloudFormation did not delete with the stack."""
+    """Yield the tables and buckets that CloudFormation did not delete with the stack."""
     pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
     for page in pages:
         for event in page["StackEvents"]:
@@ -118,7 +118,7 @@ def _list_retained_resources(
 def _may_exist(account: Account, resource: Resource) -> bool:
     """Return False only if it is certain that the resource was deleted.
 
-    A bucket's name may belong to another account after it was deleted. So it is looked up in the
+    The name of a deleted bucket may belong to another account now. So the name is looked up in the
     list of this account's buckets.
     """
     try:

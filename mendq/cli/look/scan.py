@@ -130,7 +130,8 @@ def _make_iam_policy() -> dict[str, Any]:
 def _make_patterns(account: Account, names: Iterable[str], prefix: str | None) -> tuple[str, ...]:
     """Return the patterns that the names of the scanned queues must match.
 
-    Raises CommandError if a given name or prefix can be no queue's.
+    Raises CommandError if a name is not that of a queue in this account and region, or if the name
+    of no queue can begin with the prefix.
     """
     patterns = tuple(parts_of(resolve_queue_arn(account, name)).name for name in names)
     if prefix is None:
@@ -146,7 +147,7 @@ def _scan_region(
 ) -> Exit:
     """Scan the queues of the region whose names match, and print the findings.
 
-    Return 0 whatever it finds, 1 if nothing could be seen of any queue, and 4 if a named queue does
+    Return 0 even if there are findings, 1 if no queue could be checked, and 4 if a named queue does
     not exist.
     """
     if html_path is not None:
@@ -259,7 +260,7 @@ def _print_region_scan(
 def _describe_no_findings(
     region_scan: RegionScan, scan_result: ScanResult, unchecked_targets: Collection[str]
 ) -> str:
-    """Return the line for a scan without findings. It never calls an unchecked queue healthy."""
+    """Return the line for a scan without findings. The line says if queues were not checked."""
     if not region_scan.queues:
         return "no queue was looked at" if unchecked_targets else "there is no queue"
     if scan_result.is_blind:
@@ -270,7 +271,7 @@ def _describe_no_findings(
 def _group_by_reason(reason_by_target: Mapping[str, str | Exception]) -> dict[str, list[str]]:
     """Return the names of the queues by the reason why they were not checked.
 
-    A queue's ARN in a reason becomes "the queue", so that queues with the same reason are together.
+    In a reason, the queue's ARN is replaced by "the queue", so that equal reasons are one group.
     """
     names_by_reason = defaultdict[str, list[str]](list)
     for target, reason_or_error in reason_by_target.items():
@@ -340,9 +341,10 @@ def _print_block(out: Output, title: str, symptom: str, because: str, action: st
 
 
 def _group_by_symptom(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Return the findings by symptom, in the catalogue's order; only reported symptoms come last.
+    """Return the findings by symptom, in the catalogue's order.
 
-    Within a symptom, the queue that loses messages first comes first.
+    Symptoms that Mendq only reports come last. Within a symptom, the queue that loses messages
+    soonest comes first.
     """
     findings_by_symptom: dict[str, list[Finding]] = defaultdict(list)
     for finding in sort_by_urgency(all_findings, lambda finding: finding.seconds_left):

@@ -89,14 +89,20 @@ class ShownCase(Struct, frozen=True):
 
     @property
     def changed_lines(self) -> tuple[str, ...]:
-        """The attributes that differ now from `attributes_before`, a line for each."""
+        """A line for each attribute that differs now from `attributes_before`.
+
+        Empty if nothing differs or one of the two is not known.
+        """
         if self.attributes_before is None or self.attributes_now is None:
             return ()
         return describe_differences(self.attributes_before, self.attributes_now)
 
     @property
     def undo_commands(self) -> list[str]:
-        """The commands that take back the values that the case wrote and that are still set."""
+        """The commands that undo the case's changes that are still in place.
+
+        First `mendq rollback`, then the commands for changes that Mendq does not write itself.
+        """
         commands = []
         if any(answer["outcome"] == UndoOutcome.UNDONE for answer in self.written_attributes):
             commands.append(mendq_command("rollback", self.case))
@@ -110,7 +116,7 @@ class ShownCase(Struct, frozen=True):
     def next_step(self) -> dict[str, str]:
         """The next step for a person: `sentence`, `command` and `runbook`, safe to print.
 
-        Cases of earlier versions have none stored, so it is computed for them.
+        It is computed if the case has none stored, as in earlier versions of Mendq.
         """
         stored_step = self.case.next_step or choose_next_step(self.case)
         safe_texts = {}
@@ -202,7 +208,10 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
 
 
 def _find_new_access(account: Account, case: Case) -> str:
-    """Return the access that a proposed policy would add, by IAM Access Analyzer. May be empty."""
+    """Return IAM Access Analyzer's sentences about the access that a proposed policy would add.
+
+    Empty if the case proposes no policy, or if Access Analyzer has nothing to say.
+    """
     if case.state is not State.PROPOSED or owner_of_case(case.steps) is not Owner.RESTORE_POLICY:
         return ""
     access_texts = [
@@ -278,8 +287,7 @@ def print_details(out: Output, details: ShownCase) -> None:
 def _print_undo(out: Output, details: ShownCase) -> None:
     """Print the values that a rollback would keep, and the commands that undo the others.
 
-    A line before each command that a person must run says that it does not check who has set the
-    value since.
+    A command of the AWS CLI does not check who has set the value since. A line before it says so.
     """
     out.say_heading("Undo")
     kept_attributes = [

@@ -1,6 +1,6 @@
 """`mendq support-bundle CASE`: write a file with what AWS Support asks for about a case.
 
-The file has no message bodies, because nothing that is read for it has them.
+The file has no message bodies: the command reads none.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def support_bundle(
 
 
 def _make_bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[str, Any]:
-    """Return the content of the file."""
+    """Return the file's content: requests, attributes, tags, metrics, gaps, and the case."""
     case = details.case
     clients = call.account.clients
     queue = parts_of(case.queue_arn)
@@ -145,7 +145,7 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
 
 
 def _choose_period_seconds(age: timedelta) -> int:
-    """Return the shortest period (seconds) whose datapoints CloudWatch keeps for that age."""
+    """Return the shortest period, in seconds, of which CloudWatch has datapoints that old."""
     for retention, period_seconds in _PERIOD_SECONDS_BY_AGE:
         if age < retention:
             return period_seconds

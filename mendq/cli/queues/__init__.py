@@ -15,9 +15,9 @@ from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
 
 def queue_argument(help_beginning: str = "Its") -> Any:
-    """Return the argument QUEUE of a command.
+    """Return the command-line argument QUEUE, for the signature of a command.
 
-    `help_beginning` begins its help, for example `The DLQ or its source:`.
+    Its help text begins with `help_beginning`, for example `The DLQ or its source:`.
     """
     return typer.Argument(metavar="QUEUE", help=f"{help_beginning} name, URL or ARN.")
 

@@ -1,6 +1,7 @@
-"""`mendq alarms QUEUE`: print the alarms that a queue lacks, sized by its last two weeks.
+"""`mendq alarms QUEUE`: print the alarms that a queue lacks.
 
-The command does not make the alarms: they belong into the template of the queue's owner.
+The queue's last two weeks give the limits of the alarms. The command does not create the alarms:
+they belong in the template of the queue's owner.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 """
 
@@ -74,7 +75,7 @@ _ALARM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
 class SizedAlarm(Struct, frozen=True):
-    """Limits of an alarm: an anomaly band if `width` is set, else a fixed threshold."""
+    """The limits of an alarm: an anomaly band if `width` is set, else a fixed threshold."""
 
     # Reason for these limits, in words.
     because: str
@@ -87,7 +88,7 @@ class SizedAlarm(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """Sentence for people: when the alarm rings, and why its limits are right."""
+        """Sentence for people that says when the alarm rings, and why its limits are right."""
         limit = f"a band of {self.width} standard deviations" if self.width else self.threshold
         minutes = self.periods * self.period_seconds // 60
         return f"It rings above {limit} for {minutes} min: {self.because}."
@@ -291,7 +292,7 @@ def alarms(
 
 
 def _read_facts(account: Account, queue_arn: str) -> Facts:
-    """Return facts about the queue, its DLQ, its sources and the alarms on all of them."""
+    """Return the facts about a queue, with its DLQ, its sources, and the alarms on all of them."""
     facts = require_queue(account, queue_arn)
     clients = account.clients
     dlq_arn = local_dlq_arn(facts)

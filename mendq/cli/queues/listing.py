@@ -71,12 +71,12 @@ def queues(call: Invocation) -> Exit:
 def describe_last_scan(
     queue_arn: str, last_scans: Iterable[tuple[HourlyScan, str | None]]
 ) -> Mapping[str, Any] | None:
-    """Return what the newest scan that checked this queue found. None if no scan did.
+    """Return what the newest scan that checked this queue found. None if no scan checked it.
 
     Args:
         queue_arn: The queue.
-        last_scans: The scans, the newest first, each with the name of the last queue that it has
-            checked, or with None if it has checked all.
+        last_scans: The scans, the newest first. With each scan goes the name of the last queue that
+            it has checked, in the order of names, or None if it has checked all.
     """
     name = parts_of(queue_arn).name
     for scan, last_checked in last_scans:
@@ -91,7 +91,7 @@ def describe_last_scan(
 
 
 def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
-    """Print one queue for people."""
+    """Print one managed queue for people."""
     mode = queue_document["mode"]
     mode_text = (f"{mode:<{_MODE_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
     name_text = (plain(parts_of(queue_document["queue_arn"]).name), "bold")

@@ -1,4 +1,7 @@
-"""Options that redrive, quarantine return and quarantine drop share: which messages, and how."""
+"""Options that `redrive`, `quarantine return` and `quarantine drop` share.
+
+They say which messages to send back or drop, and how fast.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _RATE_PATTERN = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
 class Choice(Struct, frozen=True):
-    """The options that an operator gave."""
+    """The shared options, as the operator gave them: which messages, how many and how fast."""
 
     message_filter: MessageFilter
     # None if no limit was given.
@@ -60,7 +63,7 @@ class Choice(Struct, frozen=True):
     def batch_size(self) -> int:
         """Number of messages to send in one batch.
 
-        At a low rate it is small, so that the messages are sent evenly over time.
+        At a low rate the batches are small, so that the messages are sent evenly over time.
         """
         if self.messages_per_second is None:
             return MOST_MESSAGES_PER_SEND
@@ -68,10 +71,10 @@ class Choice(Struct, frozen=True):
 
 
 def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
-    """Decorate a command: replace its parameter `choice` by the options that a Choice is made of.
+    """Decorate a command: give it the shared options, and pass them to it as its `choice`.
 
-    The command raises CommandError if the options are no valid choice, or if it cannot ask for a
-    confirmation.
+    The command raises CommandError if the options are not valid, or if it must ask for a
+    confirmation and there is no terminal.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
 
@@ -112,7 +115,7 @@ def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
 def _parse_rate(text: str | None) -> float | None:
     """Return the messages a second of `10/s`, `0.5/s` or `10`. None if no rate was given.
 
-    Raises CommandError if the text is no rate above 0.
+    Raises CommandError if the text is not a rate above 0.
     """
     if text is None:
         return None

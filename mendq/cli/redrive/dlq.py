@@ -73,7 +73,7 @@ def dlq(
 
 
 class _Sample(Struct, frozen=True):
-    """Messages of a DLQ, the oldest first."""
+    """A sample of the messages of a DLQ, the oldest first."""
 
     dlq: Facts
     source_arns: Sequence[str]
@@ -120,11 +120,12 @@ class _Sample(Struct, frozen=True):
         return document
 
     def _make_command(self, group: MessageGroup) -> str:
-        """Return the command that sends back the group's messages, by the source that most have.
+        """Return the command that sends back the messages of a group. Empty if there is none.
 
-        If that source does not name the DLQ any more, the command has `--to OTHER`. Messages in a
-        quarantine are returned by `mendq quarantine return`. Empty if no filter selects the group,
-        or if the source is not known and the queue is no quarantine.
+        The command names the source that most of the messages have. If the DLQ is not that source's
+        DLQ any more, the command has `--to OTHER`. For a quarantine, the command is
+        `mendq quarantine return`. There is no command if no filter selects the group, or if the
+        source is not known and the queue is not a quarantine.
         """
         source_counts = Counter(message.source_arn for message in group.messages)
         ((source_arn, _),) = source_counts.most_common(1)
@@ -195,7 +196,7 @@ def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
 
 
 def _list_time_lines(document: Mapping[str, Any]) -> Iterator[LabelledLine]:
-    """Yield a labelled line for each time of the sample that is known."""
+    """Yield a labelled line for each known time: of the sample, and when its messages expire."""
     time_by_label = {}
     for name, time_text in document.items():
         if name.endswith("_at"):

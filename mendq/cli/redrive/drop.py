@@ -29,7 +29,7 @@ class DropWork(DlqWork, frozen=True):
     progress_text = "dropping"
 
     def make_question(self, chosen_count: int) -> str:
-        """Return the question to confirm."""
+        """Return the question that the operator must confirm."""
         message_text = format_count(self.choice.apply_limit(chosen_count), "message")
         queue_name = self.route.messages_queue.name
         return f"Write {message_text} to {self.file_path}, and delete them from {queue_name}?"
@@ -48,7 +48,7 @@ class DropWork(DlqWork, frozen=True):
         try:
             yield _StoreAndDelete(self.file_path, file_descriptor)
         finally:
-            # All that was written is on the disk already, so a failing close loses nothing.
+            # Everything written is on the disk already, so a failing close loses nothing.
             with suppress(OSError):
                 os.close(file_descriptor)
 
@@ -87,8 +87,8 @@ def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveRe
 def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Path) -> None:
     """Append the messages to the file, one JSON document on each line, and flush it to the disk.
 
-    Raises CommandError if that fails; then none of these messages is in the file. It writes without
-    a buffer, so that a failure shows here and not when the file is closed.
+    Raises CommandError if that fails, after an attempt to remove these messages from the file. This
+    function writes without a buffer, so that an error appears here and not when the file is closed.
     """
     lines = [to_json(make_message_document(message, with_body=True)) + "\n" for message in messages]
     content = "".join(lines).encode()
@@ -105,10 +105,10 @@ def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Pat
 
 
 def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any]:
-    """Return a message as a JSON document: all that is needed to send it again, and more.
+    """Return a message as a JSON document, with everything that is needed to send it again.
 
-    The rest is for people: why the message is in quarantine, and attributes that SQS itself added,
-    such as the receive count.
+    It also says for people why the message is in quarantine, and what SQS itself added, such as the
+    receive count. The body is left out if `with_body` is False.
     """
     quarantine_mark = read_quarantine_mark(message)
     attributes = {name: value.to_request() for name, value in message.attributes.items()}
@@ -136,9 +136,10 @@ def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any
 
 
 def _create_file(path: Path) -> int:
-    """Create the file and return its handle. Only its owner may read it, because it has bodies.
+    """Create the file and return its file descriptor.
 
-    Raises CommandError if there is such a file, or if it cannot be made.
+    Only the file's owner may read it, because it has bodies. Raises CommandError if the file exists
+    already, or if it cannot be created.
     """
     try:
         file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

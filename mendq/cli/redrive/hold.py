@@ -149,7 +149,7 @@ def read_progress(account: Account, case: Case) -> RedriveProgress | None:
 def list_progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     """Yield the lines that describe a redrive: label, style and text of each.
 
-    A stage is counted once one of its messages was sent back.
+    The current stage is counted only if one of its messages was sent back.
     """
     current_stage = progress.current
     stage = progress.stage

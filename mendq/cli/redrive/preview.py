@@ -88,7 +88,10 @@ class Tally(Struct):
             self._add_chosen(message, judgement)
 
     def _is_first_of_its_group(self, message: Message, source_arn: str | None) -> bool:
-        """Add the message to its group. Return True for the first: movers keep a group's order."""
+        """Add the message to its group, and return True if it is the group's first message.
+
+        The caller adds the messages in the order of the receives, which is the order of a group.
+        """
         group = self.groups_in_dlq.get(message.group_id)
         is_first = group is None
         if group is None:
@@ -116,17 +119,17 @@ class Tally(Struct):
         )
 
     def _must_stay(self, source_arn: str | None) -> bool:
-        """Return True if the message stays whatever the filter says.
+        """Return True if the message stays even if the filter matches.
 
-        If a person sent a message to the DLQ by hand, SQS does not say in which queue it failed.
-        Such a message goes only if the DLQ has no other source.
+        A message that failed in another queue stays. If a person sent a message to the DLQ by hand,
+        SQS does not say in which queue it failed. It goes only if the DLQ has no other source.
         """
         if source_arn is None:
             return bool(self.route.other_source_arns)
         return not self.route.is_deletion and source_arn != self.route.source.queue_arn
 
     def _add_chosen(self, message: Message, judgement: FilterResult) -> None:
-        """Count a chosen message and the values that the filter has read from it."""
+        """Count a chosen message, and those values in the filter that may be shown."""
         self.chosen_ids[message.message_id] = None
         self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
         if self.route.find_source_arn(message) is None:
@@ -151,7 +154,7 @@ _MOST_ERRORS = 3
 
 
 def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
-    """Print how many messages were seen and chosen, and what to know before saying yes."""
+    """Print how many messages were seen and chosen, and what to know before the confirmation."""
     _print_counts(out, tally, limit)
     if tally.chosen_ids:
         _print_value_counts(out, tally)
@@ -207,7 +210,7 @@ def _print_sqs_redrive(out: Output, tally: Tally) -> None:
 
 
 def _print_value_counts(out: Output, tally: Tally) -> None:
-    """Print how many chosen messages have each of the values that the filter reads."""
+    """Print how many chosen messages have each value that the tally has counted."""
     table = make_table("MESSAGES", "WHICH")
     for name, count_by_text in tally.value_counts_by_name.items():
         for text, count in count_by_text.most_common(_MOST_LISTED):
@@ -274,12 +277,12 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
 
 
 def _join_pronoun(message_count: int, singular_verb: str, plural_verb: str) -> str:
-    """Return the pronoun and the verb for a number of messages: `it stays`, `they stay`."""
+    """Return pronoun and verb for a number of messages, such as `it stays` or `they stay`."""
     return f"it {singular_verb}" if message_count == 1 else f"they {plural_verb}"
 
 
 def _describe_chosen(tally: Tally) -> Iterable[str]:
-    """Yield sentences about the chosen messages that an operator should know before saying yes."""
+    """Yield what the operator should know about the chosen messages before the confirmation."""
     if not tally.chosen_ids:
         return
     route = tally.route

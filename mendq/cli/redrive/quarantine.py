@@ -60,7 +60,7 @@ _LISTING_ACTIONS = MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwa
 
 
 class Quarantine(Struct, frozen=True):
-    """The quarantine of a managed queue."""
+    """The quarantine of a managed queue: the queue for messages that failed after a redrive."""
 
     queue: Facts
     source_arn: str
@@ -76,7 +76,7 @@ class Quarantine(Struct, frozen=True):
 
     @property
     def expires_by(self) -> datetime | None:
-        """When SQS deletes the first message, at the latest. None if that is not known."""
+        """Latest time at which SQS deletes the oldest message. None if it is not known."""
         return self.oldest_at and self.oldest_at + timedelta(seconds=self.queue.retention_seconds)
 
     def document(self) -> dict[str, object]:
@@ -119,13 +119,13 @@ def list_(call: Invocation) -> None:
 
 
 def _find_expiry_seconds(quarantine: Quarantine) -> float | None:
-    """Return when the first message expires, in seconds since 1970. None if that is not known."""
+    """Return when the oldest message expires, in seconds since 1970. None if it is not known."""
     expires_by = quarantine.expires_by
     return None if expires_by is None else expires_by.timestamp()
 
 
 def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
-    """Return when the first message expires, in yellow if there is little time."""
+    """Return the text that says when the oldest message expires, yellow if that is soon."""
     if quarantine.expires_by is None:
         return Text("not known" if quarantine.message_count else "-")
     time_left = quarantine.expires_by - now
@@ -152,7 +152,10 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 
 
 def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
-    """Return when the oldest message was sent, by CloudWatch. None without messages or metric."""
+    """Return when the oldest message was sent, as CloudWatch reports it.
+
+    None if no message is visible, or if CloudWatch has no datapoint.
+    """
     metric = build_query(
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
@@ -199,7 +202,7 @@ def peek(
 
 
 def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -> None:
-    """Print one message: why it is here, its fields and attributes, and its body if asked for."""
+    """Print one message: why it is in quarantine, its fields, attributes, and maybe its body."""
     out.say(message.message_id, "bold")
     if document["why"] is None:
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")

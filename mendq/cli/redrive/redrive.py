@@ -117,7 +117,10 @@ class SendBackWork(DlqWork, frozen=True):
     progress_text = "sending back"
 
     def require_allowed(self, preview_tally: Tally) -> None:
-        """Raise CommandError if messages would expire before they go at the given rate."""
+        """Raise CommandError if the oldest chosen message would expire before all are sent.
+
+        Without --rate, nothing is checked.
+        """
         oldest_at = preview_tally.oldest_chosen_at
         rate = self.choice.messages_per_second
         if rate is None or oldest_at is None:
@@ -133,7 +136,7 @@ class SendBackWork(DlqWork, frozen=True):
             raise CommandError(problem, error_code="redrive_too_slow")
 
     def make_question(self, chosen_count: int) -> str:
-        """Return the question to confirm."""
+        """Return the question that the operator must confirm."""
         rate = self.choice.messages_per_second
         limit = self.choice.limit
         messages_queue = self.route.messages_queue

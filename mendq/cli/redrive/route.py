@@ -79,7 +79,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
     may_go_by_source_arn: dict[str, bool] = field(default_factory=dict)
 
     def find_source_arn(self, message: Message) -> str:
-        """Return the replacement's ARN if the message may go, otherwise that of its source.
+        """Return the replacement's ARN if the message may go, otherwise its real source's ARN.
 
         Empty if the message may not go and its source is not known.
         """
@@ -89,9 +89,10 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         return self.replacement_arn if self.may_go_by_source_arn[source_arn] else source_arn
 
     def _may_go(self, source_arn: str) -> bool:
-        """Return True if messages that died in that queue may go.
+        """Return True if messages that died in this queue may go to the replacement.
 
-        A message stays if its mark names a queue that cannot have been its source.
+        With --from, only the messages of that queue may go. Without it, only those of deleted
+        queues. Messages stay if the ARN is not that of a queue that could have this DLQ.
         """
         is_no_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
         if self.only_source_arn or is_no_source:
@@ -129,18 +130,18 @@ class Route(Struct, frozen=True):
         return self.source_finder.find_source_arn(message)
 
     def count_hidden(self, seen_count: int) -> int:
-        """Return how many messages other consumers hold, if `seen_count` were received here.
+        """Return how many messages other consumers hold, after `seen_count` were received here.
 
-        SQS's numbers are older than the receives: messages seen beyond the visible ones were in
-        flight when SQS counted.
+        SQS counted before the receives. So if more messages were received than SQS counted as
+        visible, the others were in flight at that time, and are not hidden any more.
         """
         seen_in_flight = max(0, seen_count - self.messages_queue.visible)
         return max(0, self.messages_queue.in_flight - seen_in_flight)
 
     def make_mover(self, account: Account, stop: Event) -> MessageMover:
-        """Return a mover for the messages. It opens no more FIFO groups once `stop` is set.
+        """Return a mover for the messages. It opens no FIFO group after `stop` is set.
 
-        Without this, an interrupt would wait for minutes if there are thousands of groups.
+        Otherwise an interrupt would take minutes if there are thousands of groups.
         """
         url = queue_url(account.clients, self.messages_queue.queue_arn)
         return MessageMover(account.clients.sqs, url, may_open_groups=lambda: not stop.is_set())
@@ -178,7 +179,8 @@ def require_redrivable(account: Account, arn: str) -> Facts:
 def route_from(account: Account, source_arn: str) -> Route:
     """Return the route from the source's DLQ back to the source.
 
-    Raises CommandError if it has no DLQ, or if this command may not send its messages back.
+    Raises CommandError if a queue is missing or its tag forbids redrives, if the DLQ has a DLQ of
+    its own, or if its messages are being moved already.
     """
     source = require_redrivable(account, source_arn)
     messages_queue = require_redrivable(account, _find_dlq_arn(account, source))
@@ -211,8 +213,8 @@ def route_to(account: Account, dlq_or_source: str, other: str, died_in: str | No
         died_in: the source whose messages are sent (--from). None means: the messages whose source
             was deleted.
 
-    Raises CommandError if the messages' own source exists and is not named, or if the other queue
-    cannot take the messages or has no consumers.
+    Raises CommandError if the messages' own source exists and --from does not name it, or if the
+    other queue cannot take the messages or has no consumers.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
     replacement = require_redrivable(account, resolve_queue_arn(account, other))
@@ -250,7 +252,10 @@ def route_to(account: Account, dlq_or_source: str, other: str, died_in: str | No
 
 
 def _require_can_take(account: Account, replacement: Facts, messages_queue: Facts) -> None:
-    """Raise CommandError if the queue cannot take the messages, or if nobody consumes from it."""
+    """Raise CommandError if the replacement cannot take the messages.
+
+    It must be of the same type, and not a DLQ or a quarantine, which have no consumers.
+    """
     why_unfit = why_unfit_as_dlq(replacement.queue_arn, messages_queue.queue_arn)
     if is_quarantine(replacement.name) or list_source_arns(account.clients, replacement.queue_arn):
         why_unfit = "it is a DLQ or a quarantine, which nobody consumes"
@@ -283,8 +288,8 @@ def route_out_of(account: Account, source_or_quarantine: str) -> Route:
     """Return the route from a quarantine back to its source.
 
     Raises CommandError if one of the two queues is missing or its tag forbids redrives. Also raises
-    it while Mendq sends back the source's DLQ messages: if a message fails again, nobody could say
-    if it came from the DLQ or from the quarantine.
+    it while the messages of the source's DLQ are being moved: if a message fails again, Mendq could
+    not tell if it came from the DLQ or from the quarantine.
     """
     quarantine = find_quarantine(account, source_or_quarantine)
     given_arn = resolve_queue_arn(account, source_or_quarantine)
@@ -300,7 +305,8 @@ def route_out_of(account: Account, source_or_quarantine: str) -> Route:
 def _derive_source_arn(quarantine_arn: str) -> str:
     """Return the ARN of the queue from whose name the quarantine's name was made.
 
-    Raises CommandError if the name was cut, so that it does not tell the source's whole name.
+    Raises CommandError if the quarantine's name does not have the source's whole name, because it
+    was cut.
     """
     quarantine = parts_of(quarantine_arn)
     suffix = FIFO if quarantine.name.endswith(FIFO) else ""
@@ -316,7 +322,7 @@ def _derive_source_arn(quarantine_arn: str) -> str:
 def require_no_redrive_policy(queue: Facts) -> None:
     """Raise CommandError if the queue has a DLQ of its own.
 
-    Looking at a message is receiving it, and SQS moves a message that is received too often to the
+    To look at a message is to receive it, and SQS moves a message that is received too often to the
     queue's DLQ.
     """
     redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
@@ -329,7 +335,7 @@ def require_no_redrive_policy(queue: Facts) -> None:
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
-    """Raise CommandError if a redrive of Mendq's or a message movement task moves the messages."""
+    """Raise CommandError if a redrive of Mendq or a task of SQS is moving the DLQ's messages."""
     redrive_store = account.open_store_if_deployed(RedriveStore)
     if redrive_store:
         require_no_redrive(redrive_store.read_newest_progress(dlq_arn))
@@ -345,9 +351,9 @@ def require_idle(account: Account, dlq_arn: str) -> None:
 
 
 def find_remedy(code: str, message: str, route: Route) -> str:
-    """Return which rights are missing, for an error that SQS gave. Empty if it is not known.
+    """Return a sentence about the permissions that an error of SQS asks for.
 
-    `code` is the canonical error code.
+    Empty if the error is not about permissions. `error_code` is the canonical error code.
     """
     if code.startswith("Kms") or "kms:" in message:
         return describe_needed_grants("whoever redrives", route.messages_queue, route.source) or (

@@ -95,7 +95,7 @@ def look_at_messages(
 ) -> None:
     """Receive at most `most_messages`, call `handle_message` with each, and release them.
 
-    Raises CommandError if interrupted.
+    Raises CommandError if the operator interrupts, or if AWS refuses a call.
     """
     with stop_on_signal(INTERRUPT_NOTICE) as stop:
         mover = route.make_mover(call.account, stop)
@@ -117,7 +117,7 @@ def look_at_messages(
 
 
 class WorkResult(Struct, frozen=True):
-    """The result of a redrive or a deletion, also if it ended early."""
+    """The result of a redrive or a deletion, even if it ended early."""
 
     move_result: MoveResult
     # Number of messages that the filter chose.
@@ -133,9 +133,9 @@ class WorkResult(Struct, frozen=True):
 
     @property
     def moved_count(self) -> int:
-        """Number of messages that were moved or deleted.
+        """Number of messages that were sent or deleted.
 
-        Messages that were sent and could not be deleted from the queue are included.
+        Messages that were sent but could not be deleted from the queue are included.
         """
         return self.move_result.moved_count + self.move_result.copied_count
 
@@ -165,7 +165,7 @@ class _SecondPass(Struct):
 
     @property
     def remaining_count(self) -> int:
-        """How many more messages may be processed."""
+        """Number of messages that may still be processed."""
         return self.most_messages - self.move_result.attempt_count
 
 
@@ -185,7 +185,7 @@ class DlqWork(Struct, frozen=True):
 
     @abstractmethod
     def make_question(self, chosen_count: int) -> str:
-        """Return the question to confirm, about that many chosen messages."""
+        """Return the question that the operator must confirm, about the chosen messages."""
 
     @abstractmethod
     def start(self, stop: Event, faults: list[str]) -> AbstractContextManager[MessageAction]:
@@ -203,11 +203,11 @@ class DlqWork(Struct, frozen=True):
         return {}
 
     def carry_out(self) -> Exit:
-        """Show the messages, ask, process them, and print the result. Return the exit code.
+        """Print a preview, ask, process the messages, and print the result. Return the exit code.
 
-        Only messages that were seen before the question are processed. Exception: messages that a
-        FIFO queue hid behind them. A message that was sent back and failed again has a new id, so
-        it is not sent twice.
+        Only messages that were seen before the question are processed. Exception: without
+        --leave-first, also messages that a FIFO queue hid behind them. A message that was sent back
+        and failed again has a new id, so it is not sent twice.
         """
         preview_tally = self._make_tally()
         out = self.call.out
@@ -257,9 +257,10 @@ class DlqWork(Struct, frozen=True):
     def _process_messages(
         self, preview_tally: Tally, action: MessageAction, stop: Event, faults: list[str]
     ) -> WorkResult:
-        """Receive the messages again and move or delete them. Return the result, also if stopped.
+        """Receive the messages again and move or delete them. Return the result, even if stopped.
 
-        A fault ends the work. It is appended to `faults`, and the first one is part of the result.
+        A fault ends the work. Each fault is appended to `faults`, and the first one is part of the
+        result.
         """
         # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
         # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
@@ -328,7 +329,10 @@ class DlqWork(Struct, frozen=True):
             yield messages[first_index : first_index + batch_size]
 
     def _find_most_messages(self, chosen_count: int, *, takes_hidden: bool) -> int:
-        """Return how many messages may be moved. A limit of 0 moves none."""
+        """Return how many messages may be processed: the limit, or all if there is none.
+
+        All are the chosen messages, and also hidden ones if `takes_hidden` is True.
+        """
         if self.choice.limit is not None:
             return self.choice.limit
         return maxsize if takes_hidden else chosen_count
@@ -347,7 +351,10 @@ class DlqWork(Struct, frozen=True):
         return unchanged
 
     def _describe_changed_groups(self, preview_tally: Tally, current_tally: Tally) -> list[str]:
-        """Return a line for the operator if a group's first message is not the previewed one."""
+        """Return a line if groups begin with another message than in the preview.
+
+        Empty if there are no such groups, or without --leave-first.
+        """
         if not self.choice.leave_first:
             return []
         previewed_ids = preview_tally.first_id_by_group
@@ -367,7 +374,7 @@ class DlqWork(Struct, frozen=True):
         return [f"{fault}: nothing of it was moved; look again"]
 
     def _require_source_exists(self, batch_result: MoveResult, total_result: MoveResult) -> None:
-        """Raise CommandError if the source was deleted, as the errors of the last batch show.
+        """Raise CommandError if the errors of the last batch show that the source was deleted.
 
         Messages that were sent before may be lost: a queue takes messages for 60 seconds after it
         was deleted.
@@ -384,11 +391,12 @@ class DlqWork(Struct, frozen=True):
     def _take_messages(
         self, mover: MessageMover, second_pass: _SecondPass, stop: Event
     ) -> tuple[list[Message], list[str]]:
-        """Receive messages. Return the wanted ones, and the ids of the others.
+        """Receive messages. Return those to process, and the ids of the others.
 
-        At most `remaining_count` messages are wanted. As many are received as the mover can hold,
-        so that the others are released once and not again and again. In a FIFO queue only a few are
-        received: SQS returns more of a group only when these are deleted.
+        At most `remaining_count` messages are to be processed. In a standard queue, as many are
+        received as the mover can hold, so that the others are released once and not again and
+        again. In a FIFO queue only a few are received: SQS returns more of a group only when these
+        are deleted.
         """
         messages: list[Message] = []
         other_ids: list[str] = []
@@ -414,8 +422,8 @@ class DlqWork(Struct, frozen=True):
     ) -> WorkResult:
         """Return the result, with the number of all messages of the queue.
 
-        That number also counts messages that other consumers hold and, in a FIFO queue, messages
-        behind the ones that were seen.
+        That number includes messages that other consumers hold and, in a FIFO queue, messages
+        behind those that were seen.
         """
         messages_queue = self.route.messages_queue
         seen_count = len(tally.seen_ids)

@@ -110,7 +110,7 @@ def list_printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
 
 
 def was_rolled_back(answer: Answer) -> bool:
-    """Return True if the case was rolled back before the preview, which changes no state itself."""
+    """Return True if the case had been rolled back before this preview was made."""
     return answer.get("state") == State.ROLLED_BACK
 
 
@@ -124,9 +124,9 @@ def format_attribute(attribute: Answer) -> LabelledLine:
 def _describe_values(attribute: Answer) -> str:
     """Return the text about an attribute's value: `after -> before` if the rollback changes it.
 
-    Otherwise return the value now and why it stays: somebody else or a later case set it, or it is
-    the value from before. An attribute that the queue does not show, such as a redrive, has a fixed
-    sentence.
+    Otherwise return the present value and why it stays: somebody else or a later case set it, or it
+    is the value from before. An attribute that the queue does not show, such as a redrive, has a
+    fixed sentence.
     """
     name = attribute["attribute"]
     if not has_value_in_queue(name):
@@ -167,7 +167,8 @@ def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
     """Add `later_case` to each kept attribute: the ID of Mendq's later case that wrote its value.
 
-    It is None if no case of Mendq wrote it. The whole case store is read if any attribute is kept.
+    `later_case` is None if no case of Mendq wrote the value. If any attribute is kept, the whole
+    case store is read.
     """
     kept_attributes = list[tuple[str, Answer]]()
     for answer in answers:
@@ -183,8 +184,7 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
 def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> str | None:
     """Return the ID of the case that wrote the current value after this case's last write.
 
-    None if no case of Mendq did. A value that was overridden or rolled back since does not count as
-    Mendq's.
+    None if no case wrote it. Values of overridden or rolled-back cases do not count.
     """
     own_write = _find_write(histories.get(case_id, ()), attribute["attribute"])
     if own_write is None:

@@ -44,8 +44,9 @@ def _predict_answer(
     """Return the answer that the Lambda will give for a case after later cases are undone.
 
     The Lambda does not know that later cases are undone first. So the outcome is computed here from
-    the values that these cases restore. The answer is returned unchanged if there is no later case,
-    or if it has an error other than `wrong_state` because of a later case.
+    the values that these cases restore. The answer is returned unchanged if there is no later case.
+    An answer with an error is also returned unchanged, unless the error is `wrong_state` and names
+    a later case.
 
     Args:
         answer: The Lambda's preview for this case.
@@ -183,9 +184,9 @@ def parse_moment(text: str, now: datetime) -> datetime:
 
 
 def _find_written_since(call: Invocation, since: datetime) -> Histories:
-    """Return the cases that applied a change since then, those with the newest change first.
+    """Return the transitions of each case that made a change since then, by case ID.
 
-    Cases that were rolled back already are left out.
+    The case with the newest change comes first. Cases that were rolled back already are left out.
     """
     histories = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
     last_applied_at = dict[str, datetime]()
@@ -221,7 +222,7 @@ def _preview_rollbacks(call: Invocation, histories: Histories) -> list[Answer]:
 
 
 def _ask_rollback_lambda(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
-    """Invoke the rollback Lambda for one case. An error is returned in the form of `--json`."""
+    """Return the rollback Lambda's answer for one case. An error has the form of `--json`."""
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
     answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
     if "error" not in answer:
