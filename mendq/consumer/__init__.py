@@ -74,40 +74,40 @@ class VisibilityHeartbeat:
     ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
-        self._seconds = seconds
+        self._visibility_seconds = seconds
         self._clock = clock
         self._processing_times = processing_times
         # Held messages by message id, in the order in which they were received.
         self._holds: dict[str, Hold] = {}
-        self._lost: set[str] = set()
+        self._lost_ids: set[str] = set()
         # Held during every call to SQS, so that an extension cannot overtake a release.
-        self._writing = RLock()
-        self._over = Event()
-        self._heart: Thread | None = None
+        self._write_lock = RLock()
+        self._end_event = Event()
+        self._thread: Thread | None = None
         # A separate lock: leaving the block must stop the thread even while the thread calls SQS.
-        self._entering = Lock()
-        self._blocks = 0
+        self._enter_lock = Lock()
+        self._open_block_count = 0
 
     def __enter__(self) -> Self:
-        with self._entering:
-            self._blocks += 1
-            if self._blocks == 1:
-                self._over = Event()
-                self._heart = Thread(
+        with self._enter_lock:
+            self._open_block_count += 1
+            if self._open_block_count == 1:
+                self._end_event = Event()
+                self._thread = Thread(
                     target=self._extend_until_over,
-                    args=(self._over,),
+                    args=(self._end_event,),
                     name="visibility",
                     daemon=True,
                 )
-                self._heart.start()
+                self._thread.start()
         return self
 
     def __exit__(self, *exception_details: object) -> None:
-        with self._entering:
-            self._blocks -= 1
-            if self._blocks == 0 and self._heart is not None:
-                self._over.set()
-                self._heart.join()
+        with self._enter_lock:
+            self._open_block_count -= 1
+            if self._open_block_count == 0 and self._thread is not None:
+                self._end_event.set()
+                self._thread.join()
 
     @property
     def is_lost(self) -> bool:
@@ -121,14 +121,14 @@ class VisibilityHeartbeat:
         Their visibility timeout ran out, or SQS said that this consumer does not hold them any
         more.
         """
-        with self._writing:
+        with self._write_lock:
             self._forget_expired_messages(self._clock())
-            return frozenset(self._lost)
+            return frozenset(self._lost_ids)
 
     @property
     def held(self) -> frozenset[str]:
         """Ids of the messages that this consumer holds now."""
-        with self._writing:
+        with self._write_lock:
             return frozenset(self._forget_expired_messages(self._clock()))
 
     def receive(self, **arguments: Any) -> list[MessageTypeDef]:
@@ -142,12 +142,12 @@ class VisibilityHeartbeat:
             ValueError: WaitTimeSeconds is missing, or not less than the visibility timeout.
             ClientError, BotoCoreError: The call failed.
         """
-        if arguments.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
-            rule = "WaitTimeSeconds must be given, and be less than the visibility timeout"
-            raise ValueError(f"{rule} of {self._seconds} s")
+        if arguments.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._visibility_seconds:
+            problem = "WaitTimeSeconds must be given, and be less than the visibility timeout"
+            raise ValueError(f"{problem} of {self._visibility_seconds} s")
         started_at = self._clock()
         response = self._sqs.receive_message(
-            QueueUrl=self._queue_url, VisibilityTimeout=self._seconds, **arguments
+            QueueUrl=self._queue_url, VisibilityTimeout=self._visibility_seconds, **arguments
         )
         self.add(*response.get("Messages", []), received_at=started_at)
         return response.get("Messages", [])
@@ -161,13 +161,13 @@ class VisibilityHeartbeat:
             messages: The messages, as boto3 returned them.
             received_at: What the heartbeat's clock returned just before the receive.
         """
-        hidden_until = received_at + self._seconds
-        with self._writing:
+        hidden_until = received_at + self._visibility_seconds
+        with self._write_lock:
             for message in messages:
                 message_id = str(message["MessageId"])
                 handle = str(message["ReceiptHandle"])
                 self._holds[message_id] = Hold(message_id, handle, received_at, hidden_until)
-                self._lost.discard(message_id)
+                self._lost_ids.discard(message_id)
 
     def keep(self) -> None:
         """Extend the visibility timeout of each held message whose timeout is half over.
@@ -177,18 +177,20 @@ class VisibilityHeartbeat:
         """
         self._extend_due_messages(Event())
 
-    def _extend_due_messages(self, is_over: Event) -> None:
-        """Extend the messages whose visibility timeout is half over. Stop if `is_over` is set."""
-        with self._writing:
+    def _extend_due_messages(self, end_event: Event) -> None:
+        """Extend the messages whose visibility timeout is half over. Stop if `end_event` is set."""
+        with self._write_lock:
             now = self._clock()
             current_holds = self._forget_expired_messages(now).values()
-            due_holds = [hold for hold in current_holds if hold.is_due(now, self._seconds)]
+            due_holds = [
+                hold for hold in current_holds if hold.is_due(now, self._visibility_seconds)
+            ]
         for batch in split_into_batches(due_holds):
-            if is_over.is_set():
+            if end_event.is_set():
                 return
             # Free the lock after each batch, so that a delete or release never waits for thousands
             # of extensions.
-            with self._writing:
+            with self._write_lock:
                 now = self._clock()
                 holds_by_id = self._forget_expired_messages(now)
                 # Meanwhile a message may have been deleted, released or received again.
@@ -202,7 +204,7 @@ class VisibilityHeartbeat:
 
         The heartbeat does not extend a released message again.
         """
-        with self._writing:
+        with self._write_lock:
             released_holds = self._find_held_messages(message_ids)
             self._forget_messages(released_holds)
             for batch in split_into_batches(released_holds):
@@ -210,7 +212,7 @@ class VisibilityHeartbeat:
 
     def release_all(self) -> None:
         """Make every message that is still held visible to other consumers at once."""
-        with self._writing:
+        with self._write_lock:
             self.release(*self._forget_expired_messages(self._clock()))
 
     def stop_extending(self, *message_ids: str) -> None:
@@ -219,7 +221,7 @@ class VisibilityHeartbeat:
         SQS returns the messages again when their visibility timeout is over. Use this method for
         work that failed, if the block continues with other messages.
         """
-        with self._writing:
+        with self._write_lock:
             self._forget_messages(self._find_held_messages(message_ids))
 
     def delete(self, *message_ids: str) -> frozenset[str]:
@@ -229,7 +231,7 @@ class VisibilityHeartbeat:
             The ids of the messages that this call deleted. A message that SQS did not delete is
             still held. All other messages were not held any more, or were lost.
         """
-        with self._writing:
+        with self._write_lock:
             holds = self._find_held_messages(message_ids)
             remaining_holds = holds
             for _ in range(_DELETE_ATTEMPTS):
@@ -238,7 +240,7 @@ class VisibilityHeartbeat:
                 remaining_holds = [
                     hold for hold in holds if self._holds.get(hold.message_id) is hold
                 ]
-            deleted_ids = frozenset(hold.message_id for hold in holds) - self.held - self._lost
+            deleted_ids = frozenset(hold.message_id for hold in holds) - self.held - self._lost_ids
             if self._processing_times is not None:
                 for hold in holds:
                     if hold.message_id in deleted_ids:
@@ -250,7 +252,7 @@ class VisibilityHeartbeat:
 
         Use it only if the work of every message is done: it deletes unfinished messages too.
         """
-        with self._writing:
+        with self._write_lock:
             return self.delete(*self._forget_expired_messages(self._clock()))
 
     def _delete_batch(self, batch: Sequence[Hold]) -> None:
@@ -288,7 +290,7 @@ class VisibilityHeartbeat:
         if not holds:
             return
         earliest_limit_at = min(hold.limit_at for hold in holds)
-        seconds = min(self._seconds, int(earliest_limit_at - now))
+        seconds = min(self._visibility_seconds, int(earliest_limit_at - now))
         error_code_by_id = self._change_visibility(holds, seconds)
         for hold in holds:
             if hold.message_id not in error_code_by_id:
@@ -317,12 +319,12 @@ class VisibilityHeartbeat:
         """Forget these messages, so that they are not extended, and mark them as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
-            self._lost.add(hold.message_id)
+            self._lost_ids.add(hold.message_id)
 
-    def _extend_until_over(self, is_over: Event) -> None:
-        """Extend messages regularly until `is_over` is set. This is the work of the thread."""
-        while not is_over.wait(self._seconds / _BEATS_PER_TIMEOUT):
-            self._extend_due_messages(is_over)
+    def _extend_until_over(self, end_event: Event) -> None:
+        """Extend messages regularly until `end_event` is set. This is the work of the thread."""
+        while not end_event.wait(self._visibility_seconds / _BEATS_PER_TIMEOUT):
+            self._extend_due_messages(end_event)
 
 
 def _select_lost(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:
@@ -362,9 +364,9 @@ class ProcessingTimes:
         self._clock = clock
         # When the current line was begun, and how many messages were done since then.
         self._begun_at = clock()
-        self._done = 0
+        self._done_count = 0
         # A random sample of their processing times.
-        self._seconds: list[float] = []
+        self._sample_seconds: list[float] = []
         self._lock = Lock()
 
     def add(self, seconds: float) -> None:
@@ -375,13 +377,13 @@ class ProcessingTimes:
         if not _is_finite(seconds):
             return
         with self._lock:
-            self._done += 1
+            self._done_count += 1
             # Reservoir sampling: each message is as likely as any other to be in the sample.
-            sample_index = randrange(self._done)  # noqa: S311 - nothing secret
-            if len(self._seconds) < MOST_VALUES_PER_LINE:
-                self._seconds.append(round(seconds, 3))
+            sample_index = randrange(self._done_count)  # noqa: S311 - nothing secret
+            if len(self._sample_seconds) < MOST_VALUES_PER_LINE:
+                self._sample_seconds.append(round(seconds, 3))
             elif sample_index < MOST_VALUES_PER_LINE:
-                self._seconds[sample_index] = round(seconds, 3)
+                self._sample_seconds[sample_index] = round(seconds, 3)
         if self._clock() - self._begun_at >= self._every_seconds:
             self.publish()
 
@@ -389,9 +391,9 @@ class ProcessingTimes:
         """Write a line with the processing times since the last line, if there are any."""
         now = self._clock()
         with self._lock:
-            sample_seconds = self._seconds
-            self._seconds = []
-            self._done = 0
+            sample_seconds = self._sample_seconds
+            self._sample_seconds = []
+            self._done_count = 0
             self._begun_at = now
         if not sample_seconds:
             return

@@ -114,9 +114,9 @@ class Once:
         owner = uuid4().hex
         if not self._claim(key, owner):
             return False
-        is_work_over = Event()
+        work_end_event = Event()
         renewal_thread = Thread(
-            target=self._renew_until, args=(key, owner, is_work_over), name="claim", daemon=True
+            target=self._renew_until, args=(key, owner, work_end_event), name="claim", daemon=True
         )
         renewal_thread.start()
         try:
@@ -127,7 +127,7 @@ class Once:
                 raise
             self._record_done(key, owner)
         finally:
-            is_work_over.set()
+            work_end_event.set()
             # Do not wait for a call that hangs. Its condition makes a late write harmless.
             renewal_thread.join(self.claim_seconds)
         return True
@@ -146,11 +146,11 @@ class Once:
                 False if it lets the visibility timeout run out, as a Lambda function does. Such a
                 consumer may use up its first redelivery at once after the crash.
         """
-        lost_receives = 1 if holds_busy else 2
-        seconds_until_dlq = visibility_seconds * (max_receive_count - lost_receives)
+        lost_receive_count = 1 if holds_busy else 2
+        seconds_until_dlq = visibility_seconds * (max_receive_count - lost_receive_count)
         if self.claim_seconds < seconds_until_dlq:
             return
-        least_receive_count = self.claim_seconds // visibility_seconds + 1 + lost_receives
+        least_receive_count = self.claim_seconds // visibility_seconds + 1 + lost_receive_count
         remedy = f"set maxReceiveCount to at least {least_receive_count}"
         if seconds_until_dlq > 1:
             remedy = f"set claim_seconds to less than {seconds_until_dlq}, or {remedy}"
@@ -173,14 +173,14 @@ class Once:
         if _is_claimed(item, now):
             raise Busy(key)
         condition = "attribute_not_exists(held_until)"
-        values: dict[str, AttributeValueTypeDef] = {}
+        condition_values: dict[str, AttributeValueTypeDef] = {}
         if "held_until" in item:
             # Replace only the expired claim that was read: its owner may have renewed it meanwhile.
             condition = "held_until = :seen"
-            values = {":seen": item["held_until"]}
+            condition_values = {":seen": item["held_until"]}
         try:
             stored_at = self._store_claim(
-                key, owner, now, f"(held_by = :owner OR {condition})", values
+                key, owner, now, f"(held_by = :owner OR {condition})", condition_values
             )
         except (BotoCoreError, ClientError) as error:
             item, stored_at = self._read_item(key)
@@ -219,16 +219,16 @@ class Once:
         self._release_claim(key, owner)
         raise Busy(key)
 
-    def _renew_until(self, key: str, owner: str, is_work_over: Event) -> None:
+    def _renew_until(self, key: str, owner: str, work_end_event: Event) -> None:
         """Renew the claim regularly until the work is over or the claim is lost."""
-        while not is_work_over.wait(self.claim_seconds / _RENEWALS_PER_CLAIM):
+        while not work_end_event.wait(self.claim_seconds / _RENEWALS_PER_CLAIM):
             try:
                 _, now = self._read_item(key)
                 self._store_claim(key, owner, now, "held_by = :owner", {})
             # After any error the next renewal is tried, because the work still runs.
             except Exception as error:  # noqa: BLE001
                 is_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
-                if is_lost and not is_work_over.is_set():
+                if is_lost and not work_end_event.is_set():
                     _LOG.warning("lost the claim on %s: another run may do its work as well", key)
                 if is_lost:
                     return
@@ -240,7 +240,7 @@ class Once:
         owner: str,
         now: int,
         condition: str,
-        values: Mapping[str, AttributeValueTypeDef],
+        condition_values: Mapping[str, AttributeValueTypeDef],
     ) -> int:
         """Store that `owner` has the key until `claim_seconds` after `now`.
 
@@ -249,7 +249,7 @@ class Once:
             owner: The id of this run.
             now: DynamoDB's time in seconds.
             condition: The claim is stored only if DynamoDB finds this true.
-            values: Values that the condition uses.
+            condition_values: Values that the condition uses, by placeholder.
 
         Returns:
             DynamoDB's time when it answered, in seconds.
@@ -263,7 +263,7 @@ class Once:
                 ":owner": {"S": owner},
                 ":until": {"N": str(now + self.claim_seconds)},
                 ":expires": {"N": str(now + REMEMBERED_SECONDS)},
-                **values,
+                **condition_values,
             },
         )
         return _read_answer_date(response["ResponseMetadata"])
@@ -379,9 +379,9 @@ class Careful:
     seconds: int = 30
 
     def __post_init__(self) -> None:
-        self._visibility = VisibilityHeartbeat(self.sqs, self.queue_url, seconds=self.seconds)
+        self._heartbeat = VisibilityHeartbeat(self.sqs, self.queue_url, seconds=self.seconds)
         # Messages whose orders are busy, by message id, in the order in which they came.
-        self._waiting: dict[str, MessageTypeDef] = {}
+        self._waiting_messages: dict[str, MessageTypeDef] = {}
         self._lock = Lock()
         self._is_checked = False
 
@@ -398,58 +398,58 @@ class Careful:
         """
         self._check_queue()
         # The heartbeat holds the last of ten messages while the first one is worked on.
-        with self._visibility as visibility:
+        with self._heartbeat as heartbeat:
             # Between two calls of `consume` there is no heartbeat for waiting messages.
-            visibility.keep()
-            received_messages = visibility.receive(
+            heartbeat.keep()
+            received_messages = heartbeat.receive(
                 MaxNumberOfMessages=10,
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["MessageGroupId"],
             )
             with self._lock:
-                messages = self._waiting
-                self._waiting = {}
+                messages = self._waiting_messages
+                self._waiting_messages = {}
             messages.update({message["MessageId"]: message for message in received_messages})
             kept_messages: dict[str, MessageTypeDef] = {}
             try:
-                waiting_messages = self._handle_in_order(messages, visibility)
+                waiting_messages = self._handle_in_order(messages, heartbeat)
                 kept_messages = dict(islice(waiting_messages.items(), MOST_WAITING_MESSAGES))
             finally:
                 # A message whose work failed comes again after its visibility timeout.
-                visibility.stop_extending(*(messages.keys() - kept_messages.keys()))
+                heartbeat.stop_extending(*(messages.keys() - kept_messages.keys()))
                 with self._lock:
-                    self._waiting.update(kept_messages)
+                    self._waiting_messages.update(kept_messages)
 
     def _handle_in_order(
-        self, messages: Mapping[str, MessageTypeDef], visibility: VisibilityHeartbeat
+        self, messages: Mapping[str, MessageTypeDef], heartbeat: VisibilityHeartbeat
     ) -> dict[str, MessageTypeDef]:
         """Handle each message. Return the messages that must wait, by message id.
 
         A message waits if its order is busy, or behind such a message of its FIFO group.
         """
-        busy_groups: set[str] = set()
-        failed_groups: set[str] = set()
+        busy_group_ids: set[str] = set()
+        failed_group_ids: set[str] = set()
         waiting_messages: dict[str, MessageTypeDef] = {}
         for message_id, message in messages.items():
-            group = self._group_of(message)
+            group_id = self._get_group_id(message)
             # In a FIFO queue no message may overtake an earlier one of its group.
-            if group in failed_groups:
-                visibility.release(message_id)
+            if group_id in failed_group_ids:
+                heartbeat.release(message_id)
                 continue
-            if group in busy_groups:
+            if group_id in busy_group_ids:
                 waiting_messages[message_id] = message
                 continue
-            outcome = self._handle(message, visibility)
+            outcome = self._handle(message, heartbeat)
             if outcome is _Outcome.BUSY:
-                busy_groups.add(group)
+                busy_group_ids.add(group_id)
                 waiting_messages[message_id] = message
             elif outcome is _Outcome.FAILED:
-                failed_groups.add(group)
+                failed_group_ids.add(group_id)
         return waiting_messages
 
-    def _handle(self, message: MessageTypeDef, visibility: VisibilityHeartbeat) -> _Outcome:
+    def _handle(self, message: MessageTypeDef, heartbeat: VisibilityHeartbeat) -> _Outcome:
         """Do the order of one message, and delete the message if the order is done."""
-        if message["MessageId"] not in visibility.held:
+        if message["MessageId"] not in heartbeat.held:
             # The message was lost: another consumer may have it.
             return _Outcome.FAILED
         try:
@@ -463,10 +463,10 @@ class Careful:
             # The message comes again, and after maxReceiveCount it goes to the DLQ.
             _LOG.exception("the order in message %s failed", message["MessageId"])
             return _Outcome.FAILED
-        visibility.delete(message["MessageId"])
+        heartbeat.delete(message["MessageId"])
         return _Outcome.DONE
 
-    def _group_of(self, message: MessageTypeDef) -> str:
+    def _get_group_id(self, message: MessageTypeDef) -> str:
         """Return the id of the message's group; in a standard queue, the message's own id."""
         if self.queue_url.endswith(".fifo"):
             return message.get("Attributes", {}).get("MessageGroupId", "")

@@ -124,8 +124,8 @@ def _list_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> 
 
 def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
     """Yield the holds in batches of ten, the most that SQS accepts in one call."""
-    remaining = iter(holds)
-    while batch := tuple(islice(remaining, MOST_ENTRIES_PER_BATCH)):
+    remaining_holds = iter(holds)
+    while batch := tuple(islice(remaining_holds, MOST_ENTRIES_PER_BATCH)):
         yield batch
 
 

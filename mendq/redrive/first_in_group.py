@@ -99,19 +99,20 @@ def find_unclear_groups(
     for group_id in sorted(sent_group_ids):
         group = group_by_id[group_id]
         simultaneous_group_ids = [
-            other_id
-            for other_id in chosen_group_ids
-            if other_id != group_id and group.may_share_batch_with(group_by_id[other_id])
+            other_group_id
+            for other_group_id in chosen_group_ids
+            if other_group_id != group_id
+            and group.may_share_batch_with(group_by_id[other_group_id])
         ]
         if group.has_other_sources:
             reason = "some of its messages came from another queue, or a person sent them there"
             unclear_groups.append(UnclearGroup(group_id, reason))
         elif group.last_arrived_at - group.first_arrived_at > SAME_BATCH_TIME:
-            arrival_range = (
+            arrival_times_text = (
                 f"{group.first_arrived_at:%Y-%m-%d %H:%M:%S} to "
                 f"{group.last_arrived_at:%Y-%m-%d %H:%M:%S} UTC"
             )
-            reason = f"its messages came to the DLQ at different times, from {arrival_range}"
+            reason = f"its messages came to the DLQ at different times, from {arrival_times_text}"
             unclear_groups.append(UnclearGroup(group_id, reason))
         elif simultaneous_group_ids:
             other_groups_text = format_count(len(simultaneous_group_ids), "other group")

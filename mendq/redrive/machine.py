@@ -243,15 +243,15 @@ class Blocker(Struct, frozen=True):
     reason: str = ""
     is_for_good: bool = False
 
-    def __or__(self, other: Blocker) -> Blocker:
+    def __or__(self, other_blocker: Blocker) -> Blocker:
         """Return the more important blocker: one that is `is_for_good`, otherwise the first.
 
         A blocker without a reason counts as none.
         """
         if not self.reason:
-            return other
-        if other.is_for_good and not self.is_for_good:
-            return other
+            return other_blocker
+        if other_blocker.is_for_good and not self.is_for_good:
+            return other_blocker
         return self
 
 
@@ -354,14 +354,18 @@ class RedriveSituation(Struct, frozen=True):
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
-            return progress.current.remaining
+            return progress.current.remaining_message_count
         bounds = self.bounds
         seconds_since_send = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
-        least_messages = bounds.least_per_tick * round(seconds_since_send / bounds.tick_seconds)
-        messages_per_tick = int(self.rate_per_second * bounds.tick_seconds)
-        most_messages = min(max(bounds.least_per_tick, messages_per_tick), bounds.mover_per_tick)
-        messages_due = max(least_messages, int(self.rate_per_second * seconds_since_send))
-        return min(messages_due, most_messages, progress.current.remaining)
+        least_message_count = bounds.least_per_tick * round(
+            seconds_since_send / bounds.tick_seconds
+        )
+        message_count_per_tick = int(self.rate_per_second * bounds.tick_seconds)
+        most_message_count = min(
+            max(bounds.least_per_tick, message_count_per_tick), bounds.mover_per_tick
+        )
+        due_message_count = max(least_message_count, int(self.rate_per_second * seconds_since_send))
+        return min(due_message_count, most_message_count, progress.current.remaining_message_count)
 
     def is_patience_over(self, wait_began_at: datetime | None) -> bool:
         """Return True if a wait that began at `wait_began_at` has lasted `patience_seconds`.
@@ -377,14 +381,14 @@ class RedriveSituation(Struct, frozen=True):
         The messages that were in flight then count as moved, but unsure. The tick of that run
         counts as one without a result.
         """
-        current = self.progress.current
-        lost_in_flight = current.in_flight
-        if not lost_in_flight:
+        current_stage = self.progress.current
+        lost_message_count = current_stage.in_flight
+        if not lost_message_count:
             return self
         progress = self.progress.with_stage(
-            moved=current.moved + lost_in_flight,
-            unsure=current.unsure + lost_in_flight,
-            expected=max(0, current.expected - lost_in_flight),
+            moved=current_stage.moved + lost_message_count,
+            unsure=current_stage.unsure + lost_message_count,
+            expected=max(0, current_stage.expected - lost_message_count),
             in_flight=0,
         )
         progress = progress.with_waits(fruitless=progress.waits.fruitless + 1)
@@ -427,14 +431,16 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 
 def has_too_many_returned(situation: RedriveSituation) -> bool:
     """Return True if so many messages came back that the redrive must halt (rule 10)."""
-    moved = situation.progress.moved
+    moved_count = situation.progress.moved
     bounds = situation.bounds
     if situation.returned_message_count + situation.unseen_message_count >= bounds.halt_threshold(
-        moved
+        moved_count
     ):
         return True
     # If consumers drop the mark, every message that was sent back may be among the newly dead.
-    return situation.sample_or_empty.newly_dead_count >= min(bounds.halt_returned, max(1, moved))
+    return situation.sample_or_empty.newly_dead_count >= min(
+        bounds.halt_returned, max(1, moved_count)
+    )
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
@@ -459,12 +465,12 @@ def is_stage_over(situation: RedriveSituation) -> bool:
     A stage that has moved nothing proves nothing, so time does not end it. Time also does not end
     a stage while SQS refuses its messages: `is_refused_for_long` ends that wait.
     """
-    current = situation.progress.current
-    if current.remaining == 0:
+    current_stage = situation.progress.current
+    if current_stage.remaining_message_count == 0:
         return True
-    longest_stage = timedelta(seconds=situation.bounds.stage_seconds)
-    is_time_over = situation.now >= current.began_at + longest_stage
-    return is_time_over and current.moved > 0 and not situation.progress.waits.is_refused
+    longest_stage_time = timedelta(seconds=situation.bounds.stage_seconds)
+    is_time_over = situation.now >= current_stage.began_at + longest_stage_time
+    return is_time_over and current_stage.moved > 0 and not situation.progress.waits.is_refused
 
 
 def is_soak_not_over(situation: RedriveSituation) -> bool:
@@ -605,10 +611,10 @@ def begin_stage(situation: RedriveSituation, row: DecisionRow) -> RedriveProgres
     """
     last_stage = situation.progress.current
     bounds = situation.bounds
-    proven_messages = min(last_stage.size, last_stage.moved - last_stage.unsure)
+    proven_message_count = min(last_stage.size, last_stage.moved - last_stage.unsure)
     new_stage = StageProgress(
         began_at=situation.now,
-        size=bounds.growth * proven_messages or bounds.canary,
+        size=bounds.growth * proven_message_count or bounds.canary,
         number=last_stage.number + 1,
         expected=situation.expected_message_count,
     )

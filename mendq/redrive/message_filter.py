@@ -42,9 +42,9 @@ from mendq.redrive.messages import (
 LONGEST_EXPRESSION_CHARACTERS = 4_000
 # The most copies of a message's values that an expression may make, so that each message is
 # filtered quickly.
-MOST_COPIES = 1_000
+MOST_VALUE_COPIES = 1_000
 # The most levels of an expression.
-MOST_LEVELS = 100
+MOST_EXPRESSION_LEVELS = 100
 # Functions that Mendq adds to JMESPath.
 EXISTS_FUNCTION = "exists"
 SHAPE_FUNCTION = "shape"
@@ -52,18 +52,18 @@ SHAPE_FUNCTION = "shape"
 UNREADABLE_SHAPE = "unreadable"
 SOURCE_ATTRIBUTE = "DeadLetterQueueSourceArn"
 _FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
-_KIND_BY_TYPE: dict[type, str] = {
+_TYPE_NAME_BY_TYPE: dict[type, str] = {
     bool: "boolean",
     int: "number",
     float: "number",
     str: "string",
     bytes: "binary",
 }
-_KIND_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
+_TYPE_NAME_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
 # https://www.rfc-editor.org/rfc/rfc8259#section-6
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_NUMBER_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 # Levels of an object that its shape shows.
-_SHAPE_LEVELS = 2
+_DEFAULT_SHAPE_LEVELS = 2
 # Types of nodes whose first child works on the message, and whose other children work on the result
 # of the child before.
 _PATH_NODE_TYPES = ("subexpression", "index_expression")
@@ -98,7 +98,7 @@ class UnreadableJson(Struct, frozen=True):
     reason: str
 
 
-_KIND_BY_TYPE[UnreadableJson] = UNREADABLE_SHAPE
+_TYPE_NAME_BY_TYPE[UnreadableJson] = UNREADABLE_SHAPE
 
 
 class _Unevaluable(ValueError):
@@ -110,13 +110,13 @@ class FilterResult(NamedTuple):
 
     Attributes:
         matches: True if the filter matches.
-        values: The message's values by the paths in the filter, such as `body.type`. None for a
-            missing value.
+        value_by_path: The message's values by the paths in the filter, such as `body.type`. None
+            for a missing value.
         error: The reason why the filter could not be evaluated; empty if it could.
     """
 
     matches: bool
-    values: Mapping[str, Any] = {}
+    value_by_path: Mapping[str, Any] = {}
     error: str = ""
 
 
@@ -144,18 +144,21 @@ class MessageFilter(Struct, frozen=True):
         """
         if self.tree is None:
             return FilterResult(matches=True)
-        values = dict[str, Any]()
+        value_by_path = dict[str, Any]()
         try:
             document = document or make_document(message, now)
             interpreter = _MessageInterpreter({document["body_text"]: document["body"]})
-            values = {
-                text: interpreter.visit(path, document) for text, path in self.path_by_text.items()
+            value_by_path = {
+                path_text: interpreter.visit(path, document)
+                for path_text, path in self.path_by_text.items()
             }
-            return FilterResult(interpreter.visit(self.tree, document) is True, values)
+            return FilterResult(interpreter.visit(self.tree, document) is True, value_by_path)
         except _Unevaluable as error:
-            return FilterResult(matches=False, values=values, error=str(error))
+            return FilterResult(matches=False, value_by_path=value_by_path, error=str(error))
         except _EVALUATION_ERRORS as error:
-            return FilterResult(matches=False, values=values, error=_describe_failure(error))
+            return FilterResult(
+                matches=False, value_by_path=value_by_path, error=_describe_failure(error)
+            )
 
 
 def _describe_failure(error: Exception) -> str:
@@ -169,7 +172,7 @@ def _describe_failure(error: Exception) -> str:
     return f"{function_name}() of a {type(error).__name__}"
 
 
-EVERY_MESSAGE = MessageFilter()
+EVERY_MESSAGE_FILTER = MessageFilter()
 
 
 def parse_filter(expression: str) -> MessageFilter:
@@ -183,22 +186,31 @@ def parse_filter(expression: str) -> MessageFilter:
         raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
     try:
         tree: Node = Parser().parse(expression).parsed
-        _require_depth(tree)
+        _require_limited_depth(tree)
         _require_finite_literals(tree)
-        if _count_copies(tree) > MOST_COPIES:
-            raise FilterUnreadable(f"it makes more than {MOST_COPIES:,} copies of what it looks at")
+        if _count_copies(tree) > MOST_VALUE_COPIES:
+            raise FilterUnreadable(
+                f"it makes more than {MOST_VALUE_COPIES:,} copies of what it looks at"
+            )
         return MessageFilter(tree, {_spell_path(path): path for path in _find_paths(tree)})
     except RecursionError as error:
-        raise FilterUnreadable(f"it is nested deeper than {MOST_LEVELS} levels") from error
+        raise FilterUnreadable(
+            f"it is nested deeper than {MOST_EXPRESSION_LEVELS} levels"
+        ) from error
     except JMESPathError as error:
-        first_line = str(error).partition("\n")[0]
-        reason = " ".join(first_line.split()).removesuffix(", for expression:")
-        index = 0
+        error_line = str(error).partition("\n")[0]
+        reason = " ".join(error_line.split()).removesuffix(", for expression:")
+        error_index = 0
         if isinstance(error, ParseError):
-            index = error.lex_position or 0
-        if expression[index : index + 1] == "=" and expression[index + 1 : index + 2] != "=":
+            error_index = error.lex_position or 0
+        if (
+            expression[error_index : error_index + 1] == "="
+            and expression[error_index + 1 : error_index + 2] != "="
+        ):
             reason = "= alone compares nothing: did you mean ==?"
-        raise FilterUnreadable(f"at character {index + 1}: {reason}; {_SYNTAX_HINT}") from error
+        raise FilterUnreadable(
+            f"at character {error_index + 1}: {reason}; {_SYNTAX_HINT}"
+        ) from error
 
 
 class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
@@ -218,8 +230,8 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
         JMESPath's own function also reads `inf`, `nan` and `1_000`, because Python does.
         """
         if isinstance(value, str):
-            value = parse_json(value) if _JSON_NUMBER.fullmatch(value) else None
-        return value if _kind_of(value) is float else None
+            value = parse_json(value) if _JSON_NUMBER_PATTERN.fullmatch(value) else None
+        return value if _get_json_type(value) is float else None
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_string(self, value: Any) -> str:
@@ -275,8 +287,8 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         if operator in ("eq", "ne"):
             is_equal = are_equal(left, right)
             return is_equal if is_equal is None else is_equal is (operator == "eq")
-        kind = _kind_of(left)
-        if kind not in (str, float) or kind is not _kind_of(right):
+        json_type = _get_json_type(left)
+        if json_type not in (str, float) or json_type is not _get_json_type(right):
             return None
         return bool(self.COMPARATOR_FUNC[operator](left, right))
 
@@ -313,15 +325,15 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         return self._functions.call_function(node["value"], arguments)
 
 
-def _kind_of(value: Any) -> type | None:
+def _get_json_type(value: Any) -> type | None:
     """Return the type of a JSON value: `float` for all numbers, None for null.
 
     Also return None for values that JSON does not have, such as bytes.
     """
-    kind = type(value)
-    if kind is int:
+    json_type = type(value)
+    if json_type is int:
         return float
-    return kind if kind in (bool, float, str, list, dict) else None
+    return json_type if json_type in (bool, float, str, list, dict) else None
 
 
 def are_equal(left: Any, right: Any) -> bool | None:
@@ -332,15 +344,15 @@ def are_equal(left: Any, right: Any) -> bool | None:
     """
     if left is None and right is None:
         return True
-    kind = _kind_of(left)
-    if kind is None or kind is not _kind_of(right):
+    json_type = _get_json_type(left)
+    if json_type is None or json_type is not _get_json_type(right):
         return None
-    if kind is list:
-        pairs = zip(left, right, strict=False)
+    if json_type is list:
+        member_pairs = zip(left, right, strict=False)
         return len(left) == len(right) and _join_with_and(
-            are_equal(left_member, right_member) for left_member, right_member in pairs
+            are_equal(left_member, right_member) for left_member, right_member in member_pairs
         )
-    if kind is dict:
+    if json_type is dict:
         has_same_names = left.keys() == right.keys()
         return has_same_names and _join_with_and(
             are_equal(left[name], right[name]) for name in left
@@ -375,12 +387,12 @@ def _require_readable(value: Any, value_name: str) -> None:
         raise _Unevaluable(f"{value_name} {value.reason}")
 
 
-def _require_depth(node: Node, levels_left: int = MOST_LEVELS) -> None:
+def _require_limited_depth(node: Node, levels_left: int = MOST_EXPRESSION_LEVELS) -> None:
     if not levels_left:
         raise RecursionError
     for child in node["children"]:
         if isinstance(child, dict):
-            _require_depth(child, levels_left - 1)
+            _require_limited_depth(child, levels_left - 1)
 
 
 def _count_copies(node: Node) -> int:
@@ -391,14 +403,14 @@ def _count_copies(node: Node) -> int:
     """
     if node["type"] == "literal":
         return 0
-    copies = [_count_copies(child) for child in node["children"] if isinstance(child, dict)]
+    copy_counts = [_count_copies(child) for child in node["children"] if isinstance(child, dict)]
     if node["type"] in _CHAIN_NODE_TYPES:
         # Every part works on the result of the part before it, so the numbers multiply.
-        return prod(max(1, count) for count in copies)
+        return prod(max(1, copy_count) for copy_count in copy_counts)
     if node["type"] == "function_expression" and node["value"] == "to_string":
         # to_string puts a backslash before each quote and backslash, so a call may double a text.
-        return 2 * max(1, sum(copies))
-    return max(1, sum(copies))
+        return 2 * max(1, sum(copy_counts))
+    return max(1, sum(copy_counts))
 
 
 def _require_finite_literals(node: Node) -> None:
@@ -483,15 +495,19 @@ def _require_root(name: str) -> None:
 
 
 def _require_function(name: str, arguments: Sequence[Node]) -> None:
-    own_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
-    if not (len(arguments) == 1 if name in own_names else name in Functions.FUNCTION_TABLE):
-        own_signatures = [f"{function_name}(PATH)" for function_name in own_names]
-        known_functions = ", ".join((*own_signatures, *Functions.FUNCTION_TABLE))
-        raise FilterUnreadable(f"there is no function {name[:40]}; there are {known_functions}")
+    own_function_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
+    if not (
+        len(arguments) == 1 if name in own_function_names else name in Functions.FUNCTION_TABLE
+    ):
+        own_signatures = [f"{function_name}(PATH)" for function_name in own_function_names]
+        known_functions_text = ", ".join((*own_signatures, *Functions.FUNCTION_TABLE))
+        raise FilterUnreadable(
+            f"there is no function {name[:40]}; there are {known_functions_text}"
+        )
 
 
 def make_shape(
-    value: Any, levels: int = _SHAPE_LEVELS, parse_text: Callable[[str], Any] | None = None
+    value: Any, levels: int = _DEFAULT_SHAPE_LEVELS, parse_text: Callable[[str], Any] | None = None
 ) -> Any:
     """Return a dict with the names in an object and the types of their values.
 
@@ -510,7 +526,7 @@ def make_shape(
         or not isinstance(parsed_value, dict)
         or not (parsed_value or parsed_value is value)
     ):
-        return _KIND_BY_TYPE[type(value)]
+        return _TYPE_NAME_BY_TYPE[type(value)]
     return {
         name: make_shape(member, levels - 1, parse_text)
         for name, member in sorted(parsed_value.items())
@@ -580,14 +596,14 @@ def parse_json(text: str) -> Any:
     def note_constant(constant: str) -> None:
         refusal_reasons.append(f"holds {constant}, which is no JSON")
 
-    def to_float(digits: str) -> float:
-        number = float(digits)
+    def parse_number(number_text: str) -> float:
+        number = float(number_text)
         if not isfinite(number):
             refusal_reasons.append("holds a number beyond 1.8e308")
         return number
 
     try:
-        value = json.loads(text, parse_constant=note_constant, parse_float=to_float)
+        value = json.loads(text, parse_constant=note_constant, parse_float=parse_number)
     except JSONDecodeError:
         return None
     except RecursionError:

@@ -228,6 +228,6 @@ def _find_pattern(text: str, path: str) -> tuple[str, str]:
     filter_terms = list[str]()
     for index, fixed_part in enumerate(fixed_parts):
         if fixed_part.strip():
-            function = "contains" if index else "starts_with"
-            filter_terms.append(f"{function}({path}, {spell_literal(fixed_part)})")
+            function_name = "contains" if index else "starts_with"
+            filter_terms.append(f"{function_name}({path}, {spell_literal(fixed_part)})")
     return "#".join(fixed_parts), " && ".join(filter_terms)

@@ -97,12 +97,12 @@ class Message(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """Size in bytes as SQS counts it: body, and the attributes' names, types and values."""
-        size = len(self.body.encode())
+        byte_count = len(self.body.encode())
         for name, attribute in self.attributes.items():
-            size += len(name.encode())
-            size += len(attribute.data_type.encode())
-            size += len(attribute.value_bytes)
-        return size
+            byte_count += len(name.encode())
+            byte_count += len(attribute.data_type.encode())
+            byte_count += len(attribute.value_bytes)
+        return byte_count
 
     def fits(self, maximum_bytes: int) -> bool:
         """Return True if a queue with this MaximumMessageSize (bytes) accepts the message."""
@@ -304,11 +304,11 @@ class MoveResult(Struct, frozen=True):
             and not self.unmoved_messages[0].is_temporary
         )
 
-    def __add__(self, other: MoveResult) -> MoveResult:
+    def __add__(self, other_result: MoveResult) -> MoveResult:
         """Return the sum of two results."""
         return MoveResult(
-            moved_count=self.moved_count + other.moved_count,
-            copied_count=self.copied_count + other.copied_count,
-            unmarked_count=self.unmarked_count + other.unmarked_count,
-            unmoved_messages=self.unmoved_messages + other.unmoved_messages,
+            moved_count=self.moved_count + other_result.moved_count,
+            copied_count=self.copied_count + other_result.copied_count,
+            unmarked_count=self.unmarked_count + other_result.unmarked_count,
+            unmoved_messages=self.unmoved_messages + other_result.unmoved_messages,
         )

@@ -219,10 +219,10 @@ class MessageMover:
         held_ids = sorted(self._heartbeat.held)
         try:
             if error_type is not KeyboardInterrupt:
-                for start in range(0, len(held_ids), MOST_MESSAGES_PER_RECEIVE):
+                for first_index in range(0, len(held_ids), MOST_MESSAGES_PER_RECEIVE):
                     if self._remaining_seconds() <= SECONDS_LEFT_TO_CALLER:
                         break
-                    self.release(held_ids[start : start + MOST_MESSAGES_PER_RECEIVE])
+                    self.release(held_ids[first_index : first_index + MOST_MESSAGES_PER_RECEIVE])
         finally:
             self._heartbeat.__exit__(error_type, *error_details)
 
@@ -274,9 +274,9 @@ class MessageMover:
             may_send_batch: Called before each batch with the number of its messages. It may wait.
                 If it returns False, the move ends.
         """
-        order = SendOrder(messages, destination)
-        while (batch := order.choose_next_batch()) and may_send_batch(len(batch)):
-            yield self._move_batch(batch, order, destination)
+        send_order = SendOrder(messages, destination)
+        while (batch := send_order.choose_next_batch()) and may_send_batch(len(batch)):
+            yield self._move_batch(batch, send_order, destination)
 
     def release(self, message_ids: Collection[str]) -> None:
         """Make these messages visible to other consumers at once."""
@@ -330,10 +330,10 @@ class MessageMover:
             return False
         attribute_name: QueueAttributeNameType = "ApproximateNumberOfMessages"
         with translate_aws_errors(f"attributes of {self._queue_url}"):
-            answer = self._sqs.get_queue_attributes(
+            response = self._sqs.get_queue_attributes(
                 QueueUrl=self._queue_url, AttributeNames=[attribute_name]
             )
-        return int(answer["Attributes"][attribute_name]) > 0
+        return int(response["Attributes"][attribute_name]) > 0
 
     def _call_receive_message(self, most_messages: int) -> list[Message]:
         """Receive up to `most_messages` messages, ten at most, with all their attributes."""
@@ -358,7 +358,7 @@ class MessageMover:
         return True
 
     def _move_batch(
-        self, batch: Sequence[Message], order: SendOrder, destination: Destination
+        self, batch: Sequence[Message], send_order: SendOrder, destination: Destination
     ) -> MoveResult:
         """Send the messages of a batch that are still held, and delete those that SQS took.
 
@@ -384,7 +384,7 @@ class MessageMover:
                 if message.message_id not in result.copy_id_by_message_id
             )
         self._reopen_groups(sent_messages, deleted_ids)
-        order.remove_batch(batch, deleted_ids, is_hopeless=result.is_hopeless)
+        send_order.remove_batch(batch, deleted_ids, is_hopeless=result.is_hopeless)
         lost_messages = [
             UnmovedMessage(message.message_id, "lost", VISIBILITY_LOST_REASON, is_temporary=True)
             for message in batch
@@ -431,7 +431,7 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
         make_send_entry(str(index), message, destination) for index, message in enumerate(messages)
     ]
     try:
-        answer = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
+        response = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
     except (ClientError, BotoCoreError) as error:
         error_code = (
             canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED_CODE
@@ -447,29 +447,29 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
             unsent_messages=unsent_messages,
             is_hopeless=is_temporary or error_code not in _SINGLE_MESSAGE_ERROR_CODES,
         )
-    return read_send_answer(messages, answer)
+    return read_send_response(messages, response)
 
 
 def send_one_by_one(
     sqs: SQSClient, messages: Sequence[Message], destination: Destination
 ) -> SendResult:
     """Send each message alone."""
-    total = SendResult()
+    total_result = SendResult()
     for message in messages:
         result = send_batch(sqs, [message], destination)
-        total.copy_id_by_message_id |= result.copy_id_by_message_id
-        total.unsent_messages += result.unsent_messages
-        total.is_hopeless |= result.is_hopeless
-    return total
+        total_result.copy_id_by_message_id |= result.copy_id_by_message_id
+        total_result.unsent_messages += result.unsent_messages
+        total_result.is_hopeless |= result.is_hopeless
+    return total_result
 
 
-def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> SendResult:
+def read_send_response(messages: Sequence[Message], response: Mapping[str, Any]) -> SendResult:
     """Return the result of a SendMessageBatch call, by SQS's response.
 
     A message counts as sent only if SQS's answer has the MD5 digest of its body.
     """
-    successful_entry_by_id = {entry["Id"]: entry for entry in answer.get("Successful", [])}
-    failed_entry_by_id = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    successful_entry_by_id = {entry["Id"]: entry for entry in response.get("Successful", [])}
+    failed_entry_by_id = {entry["Id"]: entry for entry in response.get("Failed", [])}
     result = SendResult()
     for index, message in enumerate(messages):
         entry = successful_entry_by_id.get(str(index))
@@ -515,12 +515,12 @@ def make_send_entry(entry_id: str, message: Message, destination: Destination) -
     if message.group_id:
         entry["MessageGroupId"] = message.group_id
     if destination.is_fifo:
-        key = deduplication_id(destination.run_id, message.message_id)
-        entry["MessageDeduplicationId"] = key
+        message_deduplication_id = make_deduplication_id(destination.run_id, message.message_id)
+        entry["MessageDeduplicationId"] = message_deduplication_id
     return entry
 
 
-def deduplication_id(run_id: str, message_id: str) -> str:
+def make_deduplication_id(run_id: str, message_id: str) -> str:
     """Return the deduplication id of a message that a run sends to a FIFO queue.
 
     The same message and run give the same id, so that SQS drops a second copy within five minutes.

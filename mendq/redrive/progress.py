@@ -21,7 +21,7 @@ from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 _COUNT_BOUNDS = Meta(ge=0, lt=10**12)
 Count = Annotated[int, _COUNT_BOUNDS]
 Rate = Annotated[float, _COUNT_BOUNDS]
-Moment = Annotated[datetime, Meta(tz=True)]
+AwareDatetime = Annotated[datetime, Meta(tz=True)]
 
 
 class Stage(StrEnum):
@@ -47,8 +47,8 @@ class RedriveQueues(Struct, frozen=True):
 
     dlq_arn: str
     source_arn: str
-    dlq_made_at: Moment | None = None
-    source_made_at: Moment | None = None
+    dlq_made_at: AwareDatetime | None = None
+    source_made_at: AwareDatetime | None = None
 
 
 class StageProgress(Struct, frozen=True):
@@ -68,7 +68,7 @@ class StageProgress(Struct, frozen=True):
         soak_ends_at: The end of the stage's soak; None before the soak begins.
     """
 
-    began_at: Moment
+    began_at: AwareDatetime
     size: Count
     number: Count = 0
     moved: Count = 0
@@ -76,10 +76,10 @@ class StageProgress(Struct, frozen=True):
     in_flight: Count = 0
     expected: Count = 0
     stood: Count = 0
-    soak_ends_at: Moment | None = None
+    soak_ends_at: AwareDatetime | None = None
 
     @property
-    def remaining(self) -> int:
+    def remaining_message_count(self) -> int:
         """Number of messages that this stage may still move."""
         return max(0, self.size - self.moved)
 
@@ -97,10 +97,10 @@ class Waits(Struct, frozen=True):
         fruitless: The number of consecutive ticks that found no message to send, or whose run died.
     """
 
-    consumers_since: Moment | None = None
-    refused_since: Moment | None = None
+    consumers_since: AwareDatetime | None = None
+    refused_since: AwareDatetime | None = None
     is_refused: bool = False
-    blocked_since: Moment | None = None
+    blocked_since: AwareDatetime | None = None
     fruitless: Count = 0
 
 
@@ -119,11 +119,11 @@ class RedriveProgress(Struct, frozen=True):
     case_id: str
     queues: RedriveQueues
     stage: Stage
-    began_at: Moment
+    began_at: AwareDatetime
     current: StageProgress
     n: Count = 0
     moved: Count = 0
-    moved_at: Moment | None = None
+    moved_at: AwareDatetime | None = None
     returned: Count = 0
     quarantined: Count = 0
     rate_per_second: Rate = 0

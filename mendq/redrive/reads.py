@@ -252,20 +252,23 @@ class RedriveStart(Struct, frozen=True):
     consent: Consent
 
     def write(
-        self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
+        self, clients: Clients, planned_dlq: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
         """Check both queues, and write the DLQ's retention if a step says so.
 
-        Return None if messages may go back, else a refusal. `seen` is the DLQ as the plan saw it: a
-        changed DLQ is refused. Raises the errors of `apply.write_attributes`, and QueueRefusesUs.
+        Return None if messages may go back, else a refusal. `planned_dlq` is the DLQ as the plan
+        saw it: a DLQ that has changed since is refused. Raises QueueRefusesUs, and the errors of
+        `apply.write_attributes`.
         """
-        dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
-        if refusal := refuse_if_changed_meanwhile(dlq, seen, steps):
+        dlq = Facts(
+            planned_dlq.queue_arn, attributes_of(clients, planned_dlq.queue_arn), planned_dlq.tags
+        )
+        if refusal := refuse_if_changed_meanwhile(dlq, planned_dlq, steps):
             return refusal
         if objection := self._find_objection(clients, dlq, steps):
             return Refuse("redrive_unfit", f"no message goes back: {objection}")
         value_steps = [step for step in steps if step.has_value_in_queue]
-        return write_attributes(clients, seen, value_steps) if value_steps else None
+        return write_attributes(clients, planned_dlq, value_steps) if value_steps else None
 
     def _find_objection(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]

@@ -115,7 +115,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
         raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
-    store = run.stored(RedriveStore)
+    redrive_store = run.stored(RedriveStore)
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case = view.case
     is_cancelled = request.get(CANCEL_KEY) is True
@@ -126,17 +126,17 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     if view.is_held_by_another(run.owner, run.now) or view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
     source_arn = find_source_arn(case)
-    with store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
+    with redrive_store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
         if claim is None:
             return TickOutcome(refusal=Retry("claimed", "another run is at work on these messages"))
         progress = choose_progress(claim, case, source_arn, run)
         if is_cancelled:
             if not progress.is_over:
                 progress = progress.enter_stage(Stage.HALTED, run.now, "a person took it back")
-            return TickOutcome(progress=store.save(progress, run.owner))
+            return TickOutcome(progress=redrive_store.save(progress, run.owner))
         if progress.is_over and progress != claim.progress:
-            progress = store.save(progress, run.owner)
-        return run_tick(progress, claim, CaseRun(case, symptom, view, run, store))
+            progress = redrive_store.save(progress, run.owner)
+        return run_tick(progress, claim, CaseRun(case, symptom, view, run, redrive_store))
 
 
 def find_source_arn(case: Case) -> str:
@@ -202,7 +202,7 @@ def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) 
     )
     marker = RedriveMarker(progress.source_arn, progress.case_id, claim.seal_key)
     with mover:
-        progress = RedriveTick(situation, mover, marker, case_run.store, run).run_to_wait()
+        progress = RedriveTick(situation, mover, marker, case_run.store, run).run_until_wait()
     return TickOutcome(
         case=end_case(progress, situation.dlq, case_run) if progress.is_over else None,
         progress=progress,
@@ -252,7 +252,7 @@ class RedriveTick(Struct):
     def progress(self) -> RedriveProgress:
         return self.situation.progress
 
-    def run_to_wait(self) -> RedriveProgress:
+    def run_until_wait(self) -> RedriveProgress:
         """Call `decide` and do its actions until the tick must end. Return the stored progress."""
         for _ in range(MOST_DECISIONS_PER_TICK):
             if self.progress.is_over:
@@ -260,7 +260,7 @@ class RedriveTick(Struct):
             progress, action = decide(self.situation)
             if action is Action.SEND:
                 self.send_messages(progress)
-                if self.progress.current.remaining:
+                if self.progress.current.remaining_message_count:
                     break
                 continue
             self.save(progress)
@@ -384,9 +384,9 @@ class RedriveTick(Struct):
         maximum_message_bytes: int = MOST_BATCH_BYTES,
     ) -> MoveResult:
         """Move messages to a queue, until all have gone, time is over or changes are frozen."""
-        url = queue_url(self.run.clients, queue_arn)
+        destination_url = queue_url(self.run.clients, queue_arn)
         destination = Destination(
-            queue_arn, url, self.marker.redrive_id, add_mark, maximum_message_bytes
+            queue_arn, destination_url, self.marker.redrive_id, add_mark, maximum_message_bytes
         )
         total_result = MoveResult()
         for result in self.mover.move_messages(messages, destination, self.store.may_send_batch):
@@ -418,11 +418,11 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         QueueRefusesUs: The queue's own policy denies Mendq access.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    wanted_attributes = attributes_of_quarantine(source)
+    new_queue_attributes = attributes_of_quarantine(source)
     attributes = attributes_if_there(clients, queue_arn)
     if not attributes:
         try:
-            created_attributes = make_queue(clients, queue_arn, wanted_attributes)
+            created_attributes = make_queue(clients, queue_arn, new_queue_attributes)
         except (ClientError, BotoCoreError) as error:
             raise FactsUnavailable(f"making {queue_arn}: {error}") from error
         if isinstance(created_attributes, Refusal):

@@ -62,7 +62,7 @@ def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
         assert sqs.asked.wait(PATIENCE)
 
         def answer_once_left() -> None:
-            held._over.wait(PATIENCE)
+            held._end_event.wait(PATIENCE)
             sqs.may_answer.set()
 
         leaving = threading.Thread(target=answer_once_left)

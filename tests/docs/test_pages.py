@@ -10,7 +10,7 @@ from functions.start_nightly import JOB_MAKER_BY_NAME
 from mendq.nightly.jobs import Roots
 from mendq.redrive.message_filter import (
     LONGEST_EXPRESSION_CHARACTERS,
-    MOST_LEVELS,
+    MOST_EXPRESSION_LEVELS,
     ROOT_NAMES,
     MessageFilter,
     parse_filter,
@@ -35,7 +35,10 @@ def test_every_example_of_a_filter_can_be_read() -> None:
 def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -> None:
     rows = re.findall(r"^\| (`[^|]+?`) \|", FILTER, re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROOT_NAMES)
-    assert f"{LONGEST_EXPRESSION_CHARACTERS:,} characters and {MOST_LEVELS} levels" in REDRIVE
+    assert (
+        f"{LONGEST_EXPRESSION_CHARACTERS:,} characters and {MOST_EXPRESSION_LEVELS} levels"
+        in REDRIVE
+    )
     assert f"{MOST_HELD_MESSAGES:,} messages are held at once" in REDRIVE
     assert (VISIBILITY_SECONDS, "hidden for two minutes" in REDRIVE) == (120, True)
 

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mendq.redrive.message_filter import (
-    EVERY_MESSAGE,
+    EVERY_MESSAGE_FILTER,
     LONGEST_EXPRESSION_CHARACTERS,
-    MOST_LEVELS,
+    MOST_EXPRESSION_LEVELS,
     ROOT_NAMES,
     FilterUnreadable,
     parse_filter,
@@ -80,7 +80,7 @@ def test_only_true_matches_and_its_negation_does_not() -> None:
     for expression in ("body.error.code", "receive_count", "body.items", "`1`", "'x'"):
         assert not matches(expression)
         assert not matches(f"!{expression}")
-    assert EVERY_MESSAGE.match_message(MESSAGE, NOW).matches
+    assert EVERY_MESSAGE_FILTER.match_message(MESSAGE, NOW).matches
 
 
 def test_an_error_does_not_match_and_is_said() -> None:
@@ -96,7 +96,7 @@ def test_each_way_into_the_message_is_named_once_with_what_it_holds() -> None:
         "attributes.type == 'a' || attributes.type == 'b' && exists(body.x) && "
         "!(body.items[0].\"a-b\" == 'c') && sort_by(body.items, &sku)[0].sku == 'x'"
     )
-    assert dict(found.match_message(MESSAGE, NOW).values) == {
+    assert dict(found.match_message(MESSAGE, NOW).value_by_path) == {
         "attributes.type": "order",
         "body.x": None,
         'body.items[0]."a-b"': None,
@@ -296,7 +296,7 @@ def test_filter_parses_each_text_once_per_message(monkeypatch: pytest.MonkeyPatc
     ("expression", "says"),
     [
         *FILTERS["misread"],
-        ("!" * (MOST_LEVELS + 1) + "body.a", "levels"),
+        ("!" * (MOST_EXPRESSION_LEVELS + 1) + "body.a", "levels"),
         ("(" * 2_000, ""),
         ("x" * (LONGEST_EXPRESSION_CHARACTERS + 1), "longer than"),
     ],

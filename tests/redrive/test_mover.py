@@ -32,7 +32,7 @@ from mendq.redrive.mover import (
     Destination,
     MessageMover,
     SendOrder,
-    deduplication_id,
+    make_deduplication_id,
 )
 from tests.redrive.world import Redriving, redriving, texts
 
@@ -377,7 +377,7 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
 
 
 def test_a_fifo_message_sent_again_by_the_same_run_is_one_and_by_another_is_two() -> None:
-    ids = {deduplication_id(run, each) for run in ("a", "b") for each in ("m-1", "m-2", "m-1")}
+    ids = {make_deduplication_id(run, each) for run in ("a", "b") for each in ("m-1", "m-2", "m-1")}
     assert len(ids) == 4
-    assert deduplication_id("a", "bc") != deduplication_id("ab", "c")
+    assert make_deduplication_id("a", "bc") != make_deduplication_id("ab", "c")
     assert all(len(each) <= 128 and each.isalnum() for each in ids)

@@ -175,14 +175,18 @@ def _print_incident_groups(out: Output, judged_incidents: Sequence[JudgedInciden
 
     The incidents of a group have the same symptom and the same answer in each mode.
     """
-    groups = defaultdict[tuple[str, ...], list[JudgedIncident]](list)
+    incidents_by_group = defaultdict[tuple[str, ...], list[JudgedIncident]](list)
     for judged_incident in judged_incidents:
         answer_lines = [answer.would.line for answer in judged_incident.answers.values()]
-        groups[judged_incident.incident.symptom, *answer_lines].append(judged_incident)
-    for (symptom, *answer_lines), group in sorted(groups.items(), key=lambda item: -len(item[1])):
-        queue_names = dict.fromkeys(_queue_name(judged.incident.queue_arn) for judged in group)
+        incidents_by_group[judged_incident.incident.symptom, *answer_lines].append(judged_incident)
+    for (symptom, *answer_lines), incidents_of_group in sorted(
+        incidents_by_group.items(), key=lambda item: -len(item[1])
+    ):
+        queue_names = dict.fromkeys(
+            _get_queue_name(judged.incident.queue_arn) for judged in incidents_of_group
+        )
         out.say(shorten_list([*queue_names], _MOST_QUEUE_NAMES), "bold")
-        out.say_indented(f"{symptom}: {_describe_incidents(group)}", "yellow")
+        out.say_indented(f"{symptom}: {_describe_incidents(incidents_of_group)}", "yellow")
         modes_by_answer = defaultdict[str, list[str]](list)
         for mode, answer_line in zip(Mode, answer_lines, strict=True):
             modes_by_answer[answer_line].append(str(mode))
@@ -198,7 +202,7 @@ def _print_queues_left_alone(out: Output, reason_by_queue_arn: Mapping[str, str]
         out.say_heading(f"Left alone: {format_count(len(reason_by_queue_arn), 'queue')}")
     queue_names_by_reason = defaultdict[str, list[str]](list)
     for queue_arn, reason in reason_by_queue_arn.items():
-        queue_names_by_reason[reason].append(_queue_name(queue_arn))
+        queue_names_by_reason[reason].append(_get_queue_name(queue_arn))
     for reason, queue_names in queue_names_by_reason.items():
         out.say_indented(f"{shorten_list(queue_names, _MOST_QUEUE_NAMES)}: {reason}")
 
@@ -228,6 +232,6 @@ def _describe_incidents(judged_incidents: Sequence[JudgedIncident]) -> str:
     return f"{incidents_text} of {format_count(failed_calls, 'failed call')}"
 
 
-def _queue_name(queue_arn: str) -> str:
+def _get_queue_name(queue_arn: str) -> str:
     """Return the queue's name from its ARN. A text without a colon is returned unchanged."""
     return queue_arn.rpartition(":")[2]

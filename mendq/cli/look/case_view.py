@@ -89,7 +89,7 @@ def summarize_case(case: Case) -> dict[str, Any]:
         "queue_arn": case.queue_arn,
         "symptom": case.symptom,
         "state": str(case.state),
-        "opened_at": format_time(opened_at(case)),
+        "opened_at": format_time(get_opening_time(case)),
         "steps": [dict(step) for step in case.steps],
         "reason": case.reason,
         "code": case.code,
@@ -122,7 +122,7 @@ def describe_hold_up(hold_up: HoldUp) -> str:
     return f"held up since {format_minute(hold_up.waiting_since)}: {hold_up.reason}"
 
 
-def opened_at(case: Case) -> datetime:
+def get_opening_time(case: Case) -> datetime:
     """Return when the case was opened."""
     return case.opened_at or case.at
 
@@ -132,9 +132,11 @@ def find_plan(transitions: Sequence[Case]) -> Case:
 
     Rollbacks are ignored, unless all transitions are rollbacks.
     """
-    planning = [case for case in transitions if case.state is not State.ROLLED_BACK]
-    candidates = planning or transitions
-    return next(case for case in candidates if case.steps == candidates[-1].steps)
+    transitions_with_plan = [case for case in transitions if case.state is not State.ROLLED_BACK]
+    candidate_transitions = transitions_with_plan or transitions
+    return next(
+        case for case in candidate_transitions if case.steps == candidate_transitions[-1].steps
+    )
 
 
 def find_plan_reason(transitions: Sequence[Case]) -> str:
@@ -195,14 +197,14 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     `decision` is `approve`, `decline` or `close`. A case with a symptom that this version of Mendq
     does not know cannot be approved, and it can be closed in fewer states.
     """
-    move = TRANSITION_BY_DECISION[decision]
+    decision_transition = TRANSITION_BY_DECISION[decision]
     if case.symptom in SYMPTOM_BY_NAME:
-        return move.out_of
+        return decision_transition.out_of
     states_if_symptom_unknown = {
         other_transitions.CLOSE_TRANSITION: other_transitions.CLOSE_UNKNOWN_TRANSITION.out_of,
         other_transitions.APPROVAL_TRANSITION: (),
     }
-    return states_if_symptom_unknown.get(move, move.out_of)
+    return states_if_symptom_unknown.get(decision_transition, decision_transition.out_of)
 
 
 def list_commands(case: Case) -> list[str]:

@@ -20,8 +20,8 @@ from mendq.cli.look.case_view import (
     UNWRITTEN_STATES,
     describe_deadline,
     describe_hold_up,
+    get_opening_time,
     list_step_lines,
-    opened_at,
     read_hold_up,
     read_timing,
     summarize_case,
@@ -29,15 +29,15 @@ from mendq.cli.look.case_view import (
 from mendq.cli.output import format_age, shorten_list
 from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
-from mendq.cli.undo.rollback import parse_moment
+from mendq.cli.undo.rollback import parse_time_option
 from mendq.model.case import Case
 from mendq.model.queue import parts_of
 from mendq.model.state import State
 from mendq.notifications.next_steps import describe_reason
 from mendq.notifications.text import plain
 
-AGE_WIDTH = len("59 min")
-INDENT = AGE_WIDTH + 2
+AGE_COLUMN_WIDTH = len("59 min")
+INDENT = AGE_COLUMN_WIDTH + 2
 
 
 @command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
@@ -70,16 +70,16 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     required_fields = _parse_field_options(call, queue, symptom, state)
     opened_since = datetime.min.replace(tzinfo=UTC)
     if since is not None:
-        opened_since = parse_moment(since, datetime.now(UTC))
+        opened_since = parse_time_option(since, datetime.now(UTC))
     case_store = call.account.open_store(OpenCases)
     with call.out.show_waiting("reading the case store"):
         all_cases = _list_open_cases(case_store) if only_open else _list_all_cases(case_store)
     selected_cases = [
         case
         for case in all_cases
-        if _has_fields(case, required_fields) and opened_at(case) >= opened_since
+        if _has_fields(case, required_fields) and get_opening_time(case) >= opened_since
     ]
-    selected_cases.sort(key=lambda case: (opened_at(case), case.case_id), reverse=True)
+    selected_cases.sort(key=lambda case: (get_opening_time(case), case.case_id), reverse=True)
     call.out.print_json([summarize_case(case) for case in selected_cases[:limit]])
     if selected_cases:
         if not call.as_json:
@@ -148,7 +148,7 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
     state_width = max(len(case.state) for case in shown_cases)
     for case in shown_cases:
         state_text = (f"{case.state:<{state_width}}", STYLE_BY_STATE.get(case.state, "dim"))
-        age_text = f"{format_age(opened_at(case), now):>{AGE_WIDTH}}"
+        age_text = f"{format_age(get_opening_time(case), now):>{AGE_COLUMN_WIDTH}}"
         call.out.show(
             Text.assemble(age_text, "  ", state_text, "  ", (plain(case.case_id), "bold"))
         )

@@ -40,7 +40,7 @@ _STYLE_BY_STATUS = {
     Status.FAIL: "bold red",
 }
 _STATUSES_WORST_FIRST = tuple(reversed(Status))
-_STATUS_WIDTH = max(len(status) for status in Status)
+_STATUS_COLUMN_WIDTH = max(len(status) for status in Status)
 _VERBOSE_OPTION = typer.Option(
     "--verbose", "-v", help="Also what is well, and what trails can show."
 )
@@ -129,19 +129,19 @@ def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
 
 def _print_healthy_checks(out: Output, checks: Sequence[Check]) -> None:
     """Print the checks that are OK. Several of one kind, such as `lambda ...`, share a line."""
-    for kind, group in groupby(checks, key=lambda check: check.name.partition(" ")[0]):
+    for check_kind, group in groupby(checks, key=lambda check: check.name.partition(" ")[0]):
         checks_of_kind = list(group)
         healthy_checks = [check for check in checks_of_kind if check.status is Status.OK]
         if len(healthy_checks) > 1:
             text = f"{len(healthy_checks)} of {len(checks_of_kind)} are fine"
-            healthy_checks = [Check(f"{kind}s", Status.OK, text)]
+            healthy_checks = [Check(f"{check_kind}s", Status.OK, text)]
         for check in healthy_checks:
             out.say_labelled(_list_check_lines(check), indent=0)
 
 
 def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
     """Yield the check's line, and a second line if a problem's remedy is a sentence."""
-    label = f"{check.status:<{_STATUS_WIDTH}}"
+    label = f"{check.status:<{_STATUS_COLUMN_WIDTH}}"
     yield label, _STYLE_BY_STATUS[check.status], f"{check.name}: {plain(check.says, 300)}"
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
         yield "", "", f"-> {plain(check.remedy, 300)}"

@@ -26,7 +26,7 @@ from mendq.model.failed_call import FailedCall, Unreadable, read
 from mendq.model.json_text import finite_float, refuse_constant
 
 # A trail file holds at most 50 MB before it is compressed.
-MOST_BYTES = 50 * 1024 * 1024
+MOST_FILE_BYTES = 50 * 1024 * 1024
 _EVIDENCE_NEEDED = {
     "distinct_events": SUFFICIENT_EVENTS,
     "within_seconds": SUFFICIENT_WITHIN_SECONDS,
@@ -99,7 +99,7 @@ def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.is_evidence(call),
         "evidence_needed": _EVIDENCE_NEEDED,
-        "facts_needed": sorted(need.name.lower() for need in symptom.needs),
+        "facts_needed": sorted(needed_facts.name.lower() for needed_facts in symptom.needs),
         "steps": [step.attribute for step in symptom.steps],
         "plan": symptom.plan_in_words,
         "runbook": symptom.runbook,
@@ -113,8 +113,8 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
         return
     failed_call = explanation["read"]
     symptom_match = explanation["match"]
-    queue = failed_call["queue_arn"] or "no queue that is named"
-    out.say(f"{failed_call['event_name']} on {queue}", "bold")
+    queue_text = failed_call["queue_arn"] or "no queue that is named"
+    out.say(f"{failed_call['event_name']} on {queue_text}", "bold")
     text_by_label = {
         "read": f"{failed_call['error_code']} (as recorded: {failed_call['raw_error_code']})",
         "said": failed_call["error_message"],
@@ -122,11 +122,11 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
         "symptom": explanation["symptom"],
     }
     if symptom_match:
-        note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
+        evidence_note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
         needed_events = f"{SUFFICIENT_EVENTS} distinct events within {SUFFICIENT_WITHIN_SECONDS} s"
         text_by_label |= {
             "match": f"{symptom_match['sentence']} ({symptom_match['ships_as']})",
-            "evidence": f"{needed_events}{note}",
+            "evidence": f"{needed_events}{evidence_note}",
             "facts": ", ".join(symptom_match["facts_needed"]) or "none",
             "may write": ", ".join(symptom_match["steps"]) or "nothing",
             "plan": symptom_match["plan"],
@@ -159,10 +159,12 @@ def _read_content(stream: BinaryIO) -> bytes:
 
     Raises CommandError if the content is longer than MOST_FILE_BYTES.
     """
-    content = stream.read(MOST_BYTES + 1)
+    content = stream.read(MOST_FILE_BYTES + 1)
     if content.startswith(_GZIP_SIGNATURE):
         with gzip.open(io.BytesIO(content)) as unpacked_stream:
-            content = unpacked_stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise CommandError(f"more than {MOST_BYTES:,} bytes: no trail file is so long", Exit.USAGE)
+            content = unpacked_stream.read(MOST_FILE_BYTES + 1)
+    if len(content) > MOST_FILE_BYTES:
+        raise CommandError(
+            f"more than {MOST_FILE_BYTES:,} bytes: no trail file is so long", Exit.USAGE
+        )
     return content

@@ -25,7 +25,7 @@ from mendq.cli.account import Account
 from mendq.cli.commands import CASE_SCAN_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import opened_at, summarize_case
+from mendq.cli.look.case_view import get_opening_time, summarize_case
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
 from mendq.model.facts import Facts
@@ -92,8 +92,8 @@ def history(call: Invocation, queue: QueueName) -> None:
     if why_changes_unknown:
         call.out.say(f"who changed it is not known: {why_changes_unknown}", "yellow")
     for event in events:
-        at = format_utc_time(datetime.fromisoformat(event["at"]))
-        call.out.show(Text.assemble(f"\n{at}  ", (event["kind"], "bold")))
+        event_time_text = format_utc_time(datetime.fromisoformat(event["at"]))
+        call.out.show(Text.assemble(f"\n{event_time_text}  ", (event["kind"], "bold")))
         for line in event["says"]:
             call.out.say_indented(line)
 
@@ -154,7 +154,7 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
         case = case_transitions[-1]
         if case.queue_arn == queue_arn:
             lines = [f"{case.case_id}: {case.state}", case.reason]
-            event = {"at": format_time(opened_at(case)), "kind": "case", "says": lines}
+            event = {"at": format_time(get_opening_time(case)), "kind": "case", "says": lines}
             yield event | summarize_case(case)
 
 

@@ -58,14 +58,16 @@ def resources(call: Invocation) -> None:
         *_list_resources_of_destroyed_stacks(client, call.stack),
     ]
     existing_resources = [resource for resource in candidates if _may_exist(call.account, resource)]
-    place = f"account {call.account.account_id}, {call.account.region}"
+    place_text = f"account {call.account.account_id}, {call.account.region}"
     if not existing_resources:
-        problem = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
+        problem = (
+            f"nothing is left of a stack {call.stack} in {place_text}: see --profile and --region"
+        )
         raise CommandError(problem, Exit.NOT_FOUND)
     call.out.print_json([asdict(resource) for resource in existing_resources])
     for destroyed_at in dict.fromkeys(resource.destroyed_at for resource in existing_resources):
         stack_status = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
-        call.out.say_heading(f"{call.stack} in {place}, {stack_status}")
+        call.out.say_heading(f"{call.stack} in {place_text}, {stack_status}")
         for resource in existing_resources:
             if resource.destroyed_at == destroyed_at:
                 call.out.say_unwrapped(f"{resource.kind} {resource.name}", "", indent=2)

@@ -47,7 +47,7 @@ _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 # Queues with the same symptom that are printed. --json and --html have them all.
 _MOST_QUEUES_PER_SYMPTOM = 5
 # Metrics that may be asked for by default. They cost about ten cents.
-_DEFAULT_METRICS = 10_000
+_DEFAULT_METRIC_COUNT = 10_000
 _IAM_ACTIONS = MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
 # The IAM actions that a scan of a region needs. It does not read Mendq's own resources.
 _REGION_SCAN_ACTIONS = SCAN_FACTS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
@@ -79,7 +79,7 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
             metavar="N",
             help="How many metrics to ask CloudWatch for, each is billed.",
             min=0,
-            show_default=f"{_DEFAULT_METRICS:,}; with --dry-run as settings say",
+            show_default=f"{_DEFAULT_METRIC_COUNT:,}; with --dry-run as settings say",
         ),
     ] = None,
 ) -> Exit:
@@ -152,7 +152,7 @@ def _scan_region(
     """
     if html_path is not None:
         require_writable_place(html_path)
-    budget = MetricBudget(_DEFAULT_METRICS if most_metrics is None else most_metrics)
+    budget = MetricBudget(_DEFAULT_METRIC_COUNT if most_metrics is None else most_metrics)
     region_scan = RegionScan(call.account, datetime.now(UTC), budget, patterns)
     scan_result = ScanResult()
     with call.out.show_waiting("listing the queues"):
@@ -219,8 +219,12 @@ def _print_region_scan(
     action_by_finding: dict[Finding, ExpectedAction],
 ) -> None:
     """Print the findings of a region by severity, what could not be checked, and the costs."""
-    for severity, group in groupby(sort_worst_first(action_by_finding), rate_severity):
-        actions_of_severity = {finding: action_by_finding[finding] for finding in group}
+    for severity, findings_of_severity in groupby(
+        sort_worst_first(action_by_finding), rate_severity
+    ):
+        actions_of_severity = {
+            finding: action_by_finding[finding] for finding in findings_of_severity
+        }
         out.say_heading(
             f"{severity.capitalize()}: {format_count(len(actions_of_severity), 'finding')}"
         )
@@ -237,7 +241,7 @@ def _print_region_scan(
         out.say(f"not judged, or not wholly: {shown_names}: {reason}", "yellow")
     if max(len(reason_by_target), len(action_by_finding)) > _MOST_QUEUE_NAMES:
         out.say("--json and --html name every queue", "dim")
-    dollars = estimate_monthly_dollars(
+    monthly_dollars = estimate_monthly_dollars(
         region_scan.count_metrics_per_hour(scan_result, action_by_finding)
     )
     asked_metrics = region_scan.budget.asked_metrics
@@ -249,8 +253,8 @@ def _print_region_scan(
         f"for: ${METRIC_READ.cost(asked_metrics):,.4f}"
     )
     out.say(
-        f"Deployed, Mendq looks each hour (at most ${dollars:,.2f} a month for these queues), sees "
-        f"{len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed calls, and "
+        f"Deployed, Mendq looks each hour (at most ${monthly_dollars:,.2f} a month for these "
+        f"queues), sees {len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed calls, and "
         "changes nothing until told to",
         "dim",
     )

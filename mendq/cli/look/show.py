@@ -24,9 +24,9 @@ from mendq.cli.look.case_view import (
     find_deadline,
     find_plan,
     find_plan_reason,
+    get_opening_time,
     list_commands,
     list_step_lines,
-    opened_at,
     read_timing,
     select_hold_up,
     summarize_case,
@@ -58,7 +58,7 @@ from mendq.notifications.text import command_line, format_count, format_value, p
 from mendq.redrive.progress import RedriveProgress
 
 # Longest value that is printed, in characters.
-_MOST_CHARACTERS = 300
+_MOST_VALUE_CHARACTERS = 300
 _CASE_ARGUMENT = typer.Argument(
     metavar="CASE", help="As `mendq cases` prints it; or its queue's name."
 )
@@ -226,7 +226,7 @@ def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
     None if no scan did.
     """
     for baseline in account.open_store(Baselines).load(case.queue_arn):
-        if baseline.at <= opened_at(case):
+        if baseline.at <= get_opening_time(case):
             return {
                 name: value
                 for name, value in baseline.attributes.items()
@@ -263,8 +263,8 @@ def print_details(out: Output, details: ShownCase) -> None:
         out.say_heading("Facts from before")
         lines = []
         for name, text in select_configuration(details.attributes_before).items():
-            shown_value = format_policy(name, text, _MOST_CHARACTERS) or format_value(
-                text, _MOST_CHARACTERS
+            shown_value = format_policy(name, text, _MOST_VALUE_CHARACTERS) or format_value(
+                text, _MOST_VALUE_CHARACTERS
             )
             lines.append((plain(name, 64), "", shown_value))
         out.say_labelled(lines)
@@ -355,9 +355,9 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
     transition_by_point = {}
     for transition in details.transitions:
         transition_by_point[str(transition.state), transition.at] = transition
-    points = build_timeline(details.transitions, details.timing, is_whole=True)
-    lines = format_timeline(points, _MOST_CHARACTERS)
-    for point, (label, text) in zip(points, lines, strict=True):
+    timeline_points = build_timeline(details.transitions, details.timing, is_whole=True)
+    lines = format_timeline(timeline_points, _MOST_VALUE_CHARACTERS)
+    for point, (label, text) in zip(timeline_points, lines, strict=True):
         transition_at_point = transition_by_point.get((point.what, point.at))
         if transition_at_point is None:
             out.say_labelled([(label, "dim", text)], indent=0)
@@ -367,10 +367,10 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
         )
         out.say_unwrapped(f"by {transition_at_point.actor}", indent=2)
         out.say_indented(describe_reason(transition_at_point))
-    spans = list_need_spans(details.transitions)
-    if spans:
+    need_spans = list_need_spans(details.transitions)
+    if need_spans:
         out.say_heading("Time that consumers need, and have")
-        out.say_labelled((label, "", bar) for label, bar in draw_bars(spans))
+        out.say_labelled((label, "", bar) for label, bar in draw_bars(need_spans))
 
 
 def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:

@@ -53,8 +53,8 @@ from mendq.notifications.text import format_count
 MOST_RINGS = 2
 # Numbers of periods in a row and of standard deviations to try, from the narrowest band on. The
 # first pair that rings rarely enough is taken. If none does, the metric follows no daily pattern.
-PERIOD_COUNTS = (3, 6, 12)
-BAND_WIDTHS = (2, 3, 4, 5, 6)
+TRIED_PERIOD_COUNTS = (3, 6, 12)
+TRIED_BAND_WIDTHS = (2, 3, 4, 5, 6)
 # Without a band the threshold is the largest value plus this many standard deviations.
 MARGIN_DEVIATIONS = 2
 # A metric with data for less than this share of the two weeks shows no daily pattern.
@@ -70,7 +70,7 @@ _NAME_BY_METRIC = {
     DEPTH_METRIC: "messages",
 }
 # Properties that Terraform writes as blocks, with the names of the blocks.
-_BLOCK_BY_PROPERTY = {"Metrics": "metric_query", "MetricStat": "metric"}
+_HCL_BLOCK_BY_PROPERTY = {"Metrics": "metric_query", "MetricStat": "metric"}
 _ALARM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
@@ -89,9 +89,9 @@ class SizedAlarm(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """Sentence for people that says when the alarm rings, and why its limits are right."""
-        limit = f"a band of {self.width} standard deviations" if self.width else self.threshold
+        limit_text = f"a band of {self.width} standard deviations" if self.width else self.threshold
         minutes = self.periods * self.period_seconds // 60
-        return f"It rings above {limit} for {minutes} min: {self.because}."
+        return f"It rings above {limit_text} for {minutes} min: {self.because}."
 
 
 FIRST_MESSAGE_ALARM = SizedAlarm(
@@ -105,19 +105,19 @@ def size_alarm(points: Datapoints, normal_value: float) -> SizedAlarm:
     Values up to `normal_value` are normal, however rare they are.
     """
     values = [value for _, value in points]
-    highest = max(values, default=0)
+    highest_value = max(values, default=0)
     data_share = len(points) / (FORTNIGHT / ALARM_PERIOD)
-    has_pattern = highest > normal_value and data_share >= LEAST_DATA_SHARE
+    has_pattern = highest_value > normal_value and data_share >= LEAST_DATA_SHARE
     if has_pattern:
-        for period_count, band_width in product(PERIOD_COUNTS, BAND_WIDTHS):
+        for period_count, band_width in product(TRIED_PERIOD_COUNTS, TRIED_BAND_WIDTHS):
             if (ring_count := _count_rings(points, period_count, band_width)) <= MOST_RINGS:
-                times = f"{format_count(ring_count, 'time')} in the last two weeks"
-                reason = f"it would have rung {times}, by the mean of each hour"
+                rings_text = f"{format_count(ring_count, 'time')} in the last two weeks"
+                reason = f"it would have rung {rings_text}, by the mean of each hour"
                 return SizedAlarm(reason, period_count, band_width)
-    threshold = round(max(normal_value, highest + MARGIN_DEVIATIONS * pstdev(values or [0])))
+    threshold = round(max(normal_value, highest_value + MARGIN_DEVIATIONS * pstdev(values or [0])))
     reason = f"no band fits what CloudWatch has: {data_share:.0%} of two weeks"
-    reason += f", and {highest:,.0f} at most"
-    return SizedAlarm(reason, PERIOD_COUNTS[0], threshold=threshold)
+    reason += f", and {highest_value:,.0f} at most"
+    return SizedAlarm(reason, TRIED_PERIOD_COUNTS[0], threshold=threshold)
 
 
 def _count_rings(points: Datapoints, period_count: int, band_width: float) -> int:
@@ -126,13 +126,16 @@ def _count_rings(points: Datapoints, period_count: int, band_width: float) -> in
     The band is `band_width` standard deviations above the mean of the same hour of the day.
     """
     values_by_hour = defaultdict[int, list[float]](list)
-    for at, value in points:
-        values_by_hour[at.hour].append(value)
+    for measured_at, value in points:
+        values_by_hour[measured_at.hour].append(value)
     limit_by_hour = {
         hour: fmean(values) + band_width * pstdev(values) for hour, values in values_by_hour.items()
     }
-    stretches = groupby(value > limit_by_hour[at.hour] for at, value in points)
-    return sum(is_above and len(list(stretch)) >= period_count for is_above, stretch in stretches)
+    value_runs = groupby(value > limit_by_hour[measured_at.hour] for measured_at, value in points)
+    return sum(
+        is_above_limit and len(list(value_run)) >= period_count
+        for is_above_limit, value_run in value_runs
+    )
 
 
 def make_alarm(
@@ -209,13 +212,13 @@ def render_lines(alarm: Mapping[str, Any], region: str, tool: Format) -> list[st
     `alarm` has the parameters of PutMetricAlarm.
     """
     resource_type = "AWS::CloudWatch::Alarm"
-    words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
-    logical_id = "".join(map(str.capitalize, words))
+    name_words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
+    logical_id = "".join(map(str.capitalize, name_words))
     if tool is Format.CLI:
         cli_arguments = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
         return [f"aws cloudwatch put-metric-alarm {cli_arguments}"]
     if tool is Format.TERRAFORM:
-        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{'
+        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(name_words)}" {{'
         return [first_line, *_render_hcl(alarm), "}"]
     if tool is Format.CDK:
         resource_json = json.dumps({"type": resource_type, "properties": alarm}, indent=2)
@@ -231,9 +234,9 @@ def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[s
             yield from _render_hcl(value, indent)
         elif key == "Dimensions":
             yield f"{indent}dimensions = {{ QueueName = {json.dumps(value[0]['Value'])} }}"
-        elif key in _BLOCK_BY_PROPERTY:
+        elif key in _HCL_BLOCK_BY_PROPERTY:
             for block in value if isinstance(value, list) else [value]:
-                yield f"{indent}{_BLOCK_BY_PROPERTY[key]} {{"
+                yield f"{indent}{_HCL_BLOCK_BY_PROPERTY[key]} {{"
                 yield from _render_hcl(block, f"{indent}  ")
                 yield f"{indent}}}"
         else:
@@ -244,7 +247,7 @@ def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[s
 def alarms(
     call: Invocation,
     queue: QueueName,
-    form: Annotated[
+    tool: Annotated[
         Format, typer.Option("--format", help="The tool to print the alarms for.")
     ] = Format.CLI,
     topic: Annotated[
@@ -261,18 +264,18 @@ def alarms(
     out = call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
         facts = _read_facts(account, resolve_queue_arn(account, queue))
-        unwatched = [*find_unwatched_metrics(facts)]
+        unwatched_metrics = [*find_unwatched_metrics(facts)]
         # Metrics that get an alarm by their usual values; the others ring at the first message.
         normal_value_by_metric = {
             AGE_METRIC: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
             IN_FLIGHT_METRIC: MESSAGES_PER_RECEIVE,
         }
-        metrics = [metric for _, metric in unwatched if metric in normal_value_by_metric]
+        metrics = [metric for _, metric in unwatched_metrics if metric in normal_value_by_metric]
         points_by_metric = read_two_weeks_of_metrics(
             account.clients, facts.queue_arn, metrics, datetime.now(UTC)
         )
     missing_alarms = list[dict[str, Any]]()
-    for watched_queue, metric in unwatched:
+    for watched_queue, metric in unwatched_metrics:
         sized_alarm = FIRST_MESSAGE_ALARM
         if metric in normal_value_by_metric:
             sized_alarm = size_alarm(points_by_metric[metric], normal_value_by_metric[metric])
@@ -284,7 +287,7 @@ def alarms(
         )
         out.say_heading(f"No alarm watches {WORDS_BY_METRIC[metric].format(name=queue_name)}")
         out.say_indented(sized_alarm.sentence, indent=0)
-        for line in render_lines(alarm, account.region, form):
+        for line in render_lines(alarm, account.region, tool):
             out.say_command(line)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
     if not missing_alarms:

@@ -22,7 +22,7 @@ from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, plain
 
 _STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}
-_MODE_WIDTH = len("observe") + 2
+_MODE_COLUMN_WIDTH = len("observe") + 2
 
 
 @command(0, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | {"s3:GetObject"})
@@ -79,8 +79,8 @@ def describe_last_scan(
             it has checked, in the order of names, or None if it has checked all.
     """
     name = parts_of(queue_arn).name
-    for scan, last_checked in last_scans:
-        if queue_arn in scan.managed and (last_checked is None or name <= last_checked):
+    for scan, last_checked_name in last_scans:
+        if queue_arn in scan.managed and (last_checked_name is None or name <= last_checked_name):
             return {
                 "at": format_time(scan.at),
                 "found": scan.symptoms_by_queue.get(queue_arn, []),
@@ -93,13 +93,13 @@ def describe_last_scan(
 def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     """Print one managed queue for people."""
     mode = queue_document["mode"]
-    mode_text = (f"{mode:<{_MODE_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
+    mode_text = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
     name_text = (plain(parts_of(queue_document["queue_arn"]).name), "bold")
     out.show(Text.assemble(mode_text, name_text))
-    out.say_indented(queue_document["why"], "dim", indent=_MODE_WIDTH)
-    out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_WIDTH)
+    out.say_indented(queue_document["why"], "dim", indent=_MODE_COLUMN_WIDTH)
+    out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)
     for line in (*queue_document["tags_not_understood"], *queue_document["open_cases"]):
-        out.say_indented(line, "yellow", indent=_MODE_WIDTH)
+        out.say_indented(line, "yellow", indent=_MODE_COLUMN_WIDTH)
 
 
 def _describe_scan(last_scan: Mapping[str, Any] | None) -> str:

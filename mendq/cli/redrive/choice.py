@@ -18,7 +18,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import set_parameters
 from mendq.cli.output import Yes, require_yes_or_terminal
 from mendq.redrive.message_filter import (
-    EVERY_MESSAGE,
+    EVERY_MESSAGE_FILTER,
     FilterUnreadable,
     MessageFilter,
     parse_filter,
@@ -107,7 +107,7 @@ def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
     if (expression is None) is not every:
         raise CommandError("give either --where JMESPATH or --all", Exit.USAGE)
     try:
-        return EVERY_MESSAGE if expression is None else parse_filter(expression)
+        return EVERY_MESSAGE_FILTER if expression is None else parse_filter(expression)
     except FilterUnreadable as misread:
         raise CommandError(f"--where: {misread}", Exit.USAGE) from misread
 
@@ -119,8 +119,8 @@ def _parse_rate(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    match = _RATE_PATTERN.fullmatch(text.strip())
-    rate = float(match.group(1)) if match else 0.0
-    if not rate:
+    rate_match = _RATE_PATTERN.fullmatch(text.strip())
+    messages_per_second = float(rate_match.group(1)) if rate_match else 0.0
+    if not messages_per_second:
         raise CommandError(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
-    return rate
+    return messages_per_second

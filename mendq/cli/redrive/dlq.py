@@ -28,7 +28,7 @@ from mendq.notifications.text import format_count, plain
 from mendq.redrive.message_groups import MessageGroup, describe_outline, group_messages
 from mendq.redrive.messages import Message
 
-_MOST_EXPIRING_MESSAGES = 3
+_MOST_LISTED_EXPIRIES = 3
 DlqArgument = Annotated[str, queue_argument("The DLQ or its source:")]
 SampleSizeOption = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
 BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
@@ -67,7 +67,7 @@ def dlq(
     now = datetime.now(UTC)
     look_at_messages(call, Route(dlq, dlq), messages.append, sample)
     messages.sort(key=lambda message: message.sent_at)
-    document = _Sample(dlq, source_arns, source, messages, now).document(bodies=bodies)
+    document = _Sample(dlq, source_arns, source, messages, now).document(with_bodies=bodies)
     call.out.print_json(document)
     _print_sample(call.out, document)
 
@@ -82,7 +82,7 @@ class _Sample(Struct, frozen=True):
     messages: Sequence[Message]
     now: datetime
 
-    def document(self, *, bodies: bool) -> dict[str, Any]:
+    def document(self, *, with_bodies: bool) -> dict[str, Any]:
         """Return the document that `mendq dlq --json` prints.
 
         Its field `messages` is SQS's approximate number of messages in the DLQ.
@@ -93,9 +93,9 @@ class _Sample(Struct, frozen=True):
         ]
         retention = timedelta(seconds=self.dlq.retention_seconds)
         expiry_by_message_id = {}
-        for message in self.messages[:_MOST_EXPIRING_MESSAGES]:
+        for message in self.messages[:_MOST_LISTED_EXPIRIES]:
             expiry_by_message_id[message.message_id] = format_time(message.sent_at + retention)
-        groups = group_messages(self.messages, self.now, should_group_by_text=bodies)
+        groups = group_messages(self.messages, self.now, should_group_by_text=with_bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
@@ -106,13 +106,17 @@ class _Sample(Struct, frozen=True):
             "first_received_at": format_time(min(receive_times)) if receive_times else None,
             "expire_first": expiry_by_message_id,
             "hints": list(self._list_hints()),
-            "groups": [self._make_group_document(group, bodies=bodies) for group in groups],
+            "groups": [
+                self._make_group_document(group, with_bodies=with_bodies) for group in groups
+            ],
         }
 
-    def _make_group_document(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
+    def _make_group_document(self, group: MessageGroup, *, with_bodies: bool) -> dict[str, Any]:
         """Return a group with its number of messages, its command, and an example."""
         first_message = group.messages[0]
-        body = plain(first_message.body, 400) if bodies else describe_outline(first_message.body)
+        body = (
+            plain(first_message.body, 400) if with_bodies else describe_outline(first_message.body)
+        )
         document = asdict(group)
         document["messages"] = len(group.messages)
         document["command"] = self._make_command(group)
@@ -154,26 +158,25 @@ class _Sample(Struct, frozen=True):
         max_receives = self.source.max_receive_count
         visibility_seconds = self.source.visibility_seconds
         shortest_life = timedelta(seconds=max_receives * visibility_seconds)
-        early_count = 0
-        late_count = 0
+        early_death_count = 0
+        late_death_count = 0
         for message in self.messages:
             # SQS keeps the receive count when it moves a message to the DLQ. Messages with fewer
             # receives were sent here by hand.
             if message.receive_count <= max_receives:
                 continue
             if (message.first_received_at or message.sent_at) > self.now - shortest_life:
-                early_count += 1
+                early_death_count += 1
             else:
-                late_count += 1
+                late_death_count += 1
         shortest_life_text = f"{max_receives} x {visibility_seconds} s"
-        if early_count:
-            early_text = format_count(early_count, "message")
+        if early_death_count:
+            early_text = format_count(early_death_count, "message")
             hint = f"{early_text} died sooner than {shortest_life_text} after a receive"
             yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
-        if late_count:
-            hint = (
-                f"{format_count(late_count, 'message')} may have died for want of time or of errors"
-            )
+        if late_death_count:
+            late_text = format_count(late_death_count, "message")
+            hint = f"{late_text} may have died for want of time or of errors"
             yield f"{hint}: more than {shortest_life_text} have passed; see `mendq scan --dry-run`"
 
 
@@ -189,8 +192,8 @@ def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
     out.say_labelled(_list_time_lines(document))
     for hint in document["hints"]:
         out.say_indented(hint, "yellow")
-    for kind, groups in groupby(document["groups"], itemgetter("by")):
-        out.say_heading(f"By {kind}")
+    for grouping_way, groups in groupby(document["groups"], itemgetter("by")):
+        out.say_heading(f"By {grouping_way}")
         for group in groups:
             _print_group(out, group)
 

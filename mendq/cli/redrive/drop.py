@@ -37,7 +37,7 @@ class DropWork(DlqWork, frozen=True):
     @contextmanager
     def start(
         self,
-        stop: Event,  # noqa: ARG002 - nothing goes wrong between two batches
+        stop_event: Event,  # noqa: ARG002 - nothing goes wrong between two batches
         faults: list[str],  # noqa: ARG002
     ) -> Iterator[MessageAction]:
         """Create the file for the block, and yield the action that stores and deletes messages.

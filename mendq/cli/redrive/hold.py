@@ -35,29 +35,31 @@ RENEWAL_SECONDS = CLAIM_SECONDS / 3
 
 
 @contextmanager
-def hold_dlq(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iterator[None]:
+def hold_dlq(
+    account: Account, dlq_arn: str, stop_event: Event, faults: list[str]
+) -> Iterator[None]:
     """Claim a DLQ for as long as the block lasts. A thread renews the claim.
 
-    If the claim is lost, the reason is appended to `faults` and `stop` is set. Nothing is claimed
-    if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive is at
-    work on the DLQ, and CaseStoreUnavailable or CaseStoreUnreadable.
+    If the claim is lost, the reason is appended to `faults` and `stop_event` is set. Nothing is
+    claimed if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive
+    is at work on the DLQ, and CaseStoreUnavailable or CaseStoreUnreadable.
     """
     redrive_store = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
     if redrive_store is None:
         yield
         return
-    claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop, faults)
+    claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop_event, faults)
     try:
         claim.take()
-        has_ended = Event()
+        end_event = Event()
         renewal_thread = Thread(
-            target=claim.renew_until, args=(has_ended,), name="hold", daemon=True
+            target=claim.renew_until, args=(end_event,), name="hold", daemon=True
         )
         renewal_thread.start()
         try:
             yield
         finally:
-            has_ended.set()
+            end_event.set()
             renewal_thread.join()
     finally:
         claim.release()
@@ -71,7 +73,7 @@ class _DlqClaim(Struct, frozen=True):
     # Text that identifies the command in the case store.
     owner: str
     # Set if the claim is lost. The reason is then appended to `faults`.
-    stop: Event
+    stop_event: Event
     faults: list[str]
 
     def take(self) -> None:
@@ -80,38 +82,38 @@ class _DlqClaim(Struct, frozen=True):
         Raises CommandError if another redrive is at work on the DLQ, CaseStoreUnavailable, or
         CaseStoreUnreadable.
         """
-        claimed = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
-        if claimed is None:
+        redrive_claim = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
+        if redrive_claim is None:
             problem = f"another run is at work on the messages of {parts_of(self.dlq_arn).name}"
             raise CommandError(
                 f"{problem}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
             )
-        if claimed.unreadable_reason:
-            raise CaseStoreUnreadable(claimed.unreadable_reason)
-        require_no_redrive(claimed.progress)
+        if redrive_claim.unreadable_reason:
+            raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
+        require_no_redrive(redrive_claim.progress)
 
-    def renew_until(self, has_ended: Event) -> None:
-        """Renew the claim every RENEWAL_SECONDS until `has_ended` is set or the claim is lost.
+    def renew_until(self, end_event: Event) -> None:
+        """Renew the claim every RENEWAL_SECONDS until `end_event` is set or the claim is lost.
 
         If the case store does not answer, try again as long as the claim still lasts.
         """
-        answered_at = monotonic()
-        while not has_ended.wait(RENEWAL_SECONDS):
+        last_answer_seconds = monotonic()
+        while not end_event.wait(RENEWAL_SECONDS):
             try:
                 self.take()
-                answered_at = monotonic()
+                last_answer_seconds = monotonic()
             except (CommandError, CaseStoreUnreadable) as error:
                 self._report_loss(error)
                 return
             except CaseStoreUnavailable as error:
-                if monotonic() - answered_at > CLAIM_SECONDS - RENEWAL_SECONDS:
+                if monotonic() - last_answer_seconds > CLAIM_SECONDS - RENEWAL_SECONDS:
                     self._report_loss(error)
                     return
 
     def _report_loss(self, error: Exception) -> None:
-        """Set `stop`, and append to `faults` why the claim was lost."""
+        """Set `stop_event`, and append to `faults` why the claim was lost."""
         self.faults.append(f"stopped, and what was in hand is visible again: {error}")
-        self.stop.set()
+        self.stop_event.set()
 
     def release(self) -> None:
         """End the claim. If the case store does not answer, it ends after CLAIM_SECONDS."""

@@ -21,7 +21,7 @@ from mendq.redrive.message_filter import FilterResult, MessageFilter, spell_lite
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
 
 MOST_EXAMPLE_IDS = 3
-_MOST_CHARACTERS = 60
+_MOST_VALUE_CHARACTERS = 60
 
 
 class Tally(Struct):
@@ -70,24 +70,24 @@ class Tally(Struct):
         self.seen_ids.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         source_arn = self.route.find_source_arn(message)
-        is_first = self.leave_first and self._is_first_of_its_group(message, source_arn)
+        is_first = self.leave_first and self._add_to_group(message, source_arn)
         if self._must_stay(source_arn):
             self.count_by_other_source[source_arn or ""] += 1
             return
-        judgement = self.message_filter.match_message(message, self.now)
+        filter_result = self.message_filter.match_message(message, self.now)
         self.filtered_count += 1
-        for name, found_value in judgement.values.items():
-            if found_value is None:
+        for name, value in filter_result.value_by_path.items():
+            if value is None:
                 self.missing_count_by_name[name] += 1
-        if judgement.error:
-            self.error_counts[judgement.error] += 1
-        if not judgement.matches:
+        if filter_result.error:
+            self.error_counts[filter_result.error] += 1
+        if not filter_result.matches:
             return
         self.matching_group_ids.add(message.group_id)
         if not is_first:
-            self._add_chosen(message, judgement)
+            self._add_chosen(message, filter_result)
 
-    def _is_first_of_its_group(self, message: Message, source_arn: str | None) -> bool:
+    def _add_to_group(self, message: Message, source_arn: str | None) -> bool:
         """Add the message to its group, and return True if it is the group's first message.
 
         The caller adds the messages in the order of the receives, which is the order of a group.
@@ -128,7 +128,7 @@ class Tally(Struct):
             return bool(self.route.other_source_arns)
         return not self.route.is_deletion and source_arn != self.route.source.queue_arn
 
-    def _add_chosen(self, message: Message, judgement: FilterResult) -> None:
+    def _add_chosen(self, message: Message, filter_result: FilterResult) -> None:
         """Count a chosen message, and those values in the filter that may be shown."""
         self.chosen_ids[message.message_id] = None
         self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
@@ -139,18 +139,18 @@ class Tally(Struct):
         self.chosen_group_ids.add(message.group_id)
         if self.route.is_replacement:
             self._count_value("died in", format_value(message.failed_queue_arn.rpartition(":")[2]))
-        for name, found_value in judgement.values.items():
+        for name, value in filter_result.value_by_path.items():
             # A body may hold secrets, so its values are not shown.
-            if name.startswith(("group_id", "attributes.")) and found_value is not None:
-                self._count_value(name, format_value(str(found_value), _MOST_CHARACTERS) or '""')
+            if name.startswith(("group_id", "attributes.")) and value is not None:
+                self._count_value(name, format_value(str(value), _MOST_VALUE_CHARACTERS) or '""')
 
     def _count_value(self, name: str, text: str) -> None:
         self.value_counts_by_name.setdefault(name, Counter())[text] += 1
 
 
-_MOST_LISTED = 10
-_MOST_UNCLEAR_GROUPS = 3
-_MOST_ERRORS = 3
+_MOST_LISTED_ITEMS = 10
+_MOST_LISTED_UNCLEAR_GROUPS = 3
+_MOST_LISTED_ERRORS = 3
 
 
 def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
@@ -180,9 +180,14 @@ def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
     hidden_count = route.count_hidden(seen_count)
     if hidden_count:
         # Hidden messages may match as well, and cannot be looked at now.
-        seconds = format_count(route.messages_queue.visibility_seconds, "second")
-        words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
-        out.say(f"{hidden_count:,} {words}, {seconds} after they were received as a rule", "yellow")
+        usual_time_text = format_count(route.messages_queue.visibility_seconds, "second")
+        hidden_text = (
+            "more are hidden, in somebody else's hand, and can be seen again when that is over"
+        )
+        out.say(
+            f"{hidden_count:,} {hidden_text}, {usual_time_text} after they were received as a rule",
+            "yellow",
+        )
     if tally.oldest_at is not None:
         retention_seconds = route.messages_queue.retention_seconds
         time_left = compute_time_left(tally.oldest_at, retention_seconds, tally.now)
@@ -213,9 +218,9 @@ def _print_value_counts(out: Output, tally: Tally) -> None:
     """Print how many chosen messages have each value that the tally has counted."""
     table = make_table("MESSAGES", "WHICH")
     for name, count_by_text in tally.value_counts_by_name.items():
-        for text, count in count_by_text.most_common(_MOST_LISTED):
+        for text, count in count_by_text.most_common(_MOST_LISTED_ITEMS):
             table.add_row(Text(f"{count:>8,}"), Text(plain(f"{name} {text}", 160)))
-        other_value_count = len(count_by_text) - _MOST_LISTED
+        other_value_count = len(count_by_text) - _MOST_LISTED_ITEMS
         if other_value_count > 0:
             table.add_row("", f"{name}: {other_value_count:,} other values")
     if table.rows:
@@ -225,29 +230,29 @@ def _print_value_counts(out: Output, tally: Tally) -> None:
 def _describe_staying(tally: Tally) -> Iterable[str]:
     """Yield sentences about the messages that stay in the queue, and why."""
     queue_name = tally.route.messages_queue.name
-    judged_text = format_count(tally.filtered_count, "message")
-    for group_id, first_id in islice(tally.first_id_by_group.items(), _MOST_LISTED):
-        group_text = format_value(group_id, _MOST_CHARACTERS)
-        yield f"the first message of group {group_text} stays here: {first_id}"
-    more_group_count = len(tally.first_id_by_group) - _MOST_LISTED
+    filtered_text = format_count(tally.filtered_count, "message")
+    for group_id, first_message_id in islice(tally.first_id_by_group.items(), _MOST_LISTED_ITEMS):
+        group_text = format_value(group_id, _MOST_VALUE_CHARACTERS)
+        yield f"the first message of group {group_text} stays here: {first_message_id}"
+    more_group_count = len(tally.first_id_by_group) - _MOST_LISTED_ITEMS
     if more_group_count > 0:
         yield f"and the first message of {format_count(more_group_count, 'more group')}"
     for field_name, missing_count in tally.missing_count_by_name.items():
-        yield f"{field_name} is missing in {missing_count:,} of {judged_text}"
-    for error, failed_count in tally.error_counts.most_common(_MOST_ERRORS):
-        failed_text = f"{failed_count:,} of {judged_text}"
+        yield f"{field_name} is missing in {missing_count:,} of {filtered_text}"
+    for error, failed_count in tally.error_counts.most_common(_MOST_LISTED_ERRORS):
+        failed_text = f"{failed_count:,} of {filtered_text}"
         yield f"the filter could not be evaluated for {failed_text}: {plain(error, 200)}"
-    for source_arn, count in tally.count_by_other_source.most_common(_MOST_LISTED):
+    for source_arn, count in tally.count_by_other_source.most_common(_MOST_LISTED_ITEMS):
         message_text = format_count(count, "message")
-        stay = f"{_join_pronoun(count, 'stays', 'stay')} here"
+        staying_text = f"{_join_pronoun(count, 'stays', 'stay')} here"
         if source_arn:
-            source_name = plain(source_arn.rpartition(":")[2], _MOST_CHARACTERS)
+            source_name = plain(source_arn.rpartition(":")[2], _MOST_VALUE_CHARACTERS)
             reason = "is there" if tally.route.is_replacement else f"shares {queue_name}"
-            yield f"{message_text} died in {source_name}, which {reason}: {stay}"
+            yield f"{message_text} died in {source_name}, which {reason}: {staying_text}"
         else:
             yield (
                 f"somebody sent {message_text} to {queue_name} by hand: "
-                f"SQS does not say for which source, so {stay}. "
+                f"SQS does not say for which source, so {staying_text}. "
                 "Whoever knows receives them and sends them there"
             )
 
@@ -258,12 +263,11 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
     Every printed command begins with `command`.
     """
     redrive_command = f"{command} --region {parts_of(tally.route.messages_queue.queue_arn).region}"
-    for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR_GROUPS):
-        out.say(
-            f"group {format_value(unclear.group_id, _MOST_CHARACTERS)}: {unclear.reason}", "yellow"
-        )
-        group_filter = f"group_id == {spell_literal(unclear.group_id)}"
-        if unclear.can_person_confirm:
+    for unclear_group in islice(tally.unclear_groups, _MOST_LISTED_UNCLEAR_GROUPS):
+        group_text = format_value(unclear_group.group_id, _MOST_VALUE_CHARACTERS)
+        out.say(f"group {group_text}: {unclear_group.reason}", "yellow")
+        group_filter = f"group_id == {spell_literal(unclear_group.group_id)}"
+        if unclear_group.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")
             out.say_command(f"{redrive_command} --where {quote(group_filter)} --leave-first")
         out.say_indented(
@@ -271,7 +275,7 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
         )
         filter_without_failed = f"{group_filter} && message_id != 'ID'"
         out.say_command(f"{redrive_command} --where {quote(filter_without_failed)}")
-    more_group_count = len(tally.unclear_groups) - _MOST_UNCLEAR_GROUPS
+    more_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
     if more_group_count > 0:
         out.say(f"and {format_count(more_group_count, 'more group')}", "yellow")
 
@@ -292,15 +296,15 @@ def _describe_chosen(tally: Tally) -> Iterable[str]:
     if route.is_deletion:
         yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
         if route.messages_queue.is_fifo:
-            numbers = f"{message_text} of {group_text}"
-            yield f"they are {numbers}, and more may stand behind a group's first ten"
+            numbers_text = f"{message_text} of {group_text}"
+            yield f"they are {numbers_text}, and more may stand behind a group's first ten"
         return
     if tally.unknown_source_count:
-        they_go = _join_pronoun(tally.unknown_source_count, "goes", "go")
+        going_text = _join_pronoun(tally.unknown_source_count, "goes", "go")
         yield (
             f"somebody sent {tally.unknown_source_count:,} of them to "
             f"{route.messages_queue.name} by hand: its only source is {source.name}, "
-            f"so {they_go} there as well"
+            f"so {going_text} there as well"
         )
     if tally.sent_back_before_count:
         yield (

@@ -49,7 +49,7 @@ from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Mess
 _METRIC_LOOKBACK = timedelta(minutes=15)
 _MOST_BODY_CHARACTERS = 4_096
 _MOST_VALUE_CHARACTERS = 60
-_SEPARATE_FIELDS = ("message_id", "attributes", "body")
+_SEPARATELY_PRINTED_FIELDS = ("message_id", "attributes", "body")
 QuarantineArgument = Annotated[str, queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
     Path | None, typer.Option(help="Where they are written first; a new file here.")
@@ -162,10 +162,10 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     points_by_key = read_series(
         account.clients, [metric], now - _METRIC_LOOKBACK, now, subject=queue.name
     )
-    ages = points_by_key.get("age", ())
-    if not ages or not queue.visible:
+    age_points = points_by_key.get("age", ())
+    if not age_points or not queue.visible:
         return None
-    measured_at, age_seconds = ages[-1]
+    measured_at, age_seconds = age_points[-1]
     return measured_at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
@@ -208,7 +208,7 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
     labelled_fields = []
     for name, field_value in document.items():
-        if field_value and name not in _SEPARATE_FIELDS:
+        if field_value and name not in _SEPARATELY_PRINTED_FIELDS:
             labelled_fields.append((name.replace("_", " "), "dim", str(field_value)))
     out.say_labelled(labelled_fields)
     for name, attribute in message.attributes.items():

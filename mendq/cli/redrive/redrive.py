@@ -122,30 +122,37 @@ class SendBackWork(DlqWork, frozen=True):
         Without --rate, nothing is checked.
         """
         oldest_at = preview_tally.oldest_chosen_at
-        rate = self.choice.messages_per_second
-        if rate is None or oldest_at is None:
+        messages_per_second = self.choice.messages_per_second
+        if messages_per_second is None or oldest_at is None:
             return
         message_count = self.choice.apply_limit(len(preview_tally.chosen_ids))
-        duration = timedelta(seconds=message_count / rate)
+        sending_time = timedelta(seconds=message_count / messages_per_second)
         retention_seconds = self.route.messages_queue.retention_seconds
         time_left = compute_time_left(oldest_at, retention_seconds, self.now)
-        if duration > time_left.at_most:
+        if sending_time > time_left.at_most:
             message_text = format_count(message_count, "message")
-            problem = f"{message_text} at {rate:g} a second take {format_duration(duration)}"
+            problem = f"{message_text} at {messages_per_second:g} a second take "
+            problem += format_duration(sending_time)
             problem += f", and the oldest expires {time_left}: raise --rate or choose fewer"
             raise CommandError(problem, error_code="redrive_too_slow")
 
     def make_question(self, chosen_count: int) -> str:
         """Return the question that the operator must confirm."""
-        rate = self.choice.messages_per_second
+        messages_per_second = self.choice.messages_per_second
         limit = self.choice.limit
         messages_queue = self.route.messages_queue
-        speed_text = "as fast as it goes" if rate is None else f"{rate:g} a second"
+        speed_text = (
+            "as fast as it goes"
+            if messages_per_second is None
+            else f"{messages_per_second:g} a second"
+        )
         message_text = format_count(self.choice.apply_limit(chosen_count), "message")
         if self.choice.leave_first:
             destination = f"{self.route.source.name} in their order"
-            request = f"Send {message_text} back to {destination}, {speed_text}"
-            return f"{request}, and leave the first message of each group in {messages_queue.name}?"
+            return (
+                f"Send {message_text} back to {destination}, {speed_text}, "
+                f"and leave the first message of each group in {messages_queue.name}?"
+            )
         if messages_queue.is_fifo and (limit is None or chosen_count < limit):
             most_messages = limit or max(chosen_count, messages_queue.visible)
             message_text += ", and what matches behind them "
@@ -153,12 +160,12 @@ class SendBackWork(DlqWork, frozen=True):
         return f"Send {message_text} back to {self.route.source.name}, {speed_text}?"
 
     @contextmanager
-    def start(self, stop: Event, faults: list[str]) -> Iterator[MessageAction]:
+    def start(self, stop_event: Event, faults: list[str]) -> Iterator[MessageAction]:
         """Claim the DLQ while the block lasts, and yield the action that sends messages.
 
-        If the claim is lost, `stop` is set and the reason is appended to `faults`. The queues are
-        read again, because the operator may have waited long before the answer. Raises CommandError
-        if they have changed, or if another redrive works on the DLQ.
+        If the claim is lost, `stop_event` is set and the reason is appended to `faults`. The queues
+        are read again, because the operator may have waited long before the answer. Raises
+        CommandError if they have changed, or if another redrive works on the DLQ.
         """
         account = self.call.account
         source = self.route.source
@@ -166,11 +173,11 @@ class SendBackWork(DlqWork, frozen=True):
         source_url = queue_url(account.clients, source.queue_arn)
         # The key of the mark is random and not stored, because Mendq does not follow up messages
         # that a person sends back.
-        mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
+        add_mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
         destination = Destination(
-            source.queue_arn, source_url, run_id, mark, source.maximum_message_bytes
+            source.queue_arn, source_url, run_id, add_mark, source.maximum_message_bytes
         )
-        with hold_dlq(account, self.route.dlq_arn, stop, faults):
+        with hold_dlq(account, self.route.dlq_arn, stop_event, faults):
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
             yield _Send(destination)

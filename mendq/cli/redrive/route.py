@@ -94,8 +94,8 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         With --from, only the messages of that queue may go. Without it, only those of deleted
         queues. Messages stay if the ARN is not that of a queue that could have this DLQ.
         """
-        is_no_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
-        if self.only_source_arn or is_no_source:
+        why_not_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
+        if self.only_source_arn or why_not_source:
             return source_arn == self.only_source_arn
         return find_queue(self.account, source_arn) is None
 
@@ -138,13 +138,15 @@ class Route(Struct, frozen=True):
         seen_in_flight = max(0, seen_count - self.messages_queue.visible)
         return max(0, self.messages_queue.in_flight - seen_in_flight)
 
-    def make_mover(self, account: Account, stop: Event) -> MessageMover:
-        """Return a mover for the messages. It opens no FIFO group after `stop` is set.
+    def make_mover(self, account: Account, stop_event: Event) -> MessageMover:
+        """Return a mover for the messages. It opens no FIFO group after `stop_event` is set.
 
         Otherwise an interrupt would take minutes if there are thousands of groups.
         """
         url = queue_url(account.clients, self.messages_queue.queue_arn)
-        return MessageMover(account.clients.sqs, url, may_open_groups=lambda: not stop.is_set())
+        return MessageMover(
+            account.clients.sqs, url, may_open_groups=lambda: not stop_event.is_set()
+        )
 
     def require_same(self, current_route: Route) -> None:
         """Raise CommandError if the queues have changed since the operator agreed."""
@@ -203,23 +205,25 @@ def _find_dlq_arn(account: Account, source: Facts) -> str:
     raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def route_to(account: Account, dlq_or_source: str, other: str, died_in: str | None) -> Route:
+def route_to(
+    account: Account, dlq_or_source: str, given_replacement: str, given_source: str | None
+) -> Route:
     """Return the route from a DLQ to another queue than the messages' source (--to).
 
     Args:
         account: the account and region of the queues.
         dlq_or_source: the DLQ or its source, as the operator gave it.
-        other: the queue to send to.
-        died_in: the source whose messages are sent (--from). None means: the messages whose source
-            was deleted.
+        given_replacement: the queue to send to, as the operator gave it (--to).
+        given_source: the source whose messages are sent (--from). None means: the messages whose
+            source was deleted.
 
     Raises CommandError if the messages' own source exists and --from does not name it, or if the
     other queue cannot take the messages or has no consumers.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
-    replacement = require_redrivable(account, resolve_queue_arn(account, other))
+    replacement = require_redrivable(account, resolve_queue_arn(account, given_replacement))
     redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
-    if redrive_policy and died_in is None:
+    if redrive_policy and given_source is None:
         problem = f"{queue.name} is there: without --to its messages go back to it"
         remedy = f"with --from {queue.name} they go to {replacement.name} all the same"
         raise CommandError(f"{problem}, and {remedy}", Exit.USAGE)
@@ -231,14 +235,14 @@ def route_to(account: Account, dlq_or_source: str, other: str, died_in: str | No
     for dlq_arn in {messages_queue.queue_arn, replacement.dlq_arn or messages_queue.queue_arn}:
         require_idle(account, dlq_arn)
     # An empty --from names no queue. It must not mean the messages of every source.
-    only_source_arn = None if died_in is None else resolve_queue_arn(account, died_in)
-    in_quarantine = is_quarantine(messages_queue.name)
+    only_source_arn = None if given_source is None else resolve_queue_arn(account, given_source)
+    is_from_quarantine = is_quarantine(messages_queue.name)
     source_finder = ReplacingSourceFinder(
         account,
         messages_queue.queue_arn,
         replacement.queue_arn,
         only_source_arn,
-        real_source_finder=QuarantineSourceFinder() if in_quarantine else SourceFinder(),
+        real_source_finder=QuarantineSourceFinder() if is_from_quarantine else SourceFinder(),
     )
     source_arns = set(list_source_arns(account.clients, messages_queue.queue_arn))
     return Route(
@@ -350,17 +354,17 @@ def require_idle(account: Account, dlq_arn: str) -> None:
         )
 
 
-def find_remedy(code: str, message: str, route: Route) -> str:
+def find_remedy(error_code: str, error_message: str, route: Route) -> str:
     """Return a sentence about the permissions that an error of SQS asks for.
 
     Empty if the error is not about permissions. `error_code` is the canonical error code.
     """
-    if code.startswith("Kms") or "kms:" in message:
+    if error_code.startswith("Kms") or "kms:" in error_message:
         return describe_needed_grants("whoever redrives", route.messages_queue, route.source) or (
             f"whoever redrives needs {KMS_READ_ACTION} on the key that the messages were encrypted "
             "with"
         )
-    if code == "AccessDenied":
+    if error_code == "AccessDenied":
         send_action = RedriveMessages.iam_action
         receive_actions = ", ".join(sorted((SEND_BACK_ACTIONS | DLQ_ACTIONS) - {send_action}))
         source_name = route.source.name
@@ -382,7 +386,9 @@ def explain_refusals(route: Route) -> Iterator[None]:
         cause = error.__cause__
         if not isinstance(cause, ClientError):
             raise
-        code = code_of(cause)
-        text = describe_error(error)
-        remedy = find_remedy(canonical_code(code), text, route)
-        raise CommandError(f"{text}; {remedy}" if remedy else text, error_code=code) from error
+        error_code = code_of(cause)
+        error_text = describe_error(error)
+        remedy = find_remedy(canonical_code(error_code), error_text, route)
+        raise CommandError(
+            f"{error_text}; {remedy}" if remedy else error_text, error_code=error_code
+        ) from error

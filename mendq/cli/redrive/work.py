@@ -97,12 +97,12 @@ def look_at_messages(
 
     Raises CommandError if the operator interrupts, or if AWS refuses a call.
     """
-    with stop_on_signal(INTERRUPT_NOTICE) as stop:
-        mover = route.make_mover(call.account, stop)
+    with stop_on_signal(INTERRUPT_NOTICE) as stop_event:
+        mover = route.make_mover(call.account, stop_event)
         seen_count = 0
         expected_count = min(most_messages, route.messages_queue.visible)
         with use_mover(call, route, mover, "looking at messages", expected_count) as show_done:
-            while not stop.is_set():
+            while not stop_event.is_set():
                 messages = mover.receive_new_messages(
                     min(MOST_MESSAGES_PER_RECEIVE, most_messages - seen_count)
                 )
@@ -112,7 +112,7 @@ def look_at_messages(
                     handle_message(message)
                 seen_count += len(messages)
                 show_done(seen_count)
-        if stop.is_set():
+        if stop_event.is_set():
             raise CommandError("interrupted: nothing was moved, every message is visible again")
 
 
@@ -158,7 +158,7 @@ class _SecondPass(Struct):
     # The messages of the second pass.
     tally: Tally
     # Ids of the messages that may be processed. It may be `tally.chosen_ids`, which grows.
-    wanted_ids: Mapping[str, None]
+    allowed_ids: Mapping[str, None]
     # At most this many messages are processed.
     most_messages: int
     move_result: MoveResult = field(default_factory=MoveResult)
@@ -188,11 +188,11 @@ class DlqWork(Struct, frozen=True):
         """Return the question that the operator must confirm, about the chosen messages."""
 
     @abstractmethod
-    def start(self, stop: Event, faults: list[str]) -> AbstractContextManager[MessageAction]:
+    def start(self, stop_event: Event, faults: list[str]) -> AbstractContextManager[MessageAction]:
         """Return a context manager that prepares the work and yields the action that does it.
 
-        If something goes wrong during the work, the reason is appended to `faults` and `stop` is
-        set.
+        If something goes wrong during the work, the reason is appended to `faults` and
+        `stop_event` is set.
         """
 
     def require_allowed(self, preview_tally: Tally) -> None:
@@ -230,8 +230,11 @@ class DlqWork(Struct, frozen=True):
         self.require_allowed(preview_tally)
         confirm(self.make_question(matched_count), yes=self.choice.yes)
         faults: list[str] = []
-        with stop_on_signal(INTERRUPT_NOTICE) as stop, self.start(stop, faults) as action:
-            result = self._process_messages(preview_tally, action, stop, faults)
+        with (
+            stop_on_signal(INTERRUPT_NOTICE) as stop_event,
+            self.start(stop_event, faults) as action,
+        ):
+            result = self._process_messages(preview_tally, action, stop_event, faults)
         return self._print_result(result)
 
     def _require_clear_groups(self, preview_tally: Tally) -> None:
@@ -255,7 +258,7 @@ class DlqWork(Struct, frozen=True):
         return Tally(self.route, self.choice.message_filter, self.now, self.choice.leave_first)
 
     def _process_messages(
-        self, preview_tally: Tally, action: MessageAction, stop: Event, faults: list[str]
+        self, preview_tally: Tally, action: MessageAction, stop_event: Event, faults: list[str]
     ) -> WorkResult:
         """Receive the messages again and move or delete them. Return the result, even if stopped.
 
@@ -270,49 +273,49 @@ class DlqWork(Struct, frozen=True):
         second_pass = _SecondPass(
             preview_tally,
             tally,
-            wanted_ids=tally.chosen_ids if takes_hidden else preview_tally.chosen_ids,
+            allowed_ids=tally.chosen_ids if takes_hidden else preview_tally.chosen_ids,
             most_messages=self._find_most_messages(
                 len(preview_tally.chosen_ids), takes_hidden=takes_hidden
             ),
         )
         try:
-            self._receive_and_process(second_pass, action, stop)
+            self._receive_and_process(second_pass, action, stop_event)
         except CommandError as error:
             faults.append(str(error))
         except KeyboardInterrupt:
-            stop.set()
-        if stop.is_set():
+            stop_event.set()
+        if stop_event.is_set():
             faults.append("interrupted: what was in hand is visible again")
         faults += self._describe_changed_groups(preview_tally, tally)
-        matched_count = len(preview_tally.chosen_ids.keys() | second_pass.wanted_ids.keys())
+        matched_count = len(preview_tally.chosen_ids.keys() | second_pass.allowed_ids.keys())
         tally.seen_ids |= preview_tally.seen_ids
         fault = faults[0] if faults else ""
         return self._make_result(second_pass.move_result, matched_count, tally, fault)
 
     def _receive_and_process(
-        self, second_pass: _SecondPass, action: MessageAction, stop: Event
+        self, second_pass: _SecondPass, action: MessageAction, stop_event: Event
     ) -> None:
-        """Receive messages and process them, until there are no more or `stop` is set.
+        """Receive messages and process them, until there are no more or `stop_event` is set.
 
         `second_pass.move_result` has the result so far, also if an error ends the work.
         """
         is_fifo = self.route.messages_queue.is_fifo
-        pace = Pace(self.choice.messages_per_second, stop.wait)
+        pace = Pace(self.choice.messages_per_second, stop_event.wait)
         expected_count = self.choice.apply_limit(len(second_pass.preview_tally.chosen_ids))
-        mover = self.route.make_mover(self.call.account, stop)
+        mover = self.route.make_mover(self.call.account, stop_event)
         with use_mover(
             self.call, self.route, mover, self.progress_text, expected_count
         ) as show_done:
-            while not stop.is_set() and second_pass.remaining_count > 0:
-                messages, other_ids = self._take_messages(mover, second_pass, stop)
-                if not messages and not other_ids:
+            while not stop_event.is_set() and second_pass.remaining_count > 0:
+                messages, other_message_ids = self._take_messages(mover, second_pass, stop_event)
+                if not messages and not other_message_ids:
                     return
                 if self.choice.leave_first:
                     messages = self._select_unchanged_groups(messages, second_pass)
                 if not is_fifo:
                     # In a FIFO queue they are released at the end, because SQS returns no
                     # message behind a released one of the same group.
-                    mover.release(other_ids)
+                    mover.release(other_message_ids)
                 for batch in self._list_batches(messages):
                     for batch_result in action.process(mover, batch, pace.wait):
                         second_pass.move_result += batch_result
@@ -343,12 +346,12 @@ class DlqWork(Struct, frozen=True):
         """Return the messages whose group still begins with the message that the preview showed."""
         previewed_ids = second_pass.preview_tally.first_id_by_group
         groups_in_dlq = second_pass.tally.groups_in_dlq
-        unchanged = []
+        unchanged_messages = []
         for message in messages:
             group_id = message.group_id
             if groups_in_dlq[group_id].first_message_id == previewed_ids[group_id]:
-                unchanged.append(message)
-        return unchanged
+                unchanged_messages.append(message)
+        return unchanged_messages
 
     def _describe_changed_groups(self, preview_tally: Tally, current_tally: Tally) -> list[str]:
         """Return a line if groups begin with another message than in the preview.
@@ -384,12 +387,12 @@ class DlqWork(Struct, frozen=True):
         queue_name = self.route.messages_queue.name
         if any(failure.code == "NonExistentQueue" for failure in batch_result.unmoved_messages):
             sent_count = total_result.moved_count + total_result.copied_count
-            loss = f"Of {sent_count:,} sent there, what nobody had taken went with it"
+            loss_text = f"Of {sent_count:,} sent there, what nobody had taken went with it"
             remedy = f"`mendq redrive {queue_name} --to OTHER --all` sends all others elsewhere"
-            raise CommandError(f"{source_name} is gone: stopped. {loss}; {remedy}")
+            raise CommandError(f"{source_name} is gone: stopped. {loss_text}; {remedy}")
 
     def _take_messages(
-        self, mover: MessageMover, second_pass: _SecondPass, stop: Event
+        self, mover: MessageMover, second_pass: _SecondPass, stop_event: Event
     ) -> tuple[list[Message], list[str]]:
         """Receive messages. Return those to process, and the ids of the others.
 
@@ -399,23 +402,23 @@ class DlqWork(Struct, frozen=True):
         are deleted.
         """
         messages: list[Message] = []
-        other_ids: list[str] = []
-        most_wanted = second_pass.remaining_count
-        most_held = 1 if self.route.messages_queue.is_fifo else MOST_HELD_MESSAGES
-        while not stop.is_set() and len(messages) < most_wanted:
-            if len(messages) + len(other_ids) >= most_held:
+        other_message_ids: list[str] = []
+        most_messages = second_pass.remaining_count
+        most_held_messages = 1 if self.route.messages_queue.is_fifo else MOST_HELD_MESSAGES
+        while not stop_event.is_set() and len(messages) < most_messages:
+            if len(messages) + len(other_message_ids) >= most_held_messages:
                 break
             received_messages = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
             if not received_messages:
                 break
             for message in received_messages:
                 second_pass.tally.add(message)
-                is_wanted = message.message_id in second_pass.wanted_ids
-                if is_wanted and len(messages) < most_wanted:
+                is_allowed = message.message_id in second_pass.allowed_ids
+                if is_allowed and len(messages) < most_messages:
                     messages.append(message)
                 else:
-                    other_ids.append(message.message_id)
-        return messages, other_ids
+                    other_message_ids.append(message.message_id)
+        return messages, other_message_ids
 
     def _make_result(
         self, move_result: MoveResult, matched_count: int, tally: Tally, fault: str = ""
@@ -454,16 +457,15 @@ class DlqWork(Struct, frozen=True):
         move_result = result.move_result
         queue_name = self.route.messages_queue.name
         out.print_json({**self._make_result_document(result), **self.make_extra_document()})
-        matching_count = max(
+        unprocessed_match_count = max(
             0, min(result.left_count, result.matched_count - move_result.attempt_count)
         )
         summary = f"{format_count(result.moved_count, 'message')} {self.past_text}"
         summary += f", {len(move_result.unmoved_messages):,} failed"
         summary += f", {result.left_count:,} left in {queue_name}"
-        if matching_count:
-            summary += (
-                f", {matching_count:,} of them {'matches' if matching_count == 1 else 'match'}"
-            )
+        if unprocessed_match_count:
+            verb = "matches" if unprocessed_match_count == 1 else "match"
+            summary += f", {unprocessed_match_count:,} of them {verb}"
         if result.hidden_count:
             summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
         out.say(summary, "green" if result.exit_code is Exit.DONE else "red")

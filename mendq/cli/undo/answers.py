@@ -131,15 +131,15 @@ def _describe_values(attribute: Answer) -> str:
     name = attribute["attribute"]
     if not has_value_in_queue(name):
         return _REDRIVE_STOPPED_TEXT if attribute["outcome"] == "undone" else _REDRIVE_OVER_TEXT
-    now = _format_value(name, attribute.get("now"))
-    before = _format_value(name, attribute.get("before"))
+    present_value = _format_value(name, attribute.get("now"))
+    former_value = _format_value(name, attribute.get("before"))
     if attribute["outcome"] == "kept" and attribute.get("later_case"):
-        return f"{now}, by a later case of Mendq: {attribute['later_case']}"
+        return f"{present_value}, by a later case of Mendq: {attribute['later_case']}"
     if attribute["outcome"] == "kept":
-        return f"{now}, set since by somebody else"
+        return f"{present_value}, set since by somebody else"
     if attribute["outcome"] == "nothing":
-        return f"{now}, as before already"
-    return f"{_format_value(name, attribute.get('after'))} -> {before}"
+        return f"{present_value}, as before already"
+    return f"{_format_value(name, attribute.get('after'))} -> {former_value}"
 
 
 def _format_value(name: str, text: object) -> str:
@@ -202,6 +202,8 @@ def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> s
     return None
 
 
-def _find_write(history: Sequence[Case], attribute: str) -> CaseWrite | None:
+def _find_write(history: Sequence[Case], attribute_name: str) -> CaseWrite | None:
     """Return what a case wrote to an attribute. None if it wrote nothing there."""
-    return next((write for write in list_writes(history) if write.attribute == attribute), None)
+    return next(
+        (write for write in list_writes(history) if write.attribute == attribute_name), None
+    )

@@ -56,8 +56,8 @@ def _predict_answer(
     newest_transition = history[-1]
     later_ids = [later_answer["case_id"] for later_answer in later_answers]
     error = answer.get("error", {"code": "wrong_state", "message": later_ids})
-    names_later_case = any(later_id in error["message"] for later_id in later_ids)
-    if error["code"] != "wrong_state" or not names_later_case:
+    is_about_later_case = any(later_id in error["message"] for later_id in later_ids)
+    if error["code"] != "wrong_state" or not is_about_later_case:
         return answer
     restored_values = dict[str, str]()
     for later_answer in later_answers:
@@ -100,8 +100,8 @@ def _predict_outcome(
     if restored_value is None:
         return attribute
     if restored_value == attribute["after"] != attribute["before"] and not write.was_overridden:
-        without_now = {key: attribute[key] for key in attribute if key != "now"}
-        return without_now | {"outcome": UndoOutcome.UNDONE}
+        attribute_without_now = {key: attribute[key] for key in attribute if key != "now"}
+        return attribute_without_now | {"outcome": UndoOutcome.UNDONE}
     outcome = (
         UndoOutcome.ALREADY_UNDONE if restored_value == attribute["before"] else UndoOutcome.KEPT
     )
@@ -138,7 +138,7 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
-    since_time = None if since is None else parse_moment(since, datetime.now(UTC))
+    since_time = None if since is None else parse_time_option(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
         if since_time is None:
             history = find_case(call.account, case_id or "")
@@ -166,7 +166,7 @@ def rollback(
     return _print_json(call, answers, is_one_case=case_id is not None)
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
+def parse_time_option(text: str, now: datetime) -> datetime:
     """Return the time of `2h`, `3d` or `30min` before `now`, or an ISO time.
 
     An ISO time without an offset is UTC. Raises CommandError if the text is neither.
@@ -176,11 +176,11 @@ def parse_moment(text: str, now: datetime) -> datetime:
             return now - timedelta(
                 minutes=int(age_match.group(1)) * _MINUTES_BY_UNIT[age_match.group(2)]
             )
-        moment = datetime.fromisoformat(text)
+        parsed_time = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as error:
         problem = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
         raise CommandError(problem, Exit.USAGE) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)
 
 
 def _find_written_since(call: Invocation, since: datetime) -> Histories:
@@ -245,9 +245,9 @@ def _list_undone_attributes(answer: Answer) -> list[Answer]:
 def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -> Exit:
     """Print the answers for scripts and return the exit code that they mean."""
     call.out.print_json(answers[0] if is_one_case else answers)
-    errors = {answer["error"]["code"] for answer in answers if "error" in answer}
-    if errors:
-        return Exit.NOT_FOUND if errors <= _NOT_FOUND_CODES else Exit.FAILED
+    error_codes = {answer["error"]["code"] for answer in answers if "error" in answer}
+    if error_codes:
+        return Exit.NOT_FOUND if error_codes <= _NOT_FOUND_CODES else Exit.FAILED
     attributes = [attribute for answer in answers for attribute in answer.get("attributes", ())]
     # The cases whose values were kept; None stands for a value that a person set.
     cases_of_kept_values = {

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mendq.cli.app import app
-from mendq.cli.look.explain import MOST_BYTES
+from mendq.cli.look.explain import MOST_FILE_BYTES
 
 pytestmark = pytest.mark.usefixtures("no_account")
 RECORD = json.loads(Path(__file__).with_name("record.json").read_text())
@@ -32,7 +32,10 @@ def _explain(content: bytes, code: int = 0) -> Any:
         (b"{", "holds no JSON"),
         (b"\x1f\x8bbroken", "cannot be read"),
         (CORRUPT, "cannot be read"),
-        (gzip.compress(b" " * (MOST_BYTES + 1), compresslevel=1), f"{MOST_BYTES:,} bytes"),
+        (
+            gzip.compress(b" " * (MOST_FILE_BYTES + 1), compresslevel=1),
+            f"{MOST_FILE_BYTES:,} bytes",
+        ),
     ],
     ids=["empty", "half", "broken", "corrupt", "bomb"],
 )

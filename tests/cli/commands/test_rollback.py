@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.undo.rollback import parse_moment
+from mendq.cli.undo.rollback import parse_time_option
 from tests.cli.conftest import Operator
 from tests.heal.operators import ALICE, case_of, fail, move
 
@@ -23,7 +23,7 @@ def test_times() -> None:
     minutes = {"2h": 120, "3d": 4_320, "30min": 30, "2026-11-16T11:00Z": 60}
     minutes |= {"2026-11-16T11:00": 60, "2026-11-16T12:00+01:00": 60}
     for text, ago in minutes.items():
-        assert parse_moment(text, NOW) == NOW - timedelta(minutes=ago), text
+        assert parse_time_option(text, NOW) == NOW - timedelta(minutes=ago), text
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mendq.aws.clients import Pace
 from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
-from mendq.redrive.message_filter import EVERY_MESSAGE
+from mendq.redrive.message_filter import EVERY_MESSAGE_FILTER
 from mendq.redrive.mover import MOST_MESSAGES_PER_SEND, MessageMover
 from tests.cli.redrive.dlq import Dlq
 
@@ -32,7 +32,7 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
         return False
 
     pace = Pace(rate, wait, clock=lambda: now)
-    assert Choice(EVERY_MESSAGE, messages_per_second=rate).batch_size == batch
+    assert Choice(EVERY_MESSAGE_FILTER, messages_per_second=rate).batch_size == batch
     for _ in range(50):
         assert pace.wait(batch)
         sent += [now] * batch
