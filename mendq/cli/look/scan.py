@@ -254,8 +254,8 @@ def _print_region_scan(
     )
     out.say(
         f"Deployed, Mendq looks each hour (at most ${monthly_dollars:,.2f} a month for these "
-        f"queues), sees {len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed calls, and "
-        "changes nothing until told to",
+        f"queues), sees {len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed "
+        "calls, and changes nothing until told to",
         "dim",
     )
     out.say("nothing was changed")
