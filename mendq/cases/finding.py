@@ -181,7 +181,7 @@ def add_managed_queues(
 ) -> dict[str, Any]:
     """Return an hour's document with the queues that are managed.
 
-    `whole` is True if all managed queues could be listed.
+    `is_complete` is True if all managed queues could be listed.
     """
     return {**document, "managed": sorted(queue_arns), "managed_whole": is_complete}
 
@@ -191,8 +191,8 @@ def merge_documents(
 ) -> dict[str, Any]:
     """Merge the documents of two scan runs of one hour.
 
-    If both runs found a symptom on a queue, the later finding is kept. Missing keys of `earlier`
-    count as 0 or empty, because an older version of Mendq may have written it.
+    If both runs found a symptom on a queue, the later finding is kept. Missing keys of
+    `earlier_document` count as 0 or empty, because an older version of Mendq may have written it.
     """
     finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
     for document in (earlier_document, later_document):

@@ -60,7 +60,7 @@ def item_key(partition: str, sort_key: str) -> Key:
 
 
 def transition_key(case_id: str, transition_number: int) -> Key:
-    """Return the key of a case's transition number `n`."""
+    """Return the key of a case's transition with this number."""
     return item_key(f"case#{case_id}", f"{transition_number:06}")
 
 

@@ -138,7 +138,7 @@ def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
 
     Args:
         case: The transition.
-        key: The key of the transition's item in the case store.
+        item_key: The key of the transition's item in the case store.
         context: The invocation.
 
     Raises:

@@ -44,7 +44,7 @@ def ask_owner(
 
     Args:
         clients: The clients of this invocation.
-        functions: The name of each owner's Lambda function.
+        function_name_by_owner: The name of the Lambda function of each owner.
         case: The case to continue.
         extra_fields: Fields to add to the event, such as `cancel=True`.
 

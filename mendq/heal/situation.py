@@ -196,7 +196,7 @@ class Situation(Struct, frozen=True, dict=True):
     def find_most_written_attribute(self, plan: Plan, time_span: timedelta) -> tuple[int, str]:
         """Return `(count, attribute)` for the plan's attribute that Mendq wrote most often.
 
-        Only writes in the time span `within` before the run count. Return `(0, "")` for a plan
+        Only writes in the last `time_span` before the run count. Return `(0, "")` for a plan
         without steps.
         """
         counts_and_attributes = [
@@ -205,7 +205,7 @@ class Situation(Struct, frozen=True, dict=True):
         return max(counts_and_attributes, default=(0, ""))
 
     def count_writes(self, attribute: str, time_span: timedelta) -> int:
-        """Return how often Mendq wrote the attribute in the time span `within` before the run."""
+        """Return how often Mendq wrote the attribute in the last `time_span` before the run."""
         writes = self.records.record_of(attribute).writes
         return sum(self.now - write.at < time_span for write in writes)
 

@@ -61,7 +61,7 @@ class CaseWrite(Struct, frozen=True):
     is_incomplete: bool = False
 
     def merge_with_later(self, later_write: CaseWrite) -> CaseWrite:
-        """Return both writes as one, or only `later` if someone changed the value between them."""
+        """Return both writes as one; only `later_write` if the value was changed between them."""
         if later_write.before != self.after:
             return later_write
         return replace(later_write, before=self.before, first_transition=self.first_transition)

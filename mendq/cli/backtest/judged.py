@@ -120,7 +120,7 @@ class Backtest(Struct, frozen=True):
     def _answer_in_each_mode(
         self, incident: PastIncident, spread_by_symptom_key: dict[str, Spread]
     ) -> Mapping[Mode, ModeAnswer]:
-        """Return the answers by mode, and note in `spreads` that the queue shows the symptom.
+        """Return the answers by mode, and note that the queue shows the symptom.
 
         `spread_by_symptom_key` has the queues that showed a symptom lately, by the symptom's mass
         symptom key.
