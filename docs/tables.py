@@ -17,7 +17,7 @@ from typer.main import get_command
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
-from mendq.aws.consumers import FUNCTION_METRICS
+from mendq.aws.consumers import FUNCTION_METRIC_BY_KEY
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, list_known_tags
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.cli import permissions
@@ -115,7 +115,7 @@ def symptoms() -> str:
                 " · ".join(found_by_texts),
                 " · ".join(cost_texts),
                 symptom.plan_in_words,
-                symptom.ships_as,
+                symptom.default_mode_text,
             )
         )
     headings = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
@@ -165,7 +165,7 @@ def _describe_scan_costs(detection: Detection) -> str:
     metric_count = len(metric_series) * is_measured + (Need.SOLE_SOURCE in needs)
     if not metric_count:
         return f"{calls_text}, no metric"
-    return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRICS)} a function"
+    return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRIC_BY_KEY)} a function"
 
 
 def runbooks() -> str:

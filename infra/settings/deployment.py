@@ -346,7 +346,7 @@ def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
     symptom = SYMPTOM_BY_NAME[name]
     if symptom.steps:
         return None
-    return f"takes no mode: it is {symptom.ships_as}", "leave it out"
+    return f"takes no mode: it is {symptom.default_mode_text}", "leave it out"
 
 
 _AUTONOMY_BOUNDS = Meta(

@@ -150,7 +150,7 @@ def _make_client_property(service_name: str, **overrides: Any) -> Any:
 
 
 class Clients(Struct, frozen=True, dict=True):
-    """The AWS clients. Each client is created on first use, because that takes milliseconds."""
+    """The AWS clients. Creating a client takes milliseconds, so it happens on first use."""
 
     session: boto3.Session | LambdaSession
 
@@ -263,8 +263,8 @@ _BUCKET_REGION_HEADER = "x-amz-bucket-region"
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
     """Return the region of an S3 bucket; None if S3 does not name it.
 
-    S3 names the region even if it redirects or refuses the call. Raise ClientError
-    if S3 refuses and names no region.
+    S3 names the region even if it redirects or refuses the call. Raise ClientError if S3 refuses
+    and names no region.
     """
     try:
         headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]

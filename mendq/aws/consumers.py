@@ -18,12 +18,14 @@ from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import DEFAULT_BATCH_SIZE, LambdaConsumer
 
 if TYPE_CHECKING:
-    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+    from mypy_boto3_lambda.type_defs import (
+        EventSourceMappingConfigurationTypeDef as EventSourceMapping,
+    )
     from mypy_boto3_lambda.type_defs import ListEventSourceMappingsResponseTypeDef as Page
 
 FUNCTION_METRICS_WINDOW = timedelta(hours=1)
 FUNCTION_METRICS_PERIOD_SECONDS = 3600
-FUNCTION_METRICS = {
+FUNCTION_METRIC_BY_KEY = {
     "duration_p99": ("Duration", "p99"),
     "duration_p50": ("Duration", "p50"),
     "errors_sum": ("Errors", "Sum"),
@@ -34,7 +36,7 @@ _CONSUMING_STATES = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED_STATES = frozenset({"Disabled", "Disabling"})
 
 
-def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
+def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[EventSourceMapping]:
     """Return the event source mappings of one queue.
 
     Without `queue_arn`, return those of all queues and streams of the account and region. Raise
@@ -42,7 +44,7 @@ def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mappin
     """
     scope_text = f"of {queue_arn}" if queue_arn else "of the account"
     with translate_aws_errors(f"Lambda consumers {scope_text}"):
-        mappings: list[Mapping_] = []
+        mappings: list[EventSourceMapping] = []
         for page in _iterate_pages(clients, queue_arn):
             mappings += page["EventSourceMappings"]
         return mappings
@@ -85,7 +87,7 @@ def read_reserved_concurrency(clients: Clients, function_name: str) -> int | Non
 
 
 def list_consumers(
-    mappings: Iterable[Mapping_], timeout_seconds_by_arn: Mapping[str, int | None]
+    mappings: Iterable[EventSourceMapping], timeout_seconds_by_arn: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
     """Return the Lambda functions that consume the queue, and those whose mapping is disabled.
 
@@ -111,7 +113,7 @@ def list_consumers(
     return tuple(consumers), tuple(stopped_arns)
 
 
-def _make_consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
+def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaConsumer:
     """Return the Lambda consumer of one event source mapping, without metrics."""
     return LambdaConsumer(
         mapping["FunctionArn"],
@@ -125,7 +127,7 @@ def _make_consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
     )
 
 
-def list_active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
+def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[str]:
     """Return the ARN of the function of each enabled mapping."""
     return [
         mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING_STATES
@@ -142,8 +144,7 @@ def read_function_metrics(
 ) -> dict[str, FunctionMetrics]:
     """Return metrics of the last hour by function name, for at most 100 functions.
 
-    The metrics of a function have the field names of LambdaConsumer.
-    Raise FactsUnavailable.
+    The metrics of a function have the field names of LambdaConsumer. Raise FactsUnavailable.
     """
     queries = [
         build_query(
@@ -153,7 +154,7 @@ def read_function_metrics(
             FUNCTION_METRICS_PERIOD_SECONDS,
         )
         for index, name in enumerate(function_names)
-        for key, metric_and_statistic in FUNCTION_METRICS.items()
+        for key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
     ]
     series = read_series(
         clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
@@ -163,7 +164,7 @@ def read_function_metrics(
     }
     return {
         name: _summarize_function_metrics(
-            *(values_by_query_id.get(f"{key}_{index}", []) for key in FUNCTION_METRICS)
+            *(values_by_query_id.get(f"{key}_{index}", []) for key in FUNCTION_METRIC_BY_KEY)
         )
         for index, name in enumerate(function_names)
     }
@@ -175,7 +176,7 @@ def _summarize_function_metrics(*metric_values: Sequence[float]) -> FunctionMetr
     Lambda does not count a throttled request as an invocation.
 
     Args:
-        metric_values: The values of each metric of FUNCTION_METRICS, in that order.
+        metric_values: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
     """
     p99_durations_ms, median_durations_ms, errors, invocations, throttles = metric_values
     invocation_count = sum(invocations)

@@ -92,7 +92,7 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 def list_move_tasks(
     clients: Clients, dlq_arn: str, codes_without_tasks: Collection[str] = NO_TASKS_CODES
 ) -> list[MoveTask]:
-    """Return up to ten newest message movement tasks (SQS's own redrives) of a DLQ.
+    """Return the newest message movement tasks (SQS's own redrives) of a DLQ, at most ten.
 
     Raise FactsUnavailable or QueueRefusesUs.
 
@@ -194,10 +194,11 @@ def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str |
 
 def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
     """Return why a queue that the step allows is no source of this DLQ; None if all are."""
-    before = parse_redrive_allow_policy(step.before)
-    after = parse_redrive_allow_policy(step.after)
-    added_arns = set(after.sources if after else ()) - set(before.sources if before else ())
-    for source_arn in sorted(added_arns):
+    policy_before = parse_redrive_allow_policy(step.before)
+    policy_after = parse_redrive_allow_policy(step.after)
+    arns_before = set(policy_before.sources if policy_before else ())
+    arns_after = set(policy_after.sources if policy_after else ())
+    for source_arn in sorted(arns_after - arns_before):
         fault = why_unfit_as_dlq(source_arn, queue_arn)
         if fault:
             return f"{source_arn[:120]} cannot be a source: {fault}"

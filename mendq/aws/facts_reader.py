@@ -44,7 +44,9 @@ from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
 from mendq.model.queue import arn_of_dlq, parts_of
 
 if TYPE_CHECKING:
-    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+    from mypy_boto3_lambda.type_defs import (
+        EventSourceMappingConfigurationTypeDef as EventSourceMapping,
+    )
 
 
 ONE_HOUR = timedelta(hours=1)
@@ -96,9 +98,9 @@ class FactsReader(Struct, frozen=True):
             attributes = {}
         return Facts(queue_arn, attributes, tags)
 
-    def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """Return the facts, with all facts added that `needs` lists and `_ADD_BY_NEED` can read."""
-        for need, add_facts in _ADD_BY_NEED.items():
+    def with_needed_facts(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        """Return the facts, with all facts added that `needs` lists and this class can read."""
+        for need, add_facts in _ADD_FACTS_BY_NEED.items():
             if need in needs:
                 facts = add_facts(self, facts)
         return facts
@@ -106,12 +108,12 @@ class FactsReader(Struct, frozen=True):
     def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
         """Call `read_function`, a function of `mendq.aws`, and return its result.
 
-        The clients come first, then `arguments`. `ScanReader` overrides this method to cache
-        results.
+        `read_function` gets the clients first, then `arguments`. `ScanReader` overrides this method
+        to cache results.
         """
         return read_function(self.clients, *arguments)
 
-    def read_mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+    def read_mappings(self, queue_arn: str) -> Sequence[EventSourceMapping]:
         """Return the event source mappings of a queue."""
         return self.ask(list_mappings, queue_arn)
 
@@ -124,7 +126,7 @@ class FactsReader(Struct, frozen=True):
         return read_function_metrics(self.clients, function_names, self.now)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
-        """Return measurements by queue ARN."""
+        """Return the measurements of queues in these windows, by queue ARN."""
         return measure_queues(self.clients, windows)
 
     def read_named_move_destinations(self) -> frozenset[str]:
@@ -179,8 +181,8 @@ class FactsReader(Struct, frozen=True):
         """
         shortest_duration = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
-        is_new = settled_at == facts.created_at
-        window = Window.choose(self.now, settled_at, shortest_duration, is_new=is_new)
+        is_unchanged = settled_at == facts.created_at
+        window = Window.choose(self.now, settled_at, shortest_duration, is_new=is_unchanged)
         return window and replace(window, kinds=self._list_metric_kinds(facts))
 
     def _list_metric_kinds(self, facts: Facts) -> tuple[str, ...]:
@@ -214,9 +216,10 @@ class FactsReader(Struct, frozen=True):
         return dlq_arn if self.has_made_dlq(facts.queue_arn, dlq_arn) else ""
 
     def with_dlq_namesake(self, facts: Facts) -> Facts:
-        """Return the facts with the queue that has the name which Mendq gives to a new DLQ.
+        """Return the facts with `dlq_namesake`: the queue with the name of a DLQ that Mendq makes.
 
-        Its attributes are empty if there is no such queue.
+        Mendq derives the name from the queue's name. The attributes are empty if there is no such
+        queue.
         """
         return replace(facts, dlq_namesake=self._read_named_queue(arn_of_dlq(facts.queue_arn)))
 
@@ -303,7 +306,7 @@ def function_names(facts: Facts) -> list[str]:
 
 # How each need is read. The order matters: alarms are also read for the DLQ, and open cases also
 # for the sources, so the DLQ and the sources come first.
-_ADD_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
+_ADD_FACTS_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_function_metrics(
         reader.with_consumers(facts)
     ),

@@ -77,7 +77,9 @@ class RecentChanges(Struct, frozen=True, dict=True):
         # hundred. So if this queue has a change, those calls are not considered.
         relevant_calls = _CALLS_ON_EXISTING_QUEUES if newest_change else CHANGE_CALLS
         complete_since_times = [
-            at for name, at in complete_since_by_call.items() if name in relevant_calls
+            complete_since
+            for call_name, complete_since in complete_since_by_call.items()
+            if call_name in relevant_calls
         ]
         if complete_since_times and (
             newest_change is None or newest_change.at < max(complete_since_times)

@@ -97,7 +97,7 @@ SYMPTOM_BY_NAME = {symptom.name: symptom for symptom in CATALOGUE}
 
 
 def _group_symptoms_by_error_code() -> dict[str, list[Symptom]]:
-    """Return, by canonical error code, the symptoms that it may mean, in the catalogue's order."""
+    """Return the symptoms that each canonical error code may mean, in the catalogue's order."""
     symptoms_by_code: dict[str, list[Symptom]] = {}
     for symptom in CATALOGUE:
         # Several patterns of a symptom may have the same code; the symptom is listed once.
@@ -119,9 +119,9 @@ def match(failed_call: FailedCall) -> Symptom | None:
 
 
 def name_symptom_of(failed_call: FailedCall) -> str:
-    """Return the name under which a failed call is counted, in every table.
+    """Return the name under which tables count a failed call.
 
-    It is the symptom's name, or `unknown:` and the canonical error code if no symptom matches.
+    That is the symptom's name, or `unknown:` and the canonical error code if no symptom matches.
     """
     symptom = match(failed_call)
     return symptom.name if symptom else f"{UNKNOWN_PREFIX}{failed_call.error_code}"

@@ -76,7 +76,7 @@ class QuotaSection:
 def is_message_call(call: FailedCall) -> bool:
     """Return True if the call sends, receives, deletes or hides messages.
 
-    Other calls only read or change a queue's configuration. Many symptoms do not count them as
+    Other calls only read or change a queue's configuration. For several symptoms such calls are no
     evidence, because they say nothing about the queue's messages.
     """
     return call.event_name in MESSAGE_CALLS
@@ -127,8 +127,8 @@ class DetectedFault:
 
     Attributes:
         because: A sentence with the numbers. The notification begins with it.
-        about: The ARN of another queue that is missing; empty for most faults. People are asked
-            about that queue once, however many queues name it.
+        missing_queue_arn: The ARN of a missing queue that this queue names; empty for most faults.
+            People are asked about the missing queue once, however many queues name it.
         seconds_left: Seconds until the first message is lost; None if the fault loses none.
     """
 
@@ -243,10 +243,10 @@ class Symptom:
         name: The symptom's name in settings, metrics, cases and file names.
         sentence: The fault in one sentence, for people.
         plan_in_words: Mendq's answer in one sentence, for people.
-        aws_page: The URL of AWS's page about it.
+        aws_page: The URL of AWS's page about the fault.
         seen_as: Patterns of failed calls that mean the symptom; empty if no call fails.
         is_evidence: Returns True if a matching call counts as evidence about the queue.
-        detection: The way in which a scan finds it; None if only failed calls show it.
+        detection: The way in which a scan finds the fault; None if only failed calls show it.
         tags: The queue tags that the detection and the plan read, except `TAGS_OF_EVERY_QUEUE`. The
             symptom `tag_not_understood` reports a tag that no symptom declares as a typing error.
         examples: Returns calls and queues that have the fault, and others that only look like it.
@@ -292,7 +292,7 @@ class Symptom:
 
     @property
     def is_unconfirmed(self) -> bool:
-        """True if failed calls show the symptom, but the tests have no record that AWS wrote."""
+        """True if failed calls show the symptom, but no real AWS record confirms their form."""
         return bool(self.seen_as) and self.name not in CONFIRMED_SYMPTOM_NAMES
 
     @property
@@ -315,7 +315,7 @@ class Symptom:
         return runbook_path(self.name)
 
     @property
-    def ships_as(self) -> str:
+    def default_mode_text(self) -> str:
         """The highest mode if the settings name none, in words for the documentation."""
         return "count only" if self.detection is None else "report only"
 
@@ -339,8 +339,8 @@ class NotifiedSymptom(Symptom):
         extra_sections: Returns further sections of the notification. People read them before Mendq
             changes anything.
         gives_way_to: Names of symptoms that explain the fault better or must be fixed first. Mendq
-            does not act on this symptom while a case of one of them is open for the queue or its
-            source, or if the same scan has found one of them there.
+            does not act on this symptom while a case of such a symptom is open for the queue or its
+            source, or if the same scan has found such a symptom there.
         advice_if_many: The advice to people if many queues have the symptom at once.
         habit: The end of a sentence in the weekly report, after the name of a queue that has the
             symptom again and again; empty if the report says nothing.
@@ -355,7 +355,7 @@ class NotifiedSymptom(Symptom):
     habit: str = ""
 
     @property
-    def ships_as(self) -> str:
+    def default_mode_text(self) -> str:
         """The highest mode if the settings name none, in words for the documentation."""
         return "page only"
 
@@ -366,8 +366,8 @@ class FixedSymptom(NotifiedSymptom):
 
     Attributes:
         steps: The classes of the changes that its plans may contain.
-        autonomy: The highest mode, unless the settings name another one for this symptom. With
-            `PROPOSE` a person must approve each change, with `HEAL` Mendq may make it alone.
+        autonomy: The highest mode, unless the settings name another mode for this symptom. With
+            `PROPOSE` a person must approve each change; with `HEAL` Mendq may make it alone.
         notifies_anyway: True if people are notified even if Mendq has nothing to write, because the
             notification is about the callers.
     """
@@ -377,7 +377,7 @@ class FixedSymptom(NotifiedSymptom):
     notifies_anyway: bool = False
 
     @property
-    def ships_as(self) -> str:
+    def default_mode_text(self) -> str:
         """The highest mode if the settings name none, in words for the documentation.
 
         A symptom that needs `APPROVED_SOURCES` is proposed first. Mendq makes the change alone only

@@ -468,7 +468,7 @@ def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs
 
 
 def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    facts = make_facts_reader(run).with_more(facts, needs)
+    facts = make_facts_reader(run).with_needed_facts(facts, needs)
     return add_pins(run, facts, needs) if NEEDS_FROM_PEOPLE.intersection(needs) else facts
 
 

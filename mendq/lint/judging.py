@@ -291,7 +291,9 @@ def _check_timeout(
     consequence = (
         "ends before its consumers are done" if unmet_needs else "leaves Lambda no room for retries"
     )
-    because = f"the visibility timeout of {timeout_seconds} s {consequence}: {longest_need.because}"
+    because = (
+        f"the visibility timeout of {timeout_seconds} s {consequence}: {longest_need.source_text}"
+    )
     because += needed_timeout.describe_higher_advice(needs, timeout_seconds)
     goal_seconds = needed_timeout.choose_goal_seconds(facts, needs, ceiling_seconds)
     finding = _make_finding(

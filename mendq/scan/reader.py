@@ -14,7 +14,7 @@ from msgspec import Struct
 from mendq.aws.clients import Clients, Pace
 from mendq.aws.cloudwatch import list_metric_kinds, read_alarmed_metrics
 from mendq.aws.consumers import (
-    FUNCTION_METRICS,
+    FUNCTION_METRIC_BY_KEY,
     FunctionMetrics,
     list_mappings,
     read_reserved_concurrency,
@@ -37,7 +37,9 @@ from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Measurement, Window
 
 if TYPE_CHECKING:
-    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
+    from mypy_boto3_lambda.type_defs import (
+        EventSourceMappingConfigurationTypeDef as EventSourceMapping,
+    )
 
 
 class AnswerCache(Struct, frozen=True):
@@ -201,7 +203,7 @@ class ScanReader(FactsReader, frozen=True):
         except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
-    def read_mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+    def read_mappings(self, queue_arn: str) -> Sequence[EventSourceMapping]:
         """Return the event source mappings of a queue. All mappings are read once per scan."""
         return self.ask(_read_mappings_by_source).get(queue_arn, ())
 
@@ -248,7 +250,7 @@ class ScanReader(FactsReader, frozen=True):
             includes_cached or not self.scan_answers.has_answer(("figures", name))
             for name in needed_names
         )
-        return len(FUNCTION_METRICS) * sum(needs_reading)
+        return len(FUNCTION_METRIC_BY_KEY) * sum(needs_reading)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Return measurements by queue ARN.
@@ -299,13 +301,13 @@ class ScanReader(FactsReader, frozen=True):
         return self.count_metrics_to_read(facts, needs, includes_cached=True)
 
 
-def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
+def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[EventSourceMapping]]:
     """Return all event source mappings of the account and region by the ARN of their source.
 
     Sources are queues, and also streams and others. Mappings without a source ARN are under an
     empty text. Raises FactsUnavailable.
     """
-    mappings_by_source: dict[str, list[Mapping_]] = defaultdict(list)
+    mappings_by_source: dict[str, list[EventSourceMapping]] = defaultdict(list)
     for mapping in list_mappings(clients):
         mappings_by_source[mapping.get("EventSourceArn", "")].append(mapping)
     return mappings_by_source

@@ -355,11 +355,11 @@ def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[
     """Return the finding of a symptom on a queue, if there is one (rule 8)."""
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
-    facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
+    facts = reader.with_needed_facts(facts, needs - {Need.MOVE_TASKS})
     fault = detection.detect(facts)
     # A redrive explains measurements only.
     if fault and facts.measurement and Need.MOVE_TASKS in needs:
-        fault = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
+        fault = detection.detect(reader.with_needed_facts(facts, {Need.MOVE_TASKS}))
     if fault is None:
         return []
     finding = Finding(

@@ -128,7 +128,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     every = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
     for _ in range(3):
         for queue in both:
-            reader.with_more(reader.read_queue(queue, {}, every), every)
+            reader.with_needed_facts(reader.read_queue(queue, {}, every), every)
     of_each = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
     of_all = ("DescribeAlarms", "ListEventSourceMappings", *["ListMetrics", "GetItem"] * 2)
     assert Counter(asked) == Counter((*of_each, "GetMetricData") * 2 + (*of_all, "ListQueueTags"))

@@ -100,7 +100,7 @@ def _steps(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
 
 def test_what_is_only_counted_comes_last() -> None:
     """It takes what the others leave of its codes."""
-    assert [each.name for each in CATALOGUE if each.ships_as == "count only"] == [
+    assert [each.name for each in CATALOGUE if each.default_mode_text == "count only"] == [
         CATALOGUE[-1].name
     ]
 

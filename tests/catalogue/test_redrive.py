@@ -109,7 +109,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
     facts = dlq_with_messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
     assert bool(find_causes(facts).fixed_cases) is is_explained
     if not is_age_known(facts):
-        assert estimate_time_left(facts).at_least == timedelta(0), "one may expire at once"
+        assert estimate_time_left(facts).lower_bound == timedelta(0), "one may expire at once"
 
 
 def fifo(**over: Any) -> Facts:

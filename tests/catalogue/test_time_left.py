@@ -61,7 +61,7 @@ def test_the_bound_holds_what_the_message_says(
         EXAMPLE_TIME - timedelta(seconds=moved_ago + in_source), retained, EXAMPLE_TIME
     )
     bound = bound_time_left_by_age(moved_ago, retained, source_retained, is_fifo=False)
-    assert bound.at_least <= exact.at_least <= bound.at_most
+    assert bound.lower_bound <= exact.lower_bound <= bound.upper_bound
 
 
 def test_each_stage_takes_its_minutes_and_its_soak() -> None:

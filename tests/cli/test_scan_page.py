@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mendq.aws.consumers import FUNCTION_METRICS
+from mendq.aws.consumers import FUNCTION_METRIC_BY_KEY
 from mendq.cli.scan.dry_run import SCANS_PER_MONTH, estimate_monthly_dollars
 from mendq.model.limits import Limits
 from mendq.model.metrics import select_series
@@ -15,7 +15,7 @@ STANDARD, FIFO = (len(select_series(["every queue", *more])) for more in ([], ["
 
 
 def test_what_a_suspect_costs() -> None:
-    more = len(FUNCTION_METRICS)
+    more = len(FUNCTION_METRIC_BY_KEY)
     row = f"| {STANDARD}; FIFO {FIFO}; {more} more for each Lambda function behind it | "
     assert f"{row}{METRIC_READ.cost(STANDARD):.5f} |" in PAGE
 

@@ -212,7 +212,8 @@ def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int)
     scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
     if not more:
         reader = scanned.context().make_reader(scanned.account.now, ())
-        found = reader.with_more(reader.read_queue(dead, {}, {Need.QUEUE}), {Need.DLQ_SOURCES})
+        facts = reader.read_queue(dead, {}, {Need.QUEUE})
+        found = reader.with_needed_facts(facts, {Need.DLQ_SOURCES})
         assert found.source_arns == (real,)
         assert len(found.unconfirmed_sources) == MOST_SOURCES - 1
         return

@@ -59,7 +59,7 @@ SESSION_SETTLING_TIME = timedelta(seconds=60)
 
 
 def is_evidence(call: FailedCall) -> bool:
-    """Return True if the call carries messages and the caller's session is not new."""
+    """Return True if the call is about messages and the caller's session is not new."""
     created_at = call.session_created_at
     is_session_settled = created_at is None or call.event_time - created_at > SESSION_SETTLING_TIME
     return is_message_call(call) and is_session_settled
@@ -74,8 +74,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.
     """
     if facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
-        because = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].because
-        restoration = plan_restoration(facts, f"{_describe_refused_calls(facts)}. {because}")
+        policy_sentence = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].sentence
+        first_sentence = f"{_describe_refused_calls(facts)}. {policy_sentence}"
+        restoration = plan_restoration(facts, first_sentence)
         if not isinstance(restoration, str):
             return restoration
         return _notify_about_refusal(facts, restoration)
@@ -91,7 +92,7 @@ def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     """
     refused_by = choose_leading_policy(facts)
     finding = FINDING_BY_REFUSER[refused_by]
-    sentences = [_describe_refused_calls(facts), finding.because]
+    sentences = [_describe_refused_calls(facts), finding.sentence]
     if finding.code.endswith("_lacks_grant"):
         sentences.append(_describe_missing_grant(facts))
     other_policies = ", ".join(sorted(facts.refused_by - {refused_by}))

@@ -284,12 +284,12 @@ class PolicyFinding:
 
     Attributes:
         code: The code of the refusal.
-        because: A sentence that says which policy refused and who owns it.
+        sentence: A sentence that says which policy refused and who owns it.
         make_command: Takes the facts, and returns the command that people run first.
     """
 
     code: str
-    because: str
+    sentence: str
     make_command: Callable[[Facts], str] = _make_simulation_command
 
 

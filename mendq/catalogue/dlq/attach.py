@@ -230,9 +230,9 @@ def _choose_highest_mode(facts: Facts) -> Mode:
     if measurement is None or measurement.deleted == 0:
         return Mode.PROPOSE
     # Receives before the measured time are not counted for messages that waited at its start.
-    is_certain = measurement.before.backlog <= measurement.now.backlog
+    are_receives_complete = measurement.before.backlog <= measurement.now.backlog
     is_handled_once = measurement.fruitless_receives == 0 and measurement.surplus_deletes <= 0
-    if measurement.has_stopped_finishing or not is_certain or not is_handled_once:
+    if measurement.has_stopped_finishing or not are_receives_complete or not is_handled_once:
         return Mode.PROPOSE
     return Mode.HEAL
 

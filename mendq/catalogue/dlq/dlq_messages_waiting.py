@@ -84,7 +84,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"{format_count(facts.visible, 'DLQ message')} {wait_verb}, and {causes_text} is fixed; "
         f"the first expires {time_until_expiry}",
-        seconds_left=time_until_expiry.at_least.total_seconds(),
+        seconds_left=time_until_expiry.lower_bound.total_seconds(),
     )
 
 

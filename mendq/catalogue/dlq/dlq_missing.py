@@ -184,7 +184,7 @@ def _describe_need(facts: Facts) -> str | None:
 def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if some messages stay in the queue and are received again and again.
 
-    If the queue was empty at times, consumers finished every message that they received again.
+    If the queue was empty at some moment, consumers had finished every message before that moment.
     """
     if measurement.now.backlog == 0:
         return False
@@ -233,17 +233,17 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
     stretches = measurement.recent.stretches
     if _count_timeouts(facts, STRETCHES_OF_LAST_HOUR * STRETCH_DURATION) >= LEAST_TIMEOUTS_MEASURED:
         stretches = stretches[-STRETCHES_OF_LAST_HOUR:]
-    staying = _StayingMessages.from_stretches(facts, stretches)
+    staying_messages = _StayingMessages.from_stretches(facts, stretches)
     return (
-        staying is not None
-        and staying.timeout_count >= LEAST_TIMEOUTS_MEASURED
-        and staying.is_steady
-        and staying.bad_messages >= LEAST_BAD_MESSAGES
-        and LEAST_STAYING_SHARE * staying.bad_messages
-        <= staying.fewest_messages
-        <= MOST_MESSAGES_PER_BAD_MESSAGE * staying.bad_messages + 1
-        and staying.usual_messages <= 2 * staying.fewest_messages + 2
-        and not staying.is_random_failure
+        staying_messages is not None
+        and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
+        and staying_messages.is_steady
+        and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
+        and LEAST_STAYING_SHARE * staying_messages.bad_messages
+        <= staying_messages.fewest_messages
+        <= MOST_MESSAGES_PER_BAD_MESSAGE * staying_messages.bad_messages + 1
+        and staying_messages.usual_messages <= 2 * staying_messages.fewest_messages + 2
+        and not staying_messages.is_random_failure
     )
 
 
@@ -255,17 +255,19 @@ def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measureme
     may be larger than the bad messages explain. But consumers must be able to finish the backlog
     within MOST_BACKLOG_MINUTES, and it must not grow.
     """
-    staying = _StayingMessages.from_stretches(facts, stretches)
+    staying_messages = _StayingMessages.from_stretches(facts, stretches)
     return (
-        staying is not None
+        staying_messages is not None
         and len(stretches) >= LEAST_STRETCHES_OF_BUSY_QUEUE
-        and staying.timeout_count >= LEAST_TIMEOUTS_MEASURED
-        and staying.is_steady
-        and staying.bad_messages >= LEAST_BAD_MESSAGES
-        and staying.fewest_messages >= staying.bad_messages
-        and staying.receives_in_vain <= MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE * staying.receive_count
-        and staying.usual_messages <= staying.deletes_per_minute * MOST_BACKLOG_MINUTES
-        and not staying.is_growing
+        and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
+        and staying_messages.is_steady
+        and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
+        and staying_messages.fewest_messages >= staying_messages.bad_messages
+        and staying_messages.receives_in_vain
+        <= MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE * staying_messages.receive_count
+        and staying_messages.usual_messages
+        <= staying_messages.deletes_per_minute * MOST_BACKLOG_MINUTES
+        and not staying_messages.is_growing
     )
 
 
@@ -332,8 +334,8 @@ class _StayingMessages:
         halves = (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
         in_vain_by_half = [_count_receives_in_vain(half) for half in halves]
         # A message that is still in flight was not received in vain yet.
-        more_in_flight = stretches[-1].now.in_flight - stretches[0].before.in_flight
-        receives_in_vain = max(0, sum(in_vain_by_half) - max(0, more_in_flight))
+        in_flight_increase = stretches[-1].now.in_flight - stretches[0].before.in_flight
+        receives_in_vain = max(0, sum(in_vain_by_half) - max(0, in_flight_increase))
         delete_count = sum(stretch.deleted for stretch in stretches)
         return cls(
             timeout_count=timeout_count,

@@ -45,9 +45,9 @@ _LONGEST_RETENTION_REMARK = (
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a standard DLQ whose retention is not longer than that of its source.
 
-    If it has several sources, the one with the longest retention counts. None if no other queue
-    names it as DLQ, if it has SQS's maximum already, or if producers send to the queue:
-    then it is not only a DLQ, and its owner may have chosen the retention for their messages.
+    If the DLQ has several sources, the source with the longest retention counts. None if no other
+    queue names it as its DLQ, or if it has SQS's maximum already. None also if producers send to
+    it: then its owner may have chosen the retention for the producers' messages.
     """
     longest_source = _find_longest_source(facts)
     if facts.is_fifo or longest_source is None or facts.is_sent_to:
@@ -69,7 +69,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan SQS's longest retention. A person approves it once for each source.
+    """Plan SQS's longest retention. A person must approve it once for each source.
 
     Mendq never lowers a retention, so this change has no rollback.
     """

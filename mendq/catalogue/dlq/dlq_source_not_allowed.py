@@ -43,7 +43,7 @@ ALLOW_POLICY_ATTRIBUTE = AllowRedriveFrom.attribute
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report the sources that name this DLQ, fit it, and are not allowed."""
+    """Report the fitting sources that name this DLQ, but are refused by its RedriveAllowPolicy."""
     refused_arns = _list_refused_sources(facts)
     if not refused_arns:
         return None

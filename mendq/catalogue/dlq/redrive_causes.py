@@ -183,8 +183,7 @@ def describe_needed_grants(role_description: str, dlq: QueueFacts, source: Queue
 
     `role_description` names the role. The text is empty if the role needs no grant. Everybody in
     the account who may use the queue may use the key that AWS manages. SQS's own encryption needs
-    no grant. A quarantine has the same encryption as its source, so it needs no
-    grant of its own.
+    no grant. A quarantine has the same encryption as its source, so it needs no grant of its own.
     """
     queue_arns_by_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):

@@ -216,7 +216,7 @@ class RedriveForecast:
         }
         time_until_expiry = estimate_time_left(replace(self.dlq, attributes=raised_attributes))
         duration = self.duration
-        if duration is None or duration <= time_until_expiry.at_most:
+        if duration is None or duration <= time_until_expiry.upper_bound:
             return None
         reason = (
             f"{format_count(self.dlq.visible, 'message')} would take {format_duration(duration)} "
@@ -270,7 +270,10 @@ def find_first_objection(facts: Facts) -> Refusal | None:
 
 
 def _find_objections(facts: Facts) -> Iterator[Refusal]:
-    """Yield the refusals of a redrive. Only the first one counts, and it stops the checks."""
+    """Yield the refusals of a redrive. Use only the first one.
+
+    Each check assumes that the checks before it found nothing.
+    """
     if not facts.visible or not facts.dlq_sources:
         yield Ignore("need_already_met", "no DLQ message waits there any more")
     yield from _find_queue_objections(facts)
@@ -292,7 +295,7 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
 def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
 
-    The caller has checked before that Mendq may act on the DLQ itself.
+    Whether Mendq manages the DLQ itself is not checked here.
     """
     source_arns = facts.source_arns
     sole_source = facts.sole_source
@@ -330,7 +333,7 @@ def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
 
 
 def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
-    """Yield refusals because somebody else works on the messages. An approval waits meanwhile."""
+    """Yield refusals because somebody else works on the DLQ's messages."""
     if facts.lambda_consumers:
         reader_arn = facts.lambda_consumers[0].function_arn
         yield Ignore(
@@ -384,7 +387,7 @@ def _name_queue_of_case(case: Case) -> str:
 
 
 def describe_deletes(facts: Facts) -> str | None:
-    """Return words for people if somebody deletes messages from the DLQ, lately or regularly.
+    """Return a text for people if somebody deletes messages from the DLQ, lately or regularly.
 
     The text says how many messages were deleted, and when. None if nobody deletes messages, or if
     the DLQ was not measured.

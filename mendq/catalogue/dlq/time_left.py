@@ -30,20 +30,20 @@ ItemType = TypeVar("ItemType")
 class TimeLeft:
     """Bounds on the time until the first message expires."""
 
-    at_least: timedelta
-    at_most: timedelta
+    lower_bound: timedelta
+    upper_bound: timedelta
 
     @property
     def is_urgent(self) -> bool:
         """True if the first message may expire in less than UNHURRIED_TIME."""
-        return self.at_least < UNHURRIED_TIME
+        return self.lower_bound < UNHURRIED_TIME
 
     def __str__(self) -> str:
-        if self.at_least == self.at_most:
-            return f"in {format_duration(self.at_least)}"
-        if not self.at_least:
-            return f"within {format_duration(self.at_most)}, and maybe at once"
-        return f"in {format_duration(self.at_least)} to {format_duration(self.at_most)}"
+        if self.lower_bound == self.upper_bound:
+            return f"in {format_duration(self.lower_bound)}"
+        if not self.lower_bound:
+            return f"within {format_duration(self.upper_bound)}, and maybe at once"
+        return f"in {format_duration(self.lower_bound)} to {format_duration(self.upper_bound)}"
 
 
 def compute_time_left(sent_at: datetime, retention_seconds: int, now: datetime) -> TimeLeft:
@@ -74,10 +74,12 @@ def bound_time_left_by_age(
         source_retention_seconds: The longest retention period of a source.
         is_fifo: True for a FIFO queue.
     """
-    at_most = max(timedelta(seconds=retention_seconds - age_seconds), _NO_TIME)
+    upper_bound = max(timedelta(seconds=retention_seconds - age_seconds), _NO_TIME)
     if is_fifo:
-        return TimeLeft(at_most, at_most)
-    return TimeLeft(max(at_most - timedelta(seconds=source_retention_seconds), _NO_TIME), at_most)
+        return TimeLeft(upper_bound, upper_bound)
+    return TimeLeft(
+        max(upper_bound - timedelta(seconds=source_retention_seconds), _NO_TIME), upper_bound
+    )
 
 
 def estimate_duration(
@@ -127,7 +129,7 @@ def can_messages_expire_during(time_until_expiry: TimeLeft, duration: timedelta 
     `UNHURRIED_TIME` before it starts. If `duration` is None, the redrive moves nothing and halts,
     so only `UNHURRIED_TIME` counts.
     """
-    return time_until_expiry.at_least < max(
+    return time_until_expiry.lower_bound < max(
         DURATION_SAFETY_FACTOR * (duration or timedelta()), UNHURRIED_TIME
     )
 

@@ -127,9 +127,10 @@ def _are_receives_regular(receives_by_minute: Sequence[int], visibility_seconds:
     """
     # Four visibility timeouts, in whole minutes.
     minutes_per_stretch = max(1, ceil(visibility_seconds / 15))
-    starts = range(0, len(receives_by_minute) - minutes_per_stretch + 1, minutes_per_stretch)
+    start_minutes = range(0, len(receives_by_minute) - minutes_per_stretch + 1, minutes_per_stretch)
     receives_by_stretch = [
-        sum(receives_by_minute[start : start + minutes_per_stretch]) for start in starts
+        sum(receives_by_minute[start_minute : start_minute + minutes_per_stretch])
+        for start_minute in start_minutes
     ]
     if len(receives_by_stretch) < LEAST_STRETCHES:
         return False

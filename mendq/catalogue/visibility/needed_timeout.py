@@ -46,7 +46,7 @@ class VisibilityNeed:
     Attributes:
         minimum_goal_seconds: The timeout to set if AWS's advice is over the ceiling.
         sufficient_seconds: A current timeout of at least this value covers the need.
-        because: The source of the need, in words for people.
+        source_text: The source of the need, in words for people.
         recommended_seconds: The timeout that AWS advises, 0 if there is no advice.
         work_seconds: How long the work takes, 0 if it is not known.
         is_measured: True if Lambda measured `work_seconds`. A tag's value is not measured.
@@ -56,7 +56,7 @@ class VisibilityNeed:
 
     minimum_goal_seconds: int
     sufficient_seconds: int
-    because: str
+    source_text: str
     recommended_seconds: int = 0
     work_seconds: float = 0
     is_measured: bool = False
@@ -103,8 +103,8 @@ def list_named_needs(facts: Facts) -> list[VisibilityNeed]:
     tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
     if tagged_seconds is not None:
         seconds = add_safety_margin(tagged_seconds)
-        because = f"the tag {MAX_PROCESSING_TAG} says {tagged_seconds:,} s"
-        needs.append(VisibilityNeed(seconds, seconds, because, work_seconds=tagged_seconds))
+        source_text = f"the tag {MAX_PROCESSING_TAG} says {tagged_seconds:,} s"
+        needs.append(VisibilityNeed(seconds, seconds, source_text, work_seconds=tagged_seconds))
     return needs
 
 
@@ -116,18 +116,18 @@ def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
     timeout_seconds = consumer.timeout_seconds
     window_seconds = consumer.batching_window_seconds
     p99_seconds = consumer.duration_p99_seconds
-    because = (
+    source_text = (
         f"its Lambda consumer may run {timeout_seconds:,} s "
         f"and waits {window_seconds:,} s for a batch"
     )
     work_seconds = 0.0
     if p99_seconds:
-        because += f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more"
+        source_text += f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more"
         work_seconds = p99_seconds + window_seconds
     return VisibilityNeed(
         minimum_goal_seconds=add_safety_margin(timeout_seconds) + window_seconds,
         sufficient_seconds=timeout_seconds + window_seconds,
-        because=because,
+        source_text=source_text,
         recommended_seconds=6 * timeout_seconds + window_seconds,
         work_seconds=work_seconds,
         is_measured=bool(p99_seconds),
@@ -200,10 +200,10 @@ def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[Visi
     if p99_seconds is None or list_unmet_needs(facts, needs):
         return []
     seconds = add_safety_margin(p99_seconds)
-    because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
+    source_text = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
     return [
         VisibilityNeed(
-            seconds, seconds, because, work_seconds=p99_seconds, highest_mode=Mode.PROPOSE
+            seconds, seconds, source_text, work_seconds=p99_seconds, highest_mode=Mode.PROPOSE
         )
     ]
 
@@ -254,8 +254,8 @@ def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[Visibili
 def guess_need(facts: Facts) -> VisibilityNeed:
     """Return a guessed need if the consumers are unknown: one and a half times the timeout."""
     seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
-    because = "nothing names what its consumers need, so half as much again"
-    return VisibilityNeed(seconds, seconds, because, is_guess=True)
+    source_text = "nothing names what its consumers need, so half as much again"
+    return VisibilityNeed(seconds, seconds, source_text, is_guess=True)
 
 
 def find_failing_function(facts: Facts) -> LambdaConsumer | None:
@@ -318,7 +318,7 @@ def _refuse_unexplained_double_handling(
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
     known_need_text = ", and nothing names how long they need"
     if needs:
-        known_need_text = f", although what is named is covered ({needs[0].because})"
+        known_need_text = f", although what is named is covered ({needs[0].source_text})"
     reason = (
         f"{facts.found}. Somebody holds messages longer than the visibility timeout of "
         f"{facts.visibility_seconds:,} s{known_need_text}: tag "
@@ -338,7 +338,7 @@ def find_objections_to_need(
         reason = (
             f"the visibility timeout of {current_seconds:,} s already covers what is asked for "
         )
-        reason += f"({need.because}){describe_higher_advice([need], current_seconds)}"
+        reason += f"({need.source_text}){describe_higher_advice([need], current_seconds)}"
         yield Refuse("need_already_met", reason)
     person_seconds = facts.person_visibility_seconds
     base_seconds = current_seconds if person_seconds is None else person_seconds
@@ -365,7 +365,7 @@ def find_exceeded_bounds(
     if seconds <= current_seconds:
         return
     if seconds > ceiling_seconds:
-        need_text = f"{seconds:,} s are needed ({need.because})"
+        need_text = f"{seconds:,} s are needed ({need.source_text})"
         # A tag cannot allow more than SQS takes, so there is no command then.
         tag_command_text = ""
         if seconds <= SetVisibilityTimeout.maximum:
@@ -432,10 +432,10 @@ def _plan_raise(
     """
     current_seconds = facts.visibility_seconds
     recommended_seconds = max((need.recommended_seconds for need in needs), default=0)
-    because = "" if need.because in facts.found else f": {need.because}"
+    source_text = "" if need.source_text in facts.found else f": {need.source_text}"
     reason = (
         f"the visibility timeout of {current_seconds:,} s ends before its consumers are done"
-        f"{because}"
+        f"{source_text}"
         f"{describe_higher_advice(needs, current_seconds)}"
     )
     return Plan(

@@ -117,7 +117,7 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         f"in {format_duration(measurement.duration)} {format_count(dead_messages, 'message')} left "
         f"without a delete after {measurement.fruitless_receives / dead_messages:.1f} receives "
         "each, "
-        f"while {longest_need.because}{dlq_sentence}"
+        f"while {longest_need.source_text}{dlq_sentence}"
     )
 
 

@@ -96,7 +96,7 @@ def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
     """Return what Mendq does about the symptom, and if this call counts as evidence of it."""
     return {
         "sentence": symptom.sentence,
-        "ships_as": symptom.ships_as,
+        "ships_as": symptom.default_mode_text,
         "counts_as_evidence": symptom.is_evidence(call),
         "evidence_needed": _EVIDENCE_NEEDED,
         "facts_needed": sorted(needed_facts.name.lower() for needed_facts in symptom.needs),

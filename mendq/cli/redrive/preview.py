@@ -191,7 +191,7 @@ def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
     if tally.oldest_at is not None:
         retention_seconds = route.messages_queue.retention_seconds
         time_left = compute_time_left(tally.oldest_at, retention_seconds, tally.now)
-        expiry_text = f"expires {time_left}" if time_left.at_most else "may expire any moment"
+        expiry_text = f"expires {time_left}" if time_left.upper_bound else "may expire any moment"
         out.say(f"the oldest {expiry_text}", "yellow" if time_left.is_urgent else "dim")
 
 

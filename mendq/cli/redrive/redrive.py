@@ -129,7 +129,7 @@ class SendBackWork(DlqWork, frozen=True):
         sending_time = timedelta(seconds=message_count / messages_per_second)
         retention_seconds = self.route.messages_queue.retention_seconds
         time_left = compute_time_left(oldest_at, retention_seconds, self.now)
-        if sending_time > time_left.at_most:
+        if sending_time > time_left.upper_bound:
             message_text = format_count(message_count, "message")
             problem = f"{message_text} at {messages_per_second:g} a second take "
             problem += format_duration(sending_time)

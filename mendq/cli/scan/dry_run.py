@@ -405,7 +405,7 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
         if not self.budget.take(self.reader.count_metrics_to_read(facts, needs)):
             return None
-        return self._add_pins(self.reader.with_more(facts, needs), needs)
+        return self._add_pins(self.reader.with_needed_facts(facts, needs), needs)
 
     @cached_property
     def _tags(self) -> Mapping[str, Mapping[str, str]]:

@@ -34,7 +34,7 @@ def test_a_field_that_is_wrong_is_not_judged_against_others() -> None:
 
 
 def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
-    never = {each.name: each.ships_as for each in CATALOGUE if not each.steps}
+    never = {each.name: each.default_mode_text for each in CATALOGUE if not each.steps}
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings(
             {"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}}
