@@ -1,7 +1,8 @@
-"""Decode a template: YAML or JSON with cfn-lint's loader, or a Terraform plan as JSON.
+"""Decode a template: a CloudFormation template in YAML or JSON, or a Terraform plan in JSON.
 
-A template may come from anyone. So its bytes, nesting depth, nodes and keys are limited, and they
-are counted before the template is decoded. YAML aliases are refused, as CloudFormation does.
+cfn-lint's loader decodes CloudFormation templates. A template may come from anyone, so its size,
+nesting depth, nodes and keys are limited. They are counted before the template is decoded. YAML
+aliases are refused, as in CloudFormation.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -40,13 +41,13 @@ _ALLOWED_TAG_REGEX = re.compile(
 
 
 class _TextScalarLoader(CfnFullLoader):  # type: ignore[misc]
-    """cfn-lint's loader, in which numbers and times stay texts.
+    """cfn-lint's YAML loader, changed so that it decodes numbers, booleans and times as texts.
 
     For example, an account ID keeps the zero at its beginning.
     """
 
     def construct_boolean(self, node: Any) -> Any:
-        """Return `true` or `false` as text, also for other spellings such as `yes`."""
+        """Return the text `true` or `false` for a YAML boolean, also for one such as `yes`."""
         text = self.construct_yaml_str(node)
         is_true = self.bool_values.get(text.lower())
         return text if is_true is None else str(is_true).lower()
@@ -61,13 +62,13 @@ for _scalar_type in ("int", "float", "timestamp"):
 
 
 class YamlTemplate(Template):
-    """A decoded YAML or JSON template. Its nodes have line numbers; `render` returns YAML."""
+    """A decoded CloudFormation template with line numbers. `render` returns YAML."""
 
     def render(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the YAML lines of the property or resource `name`.
+        """Return the YAML lines that declare the property or resource `name`.
 
-        If `name` is empty, return the lines of a list item. Characters that a logical ID cannot
-        have are removed from the name, because the name may come from anyone.
+        If `name` is empty, return the lines of a list item. The name may come from anyone, so
+        characters that are not ASCII letters or digits are removed from it.
         """
         safe_name = "".join(
             character for character in name if character.isascii() and character.isalnum()
@@ -81,8 +82,12 @@ class YamlTemplate(Template):
 def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
     """Decode a CloudFormation template or a Terraform plan.
 
-    Raises NotATemplate if the bytes are neither, or if decoding takes more steps than the budget
-    has left.
+    Args:
+        content: The bytes of the file.
+        budget: The steps that decoding may take. By default a new budget.
+
+    Raises:
+        NotATemplate: The bytes are neither, or decoding takes more steps than the budget has left.
     """
     budget = budget or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
@@ -105,16 +110,17 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        error_mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None)
-        line_prefix = f"line {error_mark.line + 1}: " if error_mark else ""
-        raise NotATemplate(
-            f"{line_prefix}no YAML: {_shorten_to_line(problem or str(error))}"
-        ) from error
+        problem = str(error)
+        line_prefix = ""
+        if isinstance(error, yaml.MarkedYAMLError):
+            problem = error.problem or problem
+            if error.problem_mark:
+                line_prefix = f"line {error.problem_mark.line + 1}: "
+        raise NotATemplate(f"{line_prefix}no YAML: {_shorten_to_line(problem)}") from error
 
 
 def _to_yaml_escape(match: re.Match[str]) -> str:
-    """Return a JSON escape in the form that YAML has. Escapes that both have stay unchanged."""
+    """Return the YAML escape for a JSON escape. Escapes that YAML has too are unchanged."""
     slash, high_surrogate, low_surrogate = match.groups()
     if high_surrogate:
         high_bits = int(high_surrogate, 16) - 0xD800
@@ -124,9 +130,10 @@ def _to_yaml_escape(match: re.Match[str]) -> str:
 
 
 def _decode_text(text: str, budget: WorkBudget) -> Any:
-    """Return the nodes of a text. Raises YAMLError if it is no YAML.
+    """Decode the text of a template.
 
-    Raises NotATemplate if it is empty, too large, or not allowed in a template.
+    Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, or has
+    something that a template must not have.
     """
     _check_limits(text, budget)
     try:
@@ -142,9 +149,9 @@ def _decode_text(text: str, budget: WorkBudget) -> Any:
 
 
 def _check_limits(text: str, budget: WorkBudget) -> None:
-    """Raise NotATemplate if a text is too large or not allowed in a template.
+    """Raise NotATemplate if a text is too large, or has something that a template must not have.
 
-    Every node is counted while the text is parsed, before any Python object is made from a node.
+    The nodes are counted while YAML is parsed, before any Python object is made from them.
     """
     # Number of nodes in each open collection, the innermost last.
     open_node_counts = [0]
@@ -168,9 +175,11 @@ def _check_limits(text: str, budget: WorkBudget) -> None:
 
 
 def _refuse_tag_or_alias(event: Any) -> None:
-    """Raise NotATemplate for a YAML alias, and for a YAML tag that CloudFormation does not have."""
+    """Raise NotATemplate if a YAML event is an alias, or has a tag unknown to CloudFormation."""
     line_prefix = f"line {event.start_mark.line + 1}: "
-    tag = getattr(event, "tag", None)
+    tag = None
+    if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+        tag = event.tag
     if tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(tag):
         raise NotATemplate(f"{line_prefix}the tag {tag[:64]!r} is none of CloudFormation's")
     if isinstance(event, yaml.AliasEvent):
@@ -179,5 +188,5 @@ def _refuse_tag_or_alias(event: Any) -> None:
 
 
 def _shorten_to_line(text: str) -> str:
-    """Return at most 200 characters of a text, as one line."""
+    """Return the first 200 characters of a text on one line."""
     return " ".join(text.split())[:200]

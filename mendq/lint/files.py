@@ -1,6 +1,6 @@
-"""Read the templates that a command's argument names.
+"""Read the templates that the user names on the command line.
 
-The argument is a file, a cdk.out folder with the templates of several stacks, or `-` for standard
+The user names a file, a cdk.out folder with the templates of several stacks, or `-` for standard
 input.
 
 https://docs.aws.amazon.com/cdk/v2/guide/deploy.html
@@ -32,7 +32,7 @@ _MOST_READ_BYTES = MOST_PLAN_BYTES + 1
 
 @dataclass(frozen=True)
 class TemplateSource:
-    """The bytes of one template, and where they come from."""
+    """The bytes of one template, with its file, stack, account and region."""
 
     file: str
     content: bytes
@@ -43,7 +43,7 @@ class TemplateSource:
 
 
 def list_sources(argument: str) -> Iterator[TemplateSource]:
-    """Yield the templates that `argument` names. Each one is read only when the caller asks for it.
+    """Yield the templates that the user names. A file is read only when its turn comes.
 
     Args:
         argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard input.
@@ -65,10 +65,10 @@ def list_sources(argument: str) -> Iterator[TemplateSource]:
 
 
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
-    """Yield the templates of all stacks of a cloud assembly and of the assemblies inside it.
+    """Yield the templates of all stacks in a cdk.out folder and in the assemblies inside it.
 
-    Raises NotATemplate if a path is outside the folder, or if no manifest names a stack. Each
-    template is read once, even if several manifests name it.
+    A template that several manifests name is read once. Raises NotATemplate if a manifest names a
+    path outside the folder, or if no manifest names a stack.
     """
     seen_template_paths = set[Path]()
     for folder, artifact in _list_artifacts(outermost_folder):
@@ -87,9 +87,9 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
 
 
 def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the artifacts of a cloud assembly and of the assemblies inside it, with their folders.
+    """Yield each artifact of a cdk.out folder and of the assemblies inside it, after its folder.
 
-    Each assembly is read once, even if several manifests name it.
+    An assembly that several manifests name is read once.
     """
     unread_folders = [outermost_folder]
     seen_folders = set[Path]()
@@ -107,7 +107,10 @@ def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str,
 
 
 def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
-    """Return the artifacts in a folder's manifest. Raises NotATemplate if it has no valid one."""
+    """Read the artifacts in the manifest of a folder.
+
+    Raises NotATemplate if the folder has no valid manifest.
+    """
     manifest_path = folder / _MANIFEST_NAME
     if not manifest_path.exists():
         raise NotATemplate(
@@ -123,10 +126,15 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def _require_path_inside(folder: Path, name: object, outermost_folder: Path) -> Path:
-    """Return the path of `name` in a folder.
+    """Return the path of the file or folder that a manifest calls `name`.
 
-    Raises NotATemplate if `name` is no file name, or if the path is outside
-    `outermost_folder`.
+    Args:
+        folder: The manifest's folder.
+        name: The name in the manifest. It may be anything, because the manifest may be forged.
+        outermost_folder: The cdk.out folder that the user named.
+
+    Raises:
+        NotATemplate: `name` is not a file name, or the path is outside `outermost_folder`.
     """
     path = folder / name if isinstance(name, str) else folder
     if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):
@@ -137,7 +145,7 @@ def _require_path_inside(folder: Path, name: object, outermost_folder: Path) -> 
 
 
 def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
-    """Return the account and region that an artifact names, with placeholders for unknown ones."""
+    """Return the account and region of a stack. Placeholders stand for unknown ones."""
     environment_match = _ENVIRONMENT_REGEX.fullmatch(str(artifact.get("environment")))
     if environment_match is None:
         return DeployTarget()
@@ -151,6 +159,6 @@ def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
 
 
 def _read_content(path: Path, most_bytes: int = _MOST_READ_BYTES) -> bytes:
-    """Return the first bytes of a file, `most_bytes` or fewer."""
+    """Read at most the first `most_bytes` bytes of a file."""
     with path.open("rb") as file:
         return file.read(most_bytes)

@@ -1,4 +1,4 @@
-"""Compute the patch of a Terraform file (.tf), for `mendq patch`. python-hcl2 parses the file.
+"""Compute a patch of a Terraform file (.tf) for `mendq patch`. python-hcl2 parses the file.
 
 https://developer.hashicorp.com/terraform/language/syntax/configuration
 """
@@ -44,7 +44,7 @@ _LEAST_PARTS_OF_BLOCK = 6
 
 
 class _ArgumentOffsets(NamedTuple):
-    """Offsets in the file's text of one argument of a resource."""
+    """Where one argument of a block is in the file's text: offsets in characters."""
 
     begin: int
     value_begin: int
@@ -52,7 +52,7 @@ class _ArgumentOffsets(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """One block of a Terraform file that has a type and a name, such as a resource."""
+    """One block of a Terraform file that has a type and a name: a resource or a data source."""
 
     type_name: str
     # Type and name, such as `aws_sqs_queue.orders`.
@@ -63,10 +63,10 @@ class _Block(NamedTuple):
 
 
 def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
-    """Return the changes that set the wanted values in the Terraform file `path_argument`.
+    """Return the changes that would set the wanted values in a Terraform file.
 
-    A queue is found by its literal name. If the name is an expression, only
-    `wanted_values.requested_id` finds the queue.
+    The queue is found by `wanted_values.requested_id`, if that is set, and otherwise by the literal
+    name in the file. A name that is an expression cannot be found.
 
     Raises:
         QueueNotFound: The file has no such queue.
@@ -112,12 +112,12 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
 def _set_argument(
     original_text: str, text: str, change: TemplateChange
 ) -> tuple[TemplateChange, str]:
-    """Set one argument of a queue. If a separate resource sets the attribute, change that resource.
+    """Set one argument of a queue, or of the separate resource that sets the queue's attribute.
 
     Args:
         original_text: The file's text before all changes. The line number is of this text.
         text: The file's text after the earlier changes.
-        change: What to change. Its `path` is the attribute.
+        change: The queue, the attribute (in `path`) and the new value.
 
     Returns:
         The change with path, line, old and new value, and the text after it. If the argument cannot
@@ -160,9 +160,10 @@ def _set_argument(
 def _find_setting_block(
     text: str, block_by_address: Mapping[str, _Block], change: TemplateChange
 ) -> _Block:
-    """Return the block that sets the attribute: a separate resource if there is one, or the queue.
+    """Return the block in which the attribute must be set.
 
-    A separate resource belongs to the queue if its `queue_url` refers to the queue.
+    This is the separate resource that sets the attribute if its `queue_url` refers to the queue,
+    otherwise the queue's own block.
     """
     queue = block_by_address[change.resource]
     queue_references = {f"{change.resource}.id", f"{change.resource}.url"}
@@ -178,7 +179,7 @@ def _find_setting_block(
 
 
 def _find_line_number(text: str, file: str, address: str, argument: str) -> int:
-    """Return the line number of an argument, from 1.
+    """Return the line number, from 1, of an argument in the block with this address.
 
     If the argument is not set, return the line of the block's opening brace.
     """
@@ -189,7 +190,7 @@ def _find_line_number(text: str, file: str, address: str, argument: str) -> int:
 
 
 def _get_value_source(text: str, block: _Block, argument: str) -> str | None:
-    """Return the source text of an argument's value. None if the block does not set it."""
+    """Return the value of an argument as it is written. None if the block does not set it."""
     offsets = block.arguments.get(argument)
     return None if offsets is None else text[offsets.value_begin : offsets.value_end]
 
@@ -199,7 +200,7 @@ def _map_blocks_by_address(file: str, text: str) -> dict[str, _Block]:
 
 
 def _parse_blocks(file: str, text: str) -> list[_Block]:
-    """Return all blocks with a type and a name, which are resources and data sources.
+    """Return all resources and data sources of a Terraform file.
 
     Raises NotATemplate if the file is not HCL.
     """
@@ -216,7 +217,7 @@ def _parse_blocks(file: str, text: str) -> list[_Block]:
 
 
 def _parse_block(text: str, block_tree: Any) -> _Block:
-    """Return one block. Raises ValueError if an argument is set twice."""
+    """Convert one block of the parse tree. Raises ValueError if it sets an argument twice."""
     _, type_node, name_node, brace, *body_parts = block_tree.children
     type_name = _get_source(text, type_node).strip('"')
     block_name = _get_source(text, name_node).strip('"')
@@ -238,12 +239,15 @@ def _parse_block(text: str, block_tree: Any) -> _Block:
 
 
 def _get_source(text: str, node: Any) -> str:
-    """Return the source text of a part of the tree."""
+    """Return the text from which a part of the parse tree was made."""
     begin, end = _find_offsets(text, node)
     return text[begin:end]
 
 
 def _find_offsets(text: str, node: Any) -> tuple[int, int]:
-    """Return the offsets at which a part of the tree begins and ends, without blanks at its end."""
+    """Return the offsets in the text at which a part of the parse tree begins and ends.
+
+    Whitespace at its end is not included.
+    """
     tokens = list(node.scan_values(lambda value: isinstance(value, Token)))
     return tokens[0].start_pos, len(text[: tokens[-1].end_pos].rstrip())

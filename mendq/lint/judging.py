@@ -1,6 +1,6 @@
-"""Check a template for the catalogue's symptoms, with the same checks that the hourly scan uses.
+"""Check the queues that a template declares for the symptoms of the catalogue.
 
-The scan checks queues that exist. This module checks queues as a template declares them.
+The checks are those of the hourly scan, which checks queues that exist.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STEPS_PER_RESULT = 500
 
 
 class LintSeverity(StrEnum):
-    """ERROR if Mendq has a plan for the symptom, WARNING if it only reports the symptom.
+    """Severity of a finding: ERROR if Mendq can fix the symptom, WARNING if it only reports it.
 
     Exception: a visibility timeout that is only below AWS's advice is a WARNING.
     """
@@ -51,7 +51,7 @@ class LintSeverity(StrEnum):
 
 @dataclass(frozen=True)
 class LintFinding:
-    """A symptom that a resource would show once it is deployed."""
+    """A symptom that a queue of the template would have after its deployment."""
 
     # Logical ID of the resource.
     resource: str
@@ -72,7 +72,7 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class UncheckedPlace:
-    """A place of the template that could not be checked."""
+    """A place in the template that lint could not check, with the reason."""
 
     path: str
     line: int | None
@@ -83,7 +83,7 @@ class UncheckedPlace:
 
 @dataclass(frozen=True)
 class LintResult:
-    """Result of the check of one template."""
+    """Everything that lint found in one template."""
 
     file: str
     # Number of queues that the template declares.
@@ -97,7 +97,7 @@ class LintResult:
 
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
-    """Return the severities that findings of a symptom can have."""
+    """Return the severities that the findings of a symptom can have, the usual one first."""
     if symptom is TIMEOUT_TOO_SHORT:
         return LintSeverity.ERROR, LintSeverity.WARNING
     return (LintSeverity.WARNING if symptom.plan is None else LintSeverity.ERROR,)
@@ -110,7 +110,7 @@ def lint(
 
     Args:
         template: The template.
-        file: Its name in the result.
+        file: The name of the template in the result.
         target: Account and region of the deployment, unless the template itself contains them.
         ignored_symptoms: Names of symptoms whose findings count as ignored.
 
@@ -149,7 +149,7 @@ def lint(
 def _check_whole_template(
     declared_queues: DeclaredQueues,
 ) -> Iterator[LintFinding | UncheckedPlace]:
-    """Yield the results of each queue, then the parts of the template that are not checked."""
+    """Yield the findings of all queues, and each place that cannot be checked with the reason."""
     for queue in declared_queues.queue_by_arn.values():
         yield from _check_queue(queue, declared_queues)
     yield from _list_unchecked_parts(declared_queues)
@@ -158,7 +158,7 @@ def _check_whole_template(
 def _check_queue(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> Iterator[LintFinding | UncheckedPlace]:
-    """Yield the findings about a queue, errors first, and then what could not be checked."""
+    """Yield the findings of one queue, errors first, and then its places that cannot be checked."""
     # Each check parses the queue's texts again and searches them for each source.
     texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
     character_count = sum(map(len, texts))
@@ -184,11 +184,11 @@ def _check_queue(
 def _check_symptoms(
     queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> tuple[list[LintFinding], dict[tuple[str, str], list[str]]]:
-    """Check a queue for all symptoms.
+    """Check one queue for all symptoms.
 
     Returns:
-        The findings, and the names of the symptoms that could not be checked, by the attribute that
-        is not known (or an empty text) and the reason.
+        The findings, and the names of the symptoms that could not be checked. The names are grouped
+        by the reason and by the unknown attribute, which is empty if no attribute is the cause.
     """
     findings = list[LintFinding]()
     symptoms_by_cause = defaultdict[tuple[str, str], list[str]](list)
@@ -197,7 +197,8 @@ def _check_symptoms(
         try:
             finding = check(symptom, queue, declared_queues)
         except (UnknownValue, TagUnreadable) as error:
-            symptoms_by_cause[getattr(error, "attribute", ""), str(error)].append(symptom.name)
+            attribute = error.attribute if isinstance(error, UnknownValue) else ""
+            symptoms_by_cause[attribute, str(error)].append(symptom.name)
             continue
         if finding is not None:
             findings.append(finding)
@@ -218,8 +219,10 @@ def _make_finding(
     attributes: Sequence[str],
     because: str,
 ) -> LintFinding:
-    """Return a finding. Its place is the first of `attributes` that the template sets, or else the
-    queue's resource.
+    """Return a finding about a queue.
+
+    Its path and line are those of the first of `attributes` that the template sets. If the template
+    sets none of them, they are those of the queue's resource.
     """
     place = declared_queues.find_place(queue, attributes)
     severity, *_ = list_severities(symptom)
@@ -240,9 +243,9 @@ def _make_finding(
 def _check_symptom(
     symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> LintFinding | None:
-    """Return a finding if the queue shows the symptom, otherwise None.
+    """Return a finding if the queue has the symptom, otherwise None.
 
-    Raises UnknownValue if the answer depends on a value that is not known.
+    Raises UnknownValue if that depends on a value that the template does not determine.
     """
     queue.attributes.names_read.clear()
     detected_fault = symptom.detection.detect(queue) if symptom.detection else None
@@ -253,7 +256,10 @@ def _check_symptom(
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:
-    """Return why the queue's DLQ is not known. None if it is known or the queue has none."""
+    """Return why the attributes of the queue's DLQ are not known.
+
+    None if the template declares the DLQ, or if the queue has none.
+    """
     try:
         dlq_arn = arn_of(queue.dlq_arn)
     except UnknownValue as error:
@@ -267,10 +273,11 @@ def _check_timeout(
 ) -> LintFinding | None:
     """Return a finding if the visibility timeout is shorter than consumers need or AWS advises.
 
-    It is an error if a consumer may work longer than the timeout, and a warning if the timeout is
-    only below AWS's advice. The scan reports the symptom later, once messages are harmed. The
-    remedy is the value that heal would write, up to the default ceiling. Raises UnknownValue
-    or TagUnreadable.
+    The finding is an error if a consumer may work longer than the timeout. It is a warning if the
+    timeout is only below AWS's advice. Its remedy is the timeout that Mendq would write, up to the
+    default ceiling. The hourly scan reports this symptom only later, when messages are harmed.
+
+    Raises UnknownValue if a needed value is not known, and TagUnreadable if a tag is not valid.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     known_consumers = tuple(
@@ -311,7 +318,9 @@ def _check_timeout(
 def _make_timeout_remedy(
     declared_queues: DeclaredQueues, timeout_seconds: int, goal_seconds: int, ceiling_seconds: int
 ) -> tuple[str, ...]:
-    """Return the line that sets the visibility timeout, or a comment if no allowed value is enough.
+    """Return the template line that sets the visibility timeout.
+
+    If no allowed value is long enough, return a comment that says so.
 
     Args:
         declared_queues: The template's queues.
@@ -330,10 +339,10 @@ def _make_timeout_remedy(
 
 
 def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
-    """Yield the parts of the template that lint cannot check.
+    """Yield the places outside single queues that lint cannot check.
 
-    These are macros, the resources that `_explain_unchecked_resource` explains, and names in lists
-    of symptoms to ignore that are no symptom.
+    These are macros, the resources for which `_explain_unchecked_resource` has a reason, and
+    entries in lists of symptoms to ignore that are not names of symptoms.
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
@@ -351,10 +360,10 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
 def _explain_unchecked_resource(
     resource: TemplateResource, declared_queues: DeclaredQueues
 ) -> Iterator[UncheckedPlace]:
-    """Yield why lint cannot check a resource. Yield nothing if there is no reason.
+    """Yield the place of a resource, with the reason, if lint cannot check the resource.
 
-    The resource is an `Fn::` function in place of resources, a nested stack, or a queue or event
-    source mapping that cannot be resolved.
+    Lint cannot check an `Fn::` function in place of resources, a nested stack, or a queue or event
+    source mapping whose values are not known. For any other resource, nothing is yielded.
     """
     is_function = resource.logical_id.startswith("Fn::")
     is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
@@ -377,7 +386,7 @@ def _explain_unchecked_resource(
 
 
 def _list_symptoms_that_need(*needs: Need) -> tuple[str, ...]:
-    """Return the configuration symptoms whose check reads one of these facts."""
+    """Return the names of the configuration symptoms whose checks read any of these facts."""
     return tuple(
         symptom.name
         for symptom in CONFIGURATION_SYMPTOMS

@@ -1,8 +1,8 @@
 """Compute the patch of a template for `mendq patch`.
 
-The patch sets the values that Mendq wrote to a queue. No file is written: the text is changed in
-memory and parsed again. A line is offered only if the parsed result has exactly the wanted value
-and is otherwise unchanged. If not, a person must write the line.
+The patch sets the values that Mendq wrote to a queue. No file is written: Mendq changes the text in
+memory and parses the new text. The patch contains a line only if the new text has exactly the
+wanted value and no other difference. Otherwise a person must write the line.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 """
 
@@ -21,7 +21,7 @@ import yaml
 from mendq.lint.decode import read_template
 from mendq.lint.files import TemplateSource, list_sources
 from mendq.lint.queues import POLICY_ATTRIBUTE, DeclaredQueues
-from mendq.lint.template import NotATemplate, to_list
+from mendq.lint.template import NotATemplate, Template, to_list
 from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
 from mendq.model.queue import parts_of
@@ -42,16 +42,16 @@ Candidate = TypeVar("Candidate")
 
 
 class QueueNotFound(Exception):
-    """The template declares no resource that is known to be the queue."""
+    """No resource in the template is known to be the queue to patch."""
 
 
 class SeveralQueuesFit(Exception):
-    """Several resources of the template may be the queue."""
+    """Several resources in the template may be the queue to patch."""
 
 
 @dataclass(frozen=True)
 class WantedValues:
-    """Values that a template should set on one queue."""
+    """The attribute values that a template should set on one queue, and how to find the queue."""
 
     queue_arn: str
     # Values by attribute, in the form in which SQS returns them.
@@ -65,7 +65,7 @@ class WantedValues:
 
 @dataclass(frozen=True)
 class TemplateChange:
-    """Change of one property of a template."""
+    """A change of one property of a template, or a note why there is no line to change."""
 
     file: str
     # Logical ID or address of the queue.
@@ -84,12 +84,12 @@ class TemplateChange:
 
     @property
     def is_left_to_people(self) -> bool:
-        """True if a person must write the line."""
+        """True if a person must write the line, because Mendq cannot change one safely."""
         return self.note in (NO_LINE_NOTE, _NO_OWN_POLICY_NOTE)
 
 
 class PatchResult(NamedTuple):
-    """All changes, and a unified diff of the changes that have a line."""
+    """All changes, and the lines of a unified diff with those changes that have a line."""
 
     changes: list[TemplateChange]
     diff: list[str]
@@ -111,7 +111,7 @@ class _QueueMatch(NamedTuple):
 
 
 class _TextEdit(NamedTuple):
-    """The text of a template after one change."""
+    """The text of a template after one change, and the place of the change."""
 
     text: str
     # Line that is changed or inserted, from 1.
@@ -121,7 +121,7 @@ class _TextEdit(NamedTuple):
 
 
 def make_patch(argument: str, wanted_values: WantedValues) -> PatchResult:
-    """Return the changes that set the wanted values in a template.
+    """Return the changes that would set the wanted values in a template.
 
     Args:
         argument: A template, a plan, a cdk.out folder, or `-` for standard input.
@@ -161,7 +161,10 @@ def make_patch(argument: str, wanted_values: WantedValues) -> PatchResult:
 
 
 def _explain_no_lines(match: _QueueMatch, argument: str) -> str:
-    """Return why no line of this source can be changed. Empty if lines can be changed."""
+    """Return why the lines of the matched template cannot be changed. Empty if they can.
+
+    A plan has no lines, and the files in a cdk.out folder are written by `cdk synth`.
+    """
     template = match.declared_queues.template
     if Path(argument).is_dir():
         construct_or_id = template.resources[match.logical_id].construct or match.logical_id
@@ -176,10 +179,18 @@ def choose_only_candidate(
     argument: str,
     wanted_values: WantedValues,
 ) -> Candidate:
-    """Return the only candidate.
+    """Return the only candidate for the queue to patch.
 
-    Raises QueueNotFound if there is none, and SeveralQueuesFit if there are several. The error
-    lists the names that the operator can choose from.
+    Args:
+        candidates: The resources that may be the queue.
+        candidate_names: Their names.
+        all_names: The names of all queues that the template declares.
+        argument: The template, as the operator named it.
+        wanted_values: The queue and its values.
+
+    Raises:
+        QueueNotFound: There is no candidate. The message lists names from `all_names`.
+        SeveralQueuesFit: There are several. The message lists names from `candidate_names`.
     """
     if len(candidates) == 1:
         return candidates[0]
@@ -197,9 +208,10 @@ def choose_only_candidate(
 def _find_matches(
     declared_queues: DeclaredQueues, source: TemplateSource, wanted_values: WantedValues
 ) -> Iterator[_QueueMatch]:
-    """Yield the queues in a template that may be the queue to patch, with the match's certainty.
+    """Yield the queues of a template that may be the queue to patch, each with a rank.
 
-    Nothing is yielded if the template is for another account or region.
+    The rank tells how certain the match is. Nothing is yielded if the template is for another
+    account or region.
     """
     arn_parts = parts_of(wanted_values.queue_arn)
     unknown_target = DeployTarget()
@@ -207,8 +219,8 @@ def _find_matches(
     is_same_region = source.target.region in (unknown_target.region, arn_parts.region)
     if not (is_same_account and is_same_region):
         return
-    # Addresses by ARN, which only a Terraform plan knows.
-    address_by_arn: Mapping[str, str] = getattr(declared_queues.template, "address_by_arn", {})
+    template = declared_queues.template
+    address_by_arn = _get_address_by_arn(template)
     for arn, logical_id in declared_queues.resolver.queue_id_by_arn.items():
         has_tagged_id = logical_id == wanted_values.tagged_logical_id
         if wanted_values.requested_id:
@@ -220,27 +232,35 @@ def _find_matches(
             yield _QueueMatch(1, "its tags", source, declared_queues, arn)
         elif logical_id not in address_by_arn.values():
             # The name decides only if the ARN is not known: a known ARN is another queue's.
-            name_node = declared_queues.template.resources[logical_id].properties.get("QueueName")
+            name_node = template.resources[logical_id].properties.get("QueueName")
             if declared_queues.resolver.resolve_text_or_empty(name_node) == arn_parts.name:
                 yield _QueueMatch(2, "its name", source, declared_queues, arn)
+
+
+def _get_address_by_arn(template: Template) -> Mapping[str, str]:
+    """Return the Terraform addresses of existing queues, by queue ARN.
+
+    Empty for a CloudFormation template, which does not contain the ARNs of existing queues.
+    """
+    return template.address_by_arn if isinstance(template, TerraformPlan) else {}
 
 
 def _set_attribute(
     original_text: str, text: str, match: _QueueMatch, attribute: str, value: str
 ) -> tuple[TemplateChange, str]:
-    """Set one attribute of the queue.
+    """Set one attribute of the queue in the text of a template.
 
     Args:
-        original_text: The file's text before all changes. The change's line and old value are of
-            this text. Empty if lines cannot be changed.
+        original_text: The file's text before all changes. The change's line and old value are those
+            of this text. Empty if lines cannot be changed.
         text: The file's text after the earlier changes.
         match: The queue.
         attribute: The attribute to set.
         value: Its value, as SQS returns it.
 
     Returns:
-        The change, and the text after it. If no line can be changed, the change has a note and the
-        text is returned unchanged.
+        The change, and the text after it. If no line can be changed, the text is unchanged and the
+        change has a note. If `text` is empty, the caller must add the note.
     """
     queue = match.declared_queues.queue_by_arn[match.queue_arn]
     policy = queue.policy if attribute == POLICY_ATTRIBUTE else None
@@ -270,11 +290,12 @@ def _describe_attribute_change(
 ) -> tuple[list[str], TemplateChange]:
     """Describe the change that sets one attribute of the queue.
 
-    If a policy resource of its own sets the queue's policy, the change is of that resource.
+    If a policy resource sets the queue's policy, the change is in that resource.
 
     Returns:
-        The keys from the top of the template to the property, and the change without `file` and
-        `found_by`. The old value is None if the template does not set it, or if it is not known.
+        The keys that lead from the top of the template to the property, and the change. Its fields
+        `file` and `found_by` are empty. Its old value is None if the template does not set the
+        attribute, or if the value is not known.
     """
     template = match.declared_queues.template
     queue = match.declared_queues.queue_by_arn[match.queue_arn]
@@ -302,10 +323,7 @@ def _describe_attribute_change(
 
 
 def parse_value(text: str) -> Any:
-    """Return the value of a text that is a JSON integer, boolean or object.
-
-    Any other text is returned unchanged.
-    """
+    """Decode a text that is a JSON integer, boolean or object. Return any other text unchanged."""
     try:
         document = json.loads(text)
     except ValueError:
@@ -314,10 +332,10 @@ def parse_value(text: str) -> Any:
 
 
 def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:
-    """Return the edit of a YAML or JSON text that sets the value below `keys` to `new_value`.
+    """Return a YAML or JSON text in which the value at the path `keys` is `new_value`.
 
-    Missing keys are inserted. None if the text cannot be parsed, or if there is no mapping into
-    which a key can be inserted.
+    Missing keys are inserted. None if the text cannot be parsed, or if a key is missing and there
+    is no non-empty mapping for it.
     """
     if "\r" in text.replace("\r\n", ""):
         return None
@@ -336,13 +354,13 @@ def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | No
 
 
 def _find_offset(text: str, mark: Any) -> int:
-    """Return the offset in the text of a place that YAML gives by line and column, both from 0."""
+    """Convert PyYAML's mark (line and column, both from 0) to an offset in the text."""
     line_starts = [0, *(line_end.end() for line_end in re.finditer("\n", text))]
     return int(line_starts[mark.line] + mark.column)
 
 
 def _replace_value(text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
-    """Return the edit that replaces the value of a key."""
+    """Return the text in which the value of a key is replaced by `new_value`."""
     begin = _find_offset(text, key_node.start_mark)
     end_mark = _find_last_node(value_node).end_mark
     end = len(text[: _find_offset(text, end_mark)].rstrip())
@@ -355,9 +373,10 @@ def _replace_value(text: str, key_node: Any, value_node: Any, new_value: Any) ->
 def _insert_key(
     text: str, mapping_node: Any, missing_keys: Sequence[str], new_value: Any
 ) -> _TextEdit:
-    """Return the edit that inserts the first missing key before the first key of a mapping.
+    """Return the text in which the missing keys, with `new_value`, are inserted into a mapping.
 
-    Its value is `new_value` inside a mapping for each further missing key.
+    The first missing key is inserted before the mapping's first key. Each further missing key is
+    nested inside the previous one.
     """
     for missing_key in reversed(missing_keys[1:]):
         new_value = {missing_key: new_value}
@@ -374,16 +393,19 @@ def _insert_key(
 
 
 def _find_last_node(node: Any) -> Any:
-    """Return the node that ends a value: in YAML's block style, the last node inside the value."""
+    """Return the node with which a value ends in the text.
+
+    For a collection in YAML's block style, this is the last node inside it.
+    """
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
     return node
 
 
 def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value: Any) -> bool:
-    """Return True if the two texts differ only in the value below `keys`, which is `new_value`.
+    """Return True if the only difference between two templates is `new_value` at the path `keys`.
 
-    Both texts are decoded and compared. False if a text cannot be decoded.
+    The templates are decoded and then compared. False if one of them cannot be decoded.
     """
     try:
         expected_root = json.loads(json.dumps(read_template(before.encode()).root))
@@ -401,16 +423,17 @@ def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value:
 
 
 def _is_work_tree(git: Path) -> bool:
-    """Return True if `.git` is a file, as in an additional work tree of git."""
+    """Return True if `git` is a `.git` file, which an additional work tree of git has."""
     return git.is_file() and git.read_bytes().startswith(b"gitdir: ")
 
 
 def make_diff(file: str, before: str, after: str) -> list[str]:
-    """Return a unified diff for `git apply`.
+    """Return the lines of a unified diff that `git apply` takes.
 
-    Its paths are relative to the git work tree that contains the file. Without a work tree they are
-    relative to the current folder if it contains the file, else to the file's own folder. Empty if
-    nothing changes, if the path has unprintable characters, or if a line is too long to read.
+    Its paths are relative to the git work tree that contains the file. Outside a work tree they are
+    relative to the current folder if this contains the file, and otherwise to the file's folder.
+    The diff is empty if nothing changes, if the path has unprintable characters, or if a line is
+    too long to read.
     """
     path = Path(file).resolve()
     current_folder = Path.cwd()

@@ -1,8 +1,8 @@
-"""Check of one queue, or one policy of queues, that CloudFormation is about to create or change.
+"""Check one queue, or one queue policy, that CloudFormation is about to create or change.
 
-CloudFormation's hook passes only the properties of that resource, and nothing else of its stack.
-For a queue, its policy, DLQ, consumers and sources are not known here. For a policy, the attributes
-of its queues are not known. So only symptoms that the properties themselves show are checked. The
+CloudFormation's hook passes only the properties of this resource, not the rest of its stack. For a
+queue, its policy, DLQ, consumers and sources are not known here. For a policy, the attributes of
+its queues are not known. So only symptoms that the properties alone show can be reported. The
 properties may come from anyone, so their size is limited and they are shown as plain text.
 https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks-create-lambda-function.html
 """
@@ -43,7 +43,7 @@ _UNDECIDABLE_SYMPTOMS = {
 
 @dataclass(frozen=True)
 class ProposedCheck:
-    """Result of the check of one resource."""
+    """Result of the check of one resource that CloudFormation is about to create or change."""
 
     logical_id: str
     findings: Sequence[LintFinding]
@@ -51,9 +51,10 @@ class ProposedCheck:
     undecided_symptoms: Sequence[str]
 
     def format_message(self) -> str:
-        """Return the message for the person who deploys.
+        """Return the message that CloudFormation shows to the person who deploys.
 
-        It has each symptom with its reason, the lines to write and the runbook.
+        For each finding it has the symptom, the reason, the template lines that fix it and the
+        runbook. Lines are dropped if the message is longer than MOST_MESSAGE_CHARACTERS.
         """
         undecided_text = (
             f"; not decided: {', '.join(self.undecided_symptoms)}"
@@ -76,7 +77,7 @@ def check_proposed_resource(
     target: DeployTarget,
     ignored_symptoms: Collection[str] = (),
 ) -> ProposedCheck:
-    """Check a resource that CloudFormation is about to create or change.
+    """Check a queue or a queue policy that CloudFormation is about to create or change.
 
     Args:
         target_type: The resource's type, one of CHECKED_TYPES.
@@ -86,7 +87,8 @@ def check_proposed_resource(
         ignored_symptoms: Names of symptoms that are not reported.
 
     Returns:
-        One finding for each symptom, and the symptoms that the properties alone cannot decide.
+        The first finding of each symptom, and the names of the symptoms that cannot be decided from
+        the properties alone.
 
     Raises:
         NotATemplate: The properties are not a mapping, or too large to check.
@@ -133,10 +135,10 @@ def check_proposed_resource(
 def _replace_queue_references(
     properties: Any, policy_id: str, property_name: str, target: DeployTarget
 ) -> dict[str, str]:
-    """Return the ARNs of the queues that a policy names, each under a made-up logical ID.
+    """Return the ARNs of the queues that a policy names, by a made-up logical ID for each queue.
 
-    If the ARN of any queue is not known, the policy's property is replaced by an unknown value, and
-    the result is one queue with an empty ARN.
+    If any of the ARNs is not known, the result has one queue with an empty ARN. Then the property
+    that names the queues is replaced in `properties` by a value that counts as unknown.
     """
     queue_urls = to_list(properties.get(property_name))
     queue_arns = [arn_of_url(url, target.region) or "" for url in queue_urls]
@@ -147,9 +149,9 @@ def _replace_queue_references(
 
 
 def _write_out_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> LintFinding:
-    """Return the finding with the queue's ARN in its remedy, in place of a reference to the queue.
+    """Replace the reference to a queue in a finding's remedy by the queue's ARN.
 
-    The logical ID of the reference was made up, so no template has it.
+    The reference contains a made-up logical ID that is not in the user's template.
     """
     queue_arn = queue_arn_by_id.get(finding.resource)
     if not queue_arn:
@@ -160,6 +162,6 @@ def _write_out_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> Lin
 
 
 def _make_message_lines(finding: LintFinding) -> tuple[str, ...]:
-    """Return the lines of the message about one finding."""
+    """Return the lines of the message about one finding: the reason, the remedy and the runbook."""
     lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
     return tuple(plain(line, _MOST_LINE_CHARACTERS) for line in lines)

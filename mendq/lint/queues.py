@@ -1,4 +1,4 @@
-"""Map the queues of a template to the facts that the catalogue's checks read."""
+"""Convert the queues of a template to the facts that the catalogue's checks read."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ _UNKNOWN_PLACEHOLDER = "not-known"
 
 
 class Attributes(dict[str, Any]):
-    """Attributes of a queue as SQS spells them. Reading an unknown one raises UnknownValue.
+    """Attributes of a queue, with the names and values as SQS returns them.
 
-    This way, no check can mistake an unknown attribute for one that is not set.
+    Reading an attribute of unknown value raises UnknownValue. So a check cannot mistake it for an
+    attribute that is not set.
     """
 
     def __init__(self, attributes: Mapping[str, str | UnknownValue]) -> None:
@@ -63,7 +64,7 @@ class Attributes(dict[str, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredConsumer(LambdaConsumer):
-    """A function that consumes a queue, with the event source mapping that connects them."""
+    """A Lambda function that consumes a queue, and the event source mapping that connects both."""
 
     mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
@@ -72,7 +73,10 @@ class DeclaredConsumer(LambdaConsumer):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredQueue(Facts):
-    """Facts about a queue that a template declares. Reading an unknown fact raises UnknownValue."""
+    """Facts about a queue that a template declares.
+
+    Reading an attribute whose value is not known raises UnknownValue.
+    """
 
     resource: TemplateResource
     attributes: Attributes
@@ -84,7 +88,7 @@ class DeclaredQueue(Facts):
     def max_receive_count(self) -> int | None:
         """The number of receives after which SQS moves a message to the DLQ. None without a DLQ.
 
-        Raises UnknownValue if the number is not known and a function consumes the queue.
+        Raises UnknownValue if the number is not known and a Lambda function consumes the queue.
         """
         if (
             f'"{_UNKNOWN_PLACEHOLDER}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
@@ -97,7 +101,7 @@ class DeclaredQueue(Facts):
 
 
 class DeclaredQueues:
-    """All queues of a template by ARN, with their policies, consumers, DLQs and sources."""
+    """All queues that a template declares, with their policies, consumers, DLQs and sources."""
 
     def __init__(self, template: Template, target: DeployTarget) -> None:
         self.template = template
@@ -133,10 +137,11 @@ class DeclaredQueues:
         }
 
     def _add_mapping(self, mapping: TemplateResource) -> None:
-        """Add the mapping's function to the consumers of its queue, if the mapping is enabled.
+        """Add the function of an event source mapping to the consumers of the mapping's queue.
 
-        Raises UnknownValue if the mapping's source is not known or is a queue that the template
-        does not declare, or if a condition decides whether the mapping exists.
+        A mapping that is disabled, or whose source is not a queue, is ignored. Raises UnknownValue
+        if the source is not known or is a queue that the template does not declare, or if a
+        condition decides whether the mapping exists.
         """
         properties = mapping.properties
         source_arn = self.resolver.resolve_text(properties.get("EventSourceArn"))
@@ -153,9 +158,9 @@ class DeclaredQueues:
         self._consumers_by_arn[source_arn].append(self._make_consumer(mapping))
 
     def _make_consumer(self, mapping: TemplateResource) -> DeclaredConsumer:
-        """Return a mapping's function with its timeout and batching window, in seconds.
+        """Return the function of an event source mapping, with its timeout and batching window.
 
-        If one of them is not known, both are 0 and `unknown_reason` has the reason.
+        Both are in seconds. If one of them is not known, both are 0 and `unknown_reason` is set.
         """
         function_arn = "a function of another stack"
         try:
@@ -175,10 +180,10 @@ class DeclaredQueues:
         return DeclaredConsumer(function_arn, timeout_seconds, window_seconds, mapping=mapping)
 
     def _resolve_seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
-        """Return a property in seconds, or `default` if it is not set.
+        """Return a property of a resource in seconds, or `default` if it is not set.
 
-        Raises UnknownValue if the resource is None or the value is not known. The default timeout
-        of a function is in
+        Raises UnknownValue if the resource is None, or if the value is not known or not a whole
+        number. AWS's default timeout of a function is documented here:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
         """
         if resource is None:
@@ -189,11 +194,10 @@ class DeclaredQueues:
         return int(text)
 
     def _add_policy(self, policy: TemplateResource) -> None:
-        """Record a policy for each queue that it names.
+        """Record a policy resource for each queue that it names.
 
-        Raises UnknownValue if it is not known which queues these are.
-
-        SQS keeps one policy per queue, so a queue that two resources name has an unknown policy.
+        SQS keeps one policy per queue. So the policy of a queue that two resources name is not
+        known. Raises UnknownValue if it is not known which queues the resource names.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
         policy_text = self._resolve_policy_text(policy)
@@ -211,7 +215,7 @@ class DeclaredQueues:
                 self._policy_by_arn[arn] = policy, policy_text
 
     def _resolve_policy_text(self, policy: TemplateResource) -> str | UnknownValue:
-        """Return the policy's JSON text, or why it is not known."""
+        """Return the JSON text of a policy, or an UnknownValue if the text is not known."""
         if "Condition" in policy.definition:
             return UnknownValue("a condition decides whether it has this policy")
         policy_document = policy.properties.get("PolicyDocument")
@@ -235,10 +239,10 @@ class DeclaredQueues:
         return text
 
     def _resolve_statement(self, statement: Any) -> Any:
-        """Return a statement with known values.
+        """Return a policy statement with its intrinsic functions resolved.
 
-        In a grant to named principals, a placeholder stands for each text that is not known.
-        Otherwise an unknown text raises UnknownValue.
+        If a value is not known, UnknownValue is raised. Exception: in a grant to named principals,
+        a placeholder replaces unknown values that no check reads.
         """
         resolved_statement = self.resolver.resolve(statement, _UNKNOWN_PLACEHOLDER)
         if isinstance(resolved_statement, dict) and _is_grant_to_named_principals(
@@ -248,7 +252,7 @@ class DeclaredQueues:
         return self.resolver.resolve(statement)
 
     def _make_attributes(self, arn: str) -> Attributes:
-        """Return a queue's properties and policy, with the defaults that SQS always returns.
+        """Return a queue's attributes: its properties, policy, and defaults that checks rely on.
 
         A value that SQS would refuse counts as not known.
         """
@@ -274,9 +278,9 @@ class DeclaredQueues:
         return Attributes(attributes)
 
     def _resolve_dlq_arn(self, node: Any) -> str:
-        """Return the DLQ's ARN in a redrive policy in which only `maxReceiveCount` is not known.
+        """Return the DLQ's ARN in a redrive policy of which only `maxReceiveCount` is not known.
 
-        Empty if the count is no intrinsic function, or if the ARN is not known either.
+        Empty if `maxReceiveCount` is not an intrinsic function, or if the ARN is not known either.
         """
         redrive_policy = get_mapping(node) or {}
         if not isinstance(redrive_policy.get(RECEIVE_COUNT_KEY), dict):
@@ -325,9 +329,9 @@ class DeclaredQueues:
         return tags
 
     def find_place(self, queue: DeclaredQueue, attributes: Sequence[str]) -> Place:
-        """Return the place of the first of these attributes that the template sets.
+        """Return the place in the template of the first of `attributes` that the template sets.
 
-        If it sets none of them, return the queue's own place.
+        If the template sets none of them, return the place of the queue's resource.
         """
         for attribute in attributes:
             if attribute == POLICY_ATTRIBUTE and queue.policy is not None:
@@ -337,15 +341,15 @@ class DeclaredQueues:
         return self.find_resource_place(queue.resource)
 
     def find_resource_place(self, resource: TemplateResource, *keys: str | int) -> Place:
-        """Return the place below these keys of a resource."""
+        """Return the place in the template at the path `keys` inside a resource."""
         return self.template.find_place("Resources", resource.logical_id, *keys)
 
 
 def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
-    """Return True if the statement allows something to named principals and checks can read it.
+    """Return True if a policy statement is a grant to named principals that checks can read.
 
-    Only details that no check reads may be unknown: the exact account or role, the condition and
-    the resource.
+    The exact account or role, the condition and the resource may be unknown, because no check reads
+    them. Everything else must be known.
     """
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
@@ -359,7 +363,10 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
 
 
 def _spell_value(name: str, value: Any) -> str:
-    """Return a property's value as SQS spells it. Raises UnknownValue if SQS would refuse it."""
+    """Return the value of a property as SQS returns it.
+
+    Raises UnknownValue if SQS would refuse the value.
+    """
     text = value if isinstance(value, str) else json.dumps(value)
     if name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(text):
         raise UnknownValue("it is no whole number")

@@ -1,7 +1,7 @@
 """Make the template lines that fix a finding.
 
-For most symptoms, the lines come from the catalogue's plan, which heal would carry out. The other
-symptoms have a function here.
+For most symptoms the lines come from the catalogue's plan: the change that Mendq would make to the
+queue. The other symptoms have a remedy of their own in this module.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
 def find_remedy(
     symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
 ) -> TemplateLines:
-    """Return the lines that fix a symptom of a queue.
+    """Return the template lines that fix a symptom of a queue.
 
-    Empty if no line of the template would fix it, or if a value that it depends on is not known.
+    Empty if no line of the template fixes the symptom, or if the lines depend on a value that is
+    not known.
     """
     try:
         if make_lines := _REMEDY_BY_SYMPTOM.get(symptom.name):
@@ -59,10 +60,10 @@ def find_remedy(
 
 
 def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return a new DLQ and the redrive policy that names it.
+    """Return the lines of a new DLQ, and of the redrive policy with which the queue uses the DLQ.
 
-    The DLQ has no RedriveAllowPolicy: it would have to name the source, and CloudFormation cannot
-    create two resources that name each other.
+    The DLQ gets no RedriveAllowPolicy. This would have to name the source queue, and CloudFormation
+    cannot create two resources that name each other.
     """
     logical_id = f"{queue.resource.logical_id}Dlq"
     while logical_id in declared_queues.template.resources:
@@ -85,8 +86,8 @@ def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Te
 def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the lines of a policy statement that denies calls without TLS.
 
-    If the template sets the queue's policy, the statement belongs into that policy, whose other
-    statements stay. Otherwise it is returned inside a new policy.
+    If the template sets the queue's policy, return the statement, and a comment that says to which
+    policy it must be added. Otherwise return a new policy with this statement.
     """
     logical_id = queue.resource.logical_id
     deny_statement = {
@@ -107,7 +108,7 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
 
 @dataclass(frozen=True)
 class _PropertyRemedy:
-    """A remedy that sets one property to a fixed value."""
+    """A remedy whose line sets one property to a fixed value."""
 
     name: str
     value: object
@@ -118,9 +119,9 @@ class _PropertyRemedy:
 
 @dataclass(frozen=True)
 class _CommentRemedy:
-    """A remedy that a person must decide: a comment line about one attribute.
+    """A remedy that only a person can decide: a comment line that says what to do.
 
-    `{}` in `words` stands for the attribute's name.
+    `{}` in `words` stands for the name of the attribute.
     """
 
     words: str
@@ -132,7 +133,7 @@ class _CommentRemedy:
 
 
 def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return the lines that replace the KMS key by SQS's own keys."""
+    """Return the lines that encrypt the queue with SQS's own keys instead of a KMS key."""
     return _REMOVE_KEY_REMEDY(queue, declared_queues) + _SQS_OWNED_KEYS_REMEDY(
         queue, declared_queues
     )

@@ -1,8 +1,8 @@
 """The catalogue's checks as rules for cfn-lint: `cfn-lint -a mendq.lint.rules -t TEMPLATE`.
 
-cfn-lint reserves rule numbers from 9000 on for additional rules. It gives the first of them to the
-lines of a custom rules file, so the rules here have numbers from 9500 on. A rule's number is
-computed from its symptom's name, so that no number changes when a symptom is added.
+cfn-lint reserves the rule numbers from 9000 for additional rules. It uses the first of them for the
+lines of a custom rules file, so the rules here begin at 9500. The number of a rule is computed from
+the name of its symptom, so that a new symptom changes no other number.
 https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
 """
 
@@ -32,7 +32,7 @@ _MOST_MESSAGE_CHARACTERS = 1_000
 
 
 class _Message(NamedTuple):
-    """One message for cfn-lint."""
+    """One message that a rule reports to cfn-lint."""
 
     rule_id: str
     # Keys from the top of the template, joined by dots.
@@ -41,18 +41,24 @@ class _Message(NamedTuple):
 
 
 def make_rule_id(symptom: str, severity: LintSeverity) -> str:
-    """Return the ID of a symptom's rule: E or W, and a number that is computed from its name."""
+    """Return the ID of a symptom's rule: E (error) or W (warning), and a number.
+
+    The number is computed from the symptom's name.
+    """
     number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBERS_COUNT
     return f"{severity.value[0].upper()}{number}"
 
 
 class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types
-    """A rule that reports what `mendq lint` reports. cfn-lint skips this class: it has no ID."""
+    """Base class of the rules. A rule reports the same findings as `mendq lint`.
+
+    cfn-lint ignores this class itself, because it has no ID.
+    """
 
     tags = ("mendq", "sqs")
 
     def match(self, cfn: Any) -> list[RuleMatch]:
-        """Return the messages of this rule."""
+        """Return the messages of this rule about a template."""
         return [
             RuleMatch(message.path.split("."), visible(message.text, _MOST_MESSAGE_CHARACTERS))
             for message in _check_template(cfn)
@@ -62,12 +68,15 @@ class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no
 
 @lru_cache(maxsize=1)
 def _check_template(cfn_template: Any) -> tuple[_Message, ...]:
-    """Return the messages of all rules. The result is cached, because every rule asks for it."""
+    """Return the messages of all rules about a template.
+
+    The last result is cached, because cfn-lint runs each rule on the same template.
+    """
     return tuple(_list_messages(json.dumps(cfn_template.template, default=str).encode()))
 
 
 def _list_messages(content: bytes) -> Iterator[_Message]:
-    """Check a template and yield the messages about it."""
+    """Check a template, and yield the messages of all rules about it."""
     try:
         # A message is one line. `Template` renders a remedy as one line of YAML.
         result = lint(Template(read_template(content).root), "", DeployTarget())
@@ -85,7 +94,7 @@ def _list_messages(content: bytes) -> Iterator[_Message]:
 
 
 def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_LintRule]:
-    """Make the class of one symptom's rule."""
+    """Make the class of the rule for one symptom and severity."""
     rule_name = make_rule_id(symptom.name, severity)
     class_attributes = {
         "id": rule_name,
@@ -97,7 +106,7 @@ def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_LintRule]:
 
 
 def _make_rules() -> Iterator[type[_LintRule]]:
-    """Yield a rule for each severity that a symptom can have."""
+    """Yield a rule class for each symptom, and for each severity that its findings can have."""
     for symptom in CHECKED_SYMPTOMS:
         for severity in list_severities(symptom):
             yield _make_rule(symptom, severity)
@@ -109,7 +118,7 @@ globals().update({rule.id: rule for rule in RULES})
 
 
 class UncheckedPlaceRule(_LintRule):
-    """The rule for a place that could not be checked."""
+    """The rule that reports places of a template that could not be checked."""
 
     id = UNCHECKED_PLACE_RULE_ID
     shortdesc = "not judged"
@@ -117,7 +126,7 @@ class UncheckedPlaceRule(_LintRule):
 
 
 class UncheckedTemplateRule(_LintRule):
-    """The rule for a template that could not be checked at all."""
+    """The rule that reports a template that could not be checked at all."""
 
     id = UNCHECKED_TEMPLATE_RULE_ID
     shortdesc = "not judged at all"

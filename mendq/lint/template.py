@@ -1,7 +1,7 @@
 """A decoded CloudFormation template: mappings, lists and texts.
 
-Every scalar is a text, as in CloudFormation. The template may come from any decoder. Places in it
-have line numbers if the decoder marks its nodes with lines.
+Every scalar (number, boolean or text) is a text, as in CloudFormation. Places in the template have
+line numbers only if the decoder marks its nodes with lines.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ BYTES_PER_STEP = 16
 
 
 class NotATemplate(Exception):
-    """Input that cannot be checked at all. The message is one line."""
+    """The input is not a template, or too large to check. The message is one line."""
 
 
 @dataclass
 class WorkBudget:
-    """Steps of work that are left for one template.
+    """The number of steps of work that are left for checking one template.
 
-    Steps are counted and not seconds, so that the limit is the same on a slow and a fast machine.
+    Mendq counts steps, not seconds, so that the limit is the same on a slow and a fast machine.
     """
 
     steps_left: int = MOST_STEPS
@@ -42,7 +42,7 @@ class WorkBudget:
         self.steps_at_start = self.steps_left
 
     def use_steps(self, steps: int) -> None:
-        """Use up `steps`. Raises NotATemplate if fewer are left."""
+        """Subtract `steps` from the budget. Raises NotATemplate if fewer steps are left."""
         self.steps_left -= steps
         if self.steps_left < 0:
             hint = "and what repeats itself counts each time"
@@ -50,7 +50,7 @@ class WorkBudget:
 
 
 class Place(NamedTuple):
-    """A place in a template: the path of keys to it, and its line if the decoder knows it."""
+    """A place in a template: its keys joined by dots, and its line from 1 (None if not known)."""
 
     path: str
     line: int | None
@@ -74,12 +74,12 @@ class TemplateResource:
 
     @property
     def construct(self) -> str:
-        """Path of the construct in the CDK app that made the template. Empty without a CDK app."""
+        """Path of the resource's construct in its CDK app. Empty if no CDK app made it."""
         return str((get_mapping(self.definition, "Metadata") or {}).get("aws:cdk:path", ""))
 
     @cached_property
     def ignored_symptoms(self) -> frozenset[str]:
-        """Names of the symptoms to ignore, from `Metadata: {mendq: {ignore: [...]}}`."""
+        """Names of symptoms to ignore, which the resource lists under `Metadata: mendq: ignore`."""
         metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
         names = to_list(metadata.get("ignore"))
         return frozenset(name for name in names if name and isinstance(name, str))
@@ -131,15 +131,15 @@ class Template:
         return attribute
 
     def render(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the lines that declare the property or resource `name`.
+        """Return the template lines that declare the property or resource `name`.
 
-        If `name` is empty, return the lines of a list item. This class returns one line of YAML
-        that has the value as JSON.
+        If `name` is empty, return the lines of a list item. This base class returns one line of
+        YAML with the value as JSON.
         """
         return (f"{name}: {json.dumps(value)}" if name else f"- {json.dumps(value)}",)
 
     def find_place(self, *keys: str | int) -> Place:
-        """Return the place below these keys, from the top of the template.
+        """Return the place at the path `keys`, which begins at the top of the template.
 
         If a key is missing, the line is that of the last key that exists.
         """
@@ -160,7 +160,7 @@ class Template:
 
 
 def get_mapping(node: Any, *keys: str) -> Any:
-    """Follow `keys` from `node` down and return the mapping there. None if there is no mapping."""
+    """Return the mapping at the path `keys` inside `node`. None if there is no mapping."""
     for key in keys:
         node = node.get(key) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None
@@ -179,13 +179,16 @@ def convert_scalars_to_text(
     replacement_by_text: Mapping[str, Any] = MappingProxyType({}),
     depth: int = 0,
 ) -> Any:
-    """Return a JSON value in the form of a decoded template: every number and boolean as text.
+    """Convert a JSON value to the form of a decoded template: numbers and booleans become texts.
 
     Args:
         value: The JSON value.
-        budget: Raises NotATemplate if the value takes more steps than it has left.
-        replacement_by_text: Values that replace texts equal to their keys.
-        depth: Mappings and lists around the value. Raises NotATemplate above
+        budget: The steps that the conversion may take.
+        replacement_by_text: A text that is a key of this mapping is replaced by the key's value.
+        depth: The number of mappings and lists that contain the value.
+
+    Raises:
+        NotATemplate: The value takes more steps than the budget has left, or is nested deeper than
             MOST_NESTED_LEVELS.
     """
     if depth > MOST_NESTED_LEVELS:
@@ -208,6 +211,6 @@ def convert_scalars_to_text(
 
 
 def _find_line(node: Any) -> int | None:
-    """Return the line of a decoded node, from 1. None if the decoder did not mark it."""
+    """Return the line of a node, from 1. None if the decoder did not mark the node with a line."""
     mark = getattr(node, "start_mark", None)
     return mark.line + 1 if mark is not None else None

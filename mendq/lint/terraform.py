@@ -1,9 +1,13 @@
-"""A Terraform plan as a template: its queues and what they depend on, as CloudFormation resources.
+"""Convert a Terraform plan to a CloudFormation template with its queues and what they depend on.
 
-In this form the same code maps a plan and a CloudFormation template to facts. A value that
-Terraform computes when it applies the plan is not known here. The exception is an argument that is
-nothing but a reference to a queue, a function or a key of the same plan. An argument that the
-configuration does not set counts as AWS's default, even if the provider computes it.
+After that, lint checks both kinds of templates with the same code. Three rules:
+
+- A value that Terraform computes only when it applies the plan is not known here.
+- Exception: an argument that is only a reference to a queue, a function or a key of the same plan
+  is known, because the reference is followed.
+- An argument that the configuration does not set has AWS's default, even if the provider computes
+  it.
+
 https://developer.hashicorp.com/terraform/internals/json-format
 https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 """
@@ -52,7 +56,7 @@ _KMS_KEY_PROPERTY = "KmsMasterKeyId"
 
 @dataclass(frozen=True)
 class _ResourceType:
-    """A CloudFormation resource type and the properties that checks read."""
+    """A CloudFormation resource type, and those of its properties that checks read."""
 
     name: str
     properties: tuple[str, ...]
@@ -117,7 +121,10 @@ ModulePath = tuple[str, ...]
 
 @dataclass(frozen=True)
 class TerraformPlan(Template):
-    """A plan as a template. The logical ID of a resource is its address in Terraform."""
+    """A Terraform plan in the form of a template.
+
+    The logical ID of a resource is the resource's address in Terraform.
+    """
 
     # Addresses of the queues that exist already, by ARN.
     address_by_arn: Mapping[str, str] = field(default_factory=dict)
@@ -125,13 +132,14 @@ class TerraformPlan(Template):
     setter_by_attribute: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def spell_attribute(self, attribute: str) -> str:
-        """Return Terraform's name of an attribute, such as `visibility_timeout_seconds`."""
+        """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""
         return terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
     def find_place(self, *keys: str | int) -> Place:
-        """Return the address of a resource or of its argument. A plan has no lines.
+        """Return the address of a resource or of one of its arguments. The line is None.
 
-        `keys` are `Resources`, the address, `Properties` and the property, or fewer of them.
+        `keys` are `Resources`, the resource's address, `Properties` and the property, or only the
+        first of them.
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""
@@ -145,7 +153,7 @@ class TerraformPlan(Template):
         return Place(f"{address}.{self.spell_attribute(attribute)}", None)
 
     def render(self, name: str, value: Any) -> tuple[str, ...]:
-        """Return the HCL lines of an argument or of a new resource called `name`.
+        """Return the HCL lines that set the argument, or declare the new resource, called `name`.
 
         If `name` is empty, return the line of a list item.
         """
@@ -167,10 +175,10 @@ class TerraformPlan(Template):
 
 
 def to_hcl(value: Any) -> str:
-    """Return the HCL of a property's value.
+    """Convert the value of a CloudFormation property to HCL.
 
-    A JSON document becomes `jsonencode(...)`. A list becomes its first item: a policy names a list
-    of queues in CloudFormation and one queue in Terraform.
+    A JSON document becomes `jsonencode(...)`. A list becomes its first item, because a policy names
+    a list of queues in CloudFormation and only one queue in Terraform.
     """
     if isinstance(value, list):
         value = value[0] if value else None
@@ -181,7 +189,7 @@ def to_hcl(value: Any) -> str:
 
 
 def _to_hcl_expression(node: Any) -> str:
-    """Return the HCL expression of a value, with references in place of `Ref` and `Fn::GetAtt`."""
+    """Convert a value to an HCL expression. `Ref` and `Fn::GetAtt` become Terraform references."""
     match node:
         case {"Ref": str() as address}:
             argument = "url" if _TERRAFORM_QUEUE_TYPE in address else "arn"
@@ -200,7 +208,7 @@ def _to_hcl_expression(node: Any) -> str:
 
 
 def to_hcl_literal(document: Any) -> str:
-    """Return the HCL of a value that AWS returned, so that Terraform evaluates nothing in it."""
+    """Convert a value that AWS returned to HCL in which Terraform evaluates nothing."""
     return (
         f"jsonencode({_to_escaped_json(document)})"
         if isinstance(document, dict)
@@ -209,14 +217,14 @@ def to_hcl_literal(document: Any) -> str:
 
 
 def _to_escaped_json(node: Any) -> str:
-    """Return a value as JSON, with `${` and `%{` escaped so that Terraform evaluates nothing."""
+    """Convert a value to JSON, with `${` and `%{` escaped so that Terraform evaluates nothing."""
     return json.dumps(node).replace("${", "$${").replace("%{", "%%{")
 
 
 def _to_hcl_reference(address: str) -> str:
-    """Return the address by which code in a resource's own module refers to the resource.
+    """Return the reference to a resource for use in the resource's own module.
 
-    Raises UnknownValue if the address is not one that can be written into HCL safely.
+    Raises UnknownValue if the address cannot be written into HCL safely.
     """
     own_address = _MODULE_PATH_REGEX.sub("", _INDEX_BEFORE_SUFFIX_REGEX.sub("", address), count=1)
     if not _SAFE_ADDRESS_REGEX.fullmatch(own_address):
@@ -225,22 +233,22 @@ def _to_hcl_reference(address: str) -> str:
 
 
 def _get_referred_address(node: Any) -> str | None:
-    """Return the address in `{"Ref": ...}`. None if the node is anything else."""
+    """Return the address in a node `{"Ref": address}`. None for any other node."""
     address = node.get("Ref") if isinstance(node, dict) else None
     return address if isinstance(address, str) else None
 
 
 def is_plan(content: bytes) -> bool:
-    """Return True if the bytes look like Terraform's JSON, such as a plan."""
+    """Return True if the bytes look like JSON from `terraform show -json`."""
     if content.lstrip()[:1] != b"{" or b'"format_version"' not in content:
         return False
     return b'"resource_changes"' in content or b'"root_module"' in content
 
 
 def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
-    """Return the plan that `terraform show -json` printed.
+    """Decode a plan that `terraform show -json` printed, and convert it to a template.
 
-    Raises NotATemplate if the bytes are no plan, or if the plan is too large.
+    Raises NotATemplate if the bytes are not a plan, or if the plan is too large.
     """
     if len(content) > MOST_PLAN_BYTES:
         hint = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
@@ -263,7 +271,7 @@ def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
 
 @dataclass(frozen=True)
 class _PlannedResource:
-    """A resource as it will be once the plan is applied."""
+    """A resource as Terraform will leave it when it has applied the plan."""
 
     address: str
     # Terraform's type.
@@ -281,7 +289,7 @@ class _PlannedResource:
 
 
 class _PlanReader:
-    """Reads one plan and makes a template from it."""
+    """Converter of one Terraform plan to a template."""
 
     def __init__(self, document: Mapping[str, Any], budget: WorkBudget) -> None:
         self.budget = budget
@@ -312,7 +320,7 @@ class _PlanReader:
         self.reference_by_value = self._make_queue_references()
 
     def _make_queue_references(self) -> dict[str, Any]:
-        """Return a reference to each queue that exists already, by the queue's ARN and URL."""
+        """Return a CloudFormation reference to each existing queue, by the queue's ARN and URL."""
         reference_by_value: dict[str, Any] = {}
         for queue_arn, address in self.address_by_arn.items():
             reference_by_value[queue_arn] = _make_getatt(address, "Arn")
@@ -324,7 +332,7 @@ class _PlanReader:
         return reference_by_value
 
     def make_plan(self) -> TerraformPlan:
-        """Return the plan as a template."""
+        """Convert the whole plan to a template."""
         definition_by_address: dict[str, Any] = {}
         for resource in self.planned_resources:
             if resource.terraform_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE:
@@ -346,7 +354,7 @@ class _PlanReader:
         )
 
     def _make_cloudformation_resource(self, resource: _PlannedResource) -> dict[str, Any]:
-        """Return type, properties and tags of a resource."""
+        """Return the CloudFormation definition of a resource: its type, properties and tags."""
         resource_type = _RESOURCE_TYPE_BY_TERRAFORM_TYPE[resource.terraform_type]
         properties = dict[str, Any]()
         for name in resource_type.properties:
@@ -368,13 +376,14 @@ class _PlanReader:
     def _add_separate_attributes(
         self, definition_by_address: dict[str, Any]
     ) -> dict[tuple[str, str], str]:
-        """Copy what separate resources set into the properties of their queues.
+        """Copy attributes that separate resources set into the definitions of their queues.
 
-        Such a resource is `aws_sqs_queue_redrive_policy`. The attribute becomes unknown in a queue
-        if two resources set it, and in every queue if it is not known which queue is meant.
+        A separate resource is, for example, `aws_sqs_queue_redrive_policy`. If two resources set
+        the attribute of a queue, the attribute becomes unknown. If it is not known which queue a
+        resource means, the attribute becomes unknown in every queue.
 
         Returns:
-            Address of the separate resource, by the queue's address and the attribute.
+            The address of the separate resource, by the queue's address and the attribute.
         """
         setter_by_attribute: dict[tuple[str, str], str] = {}
         for resource in self.planned_resources:
@@ -397,9 +406,10 @@ class _PlanReader:
         return setter_by_attribute
 
     def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
-        """Copy what the queues' own arguments set, except attributes that a separate resource sets.
+        """Copy redrive policies and policies that the queues' own arguments set.
 
-        The argument `policy` becomes a policy resource of its own.
+        An attribute that a separate resource sets is not copied. The argument `policy` of a queue
+        becomes a policy resource.
         """
         queues_with_policy = _list_queues_with_policy(definition_by_address)
         for queue in self.queues:
@@ -421,11 +431,11 @@ class _PlanReader:
                 }
 
     def _read_property(self, resource: _PlannedResource, property_name: str) -> Any:
-        """Return the value of a CloudFormation property, or None if nothing sets it.
+        """Return the value of a CloudFormation property. None if nothing sets it.
 
-        A value that is not known before the plan is applied is returned as a reference. If the
-        argument refers to a resource of the plan, the reference is to that resource. Otherwise it
-        is to the argument itself, which no check can resolve.
+        If the value is not known before the plan is applied, return a reference: to the resource
+        to which the argument refers, or otherwise to the argument itself, which no check can
+        resolve.
         """
         argument = terraform_argument(property_name)
         value = resource.argument_values.get(argument)
@@ -442,7 +452,12 @@ class _PlanReader:
     def _make_unknown_reference(
         self, resource: _PlannedResource, property_name: str, argument: str
     ) -> Any:
-        """Return a reference for an argument whose value is not known; None if it is not set."""
+        """Return a reference in place of an argument's unknown value. None if nothing sets it.
+
+        It is a reference to the resource to which the argument refers, or otherwise to the argument
+        itself. For a redrive policy that refers to a queue, return a policy that has the reference
+        as the DLQ's ARN.
+        """
         if resource.expressions is not None and argument not in resource.expressions:
             return None
         own_reference = _make_getatt(resource.address, argument)
@@ -458,7 +473,7 @@ class _PlanReader:
         return {DLQ_ARN_KEY: target, RECEIVE_COUNT_KEY: own_reference}
 
     def _read_resource(self, change: Mapping[str, Any]) -> _PlannedResource:
-        """Convert one entry of the plan's `resource_changes`."""
+        """Read one resource from an entry of the plan's `resource_changes`."""
         self.budget.use_steps(len(change["address"]))
         module_address = change.get("module_address") or ""
         module_path = ""
@@ -494,7 +509,7 @@ class _PlanReader:
         return self._blocks_by_module_path[module_path]
 
     def _find_module(self, module_path: ModulePath) -> Mapping[str, Any] | None:
-        """Return a module's configuration. Empty if the plan does not contain it."""
+        """Return the configuration of a module. Empty if the plan does not contain the module."""
         module = self.root_module
         for module_name in module_path:
             module = get_mapping(module, "module_calls", module_name, "module") or {}
@@ -503,10 +518,10 @@ class _PlanReader:
     def _follow_expression(
         self, resource: _PlannedResource, expression: Mapping[str, Any] | None
     ) -> Any:
-        """Return a reference to the resource that an expression refers to.
+        """Return a CloudFormation reference to the resource to which an expression refers.
 
-        None if it refers to several things or to no resource of the plan. Variables and outputs of
-        modules are followed, up to _MOST_FOLLOWED_REFERENCES.
+        Variables and outputs of modules are followed, at most _MOST_FOLLOWED_REFERENCES of them.
+        None if the expression has several references, or if none leads to a resource of the plan.
         """
         module_path = resource.declaring_block[0]
         for _ in range(_MOST_FOLLOWED_REFERENCES):
@@ -543,9 +558,18 @@ class _PlanReader:
     def _refer_to_instance(
         self, resource: _PlannedResource, block: tuple[ModulePath, str], reference: str
     ) -> Any:
-        """Return a reference to the resource of `block` that the text `reference` means.
+        """Return a CloudFormation reference to an instance of a resource block.
 
-        None if the plan has no such resource or several, or if checks do not read its type.
+        A block has several instances if it uses `count` or `for_each`, or if its module does.
+
+        Args:
+            resource: The resource that contains the reference.
+            block: The module path and the name of the block.
+            reference: The reference in Terraform's form.
+
+        Returns:
+            The reference. None if the plan has no such instance or several, or if checks do not
+            read resources of this type.
         """
         instances = self.instances_by_block.get(block, [])
         address, _, attribute = reference.rpartition(".")
@@ -573,7 +597,7 @@ class _PlanReader:
 
 
 def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[str]:
-    """Return the addresses of the queues that a separate policy resource names."""
+    """Return the addresses of all queues that separate policy resources name."""
     addresses = set[str]()
     for definition in definition_by_address.values():
         for node in to_list(definition["Properties"].get("Queues")):
@@ -584,10 +608,10 @@ def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[st
 
 
 def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of the queues that a `queue_url` may mean.
+    """Return the addresses of the queues to which a `queue_url` may belong.
 
-    That is the queue that it refers to, or every queue if its value is not known. Empty if it is
-    the URL of a queue outside the plan.
+    If the value is not known, every queue is returned. Empty if the URL belongs to a queue outside
+    the plan.
     """
     address = _get_referred_address(queue_url)
     if address is not None and address in definition_by_address:
@@ -606,7 +630,7 @@ def _make_getatt(address: str, attribute: str) -> dict[str, Any]:
 
 
 def _is_relevant(change: Any) -> bool:
-    """Return True if the resource is of a type that is read and the plan does not delete it."""
+    """Return True if lint reads resources of this type, and the plan does not delete this one."""
     return (
         get_mapping(change, "change", "after") is not None
         and change.get("mode") == "managed"

@@ -1,9 +1,11 @@
-"""Resolve the values of a template, as far as the template alone determines them.
+"""Resolve the values in a template that the template alone determines.
 
-A resource that has no name or ARN before its deployment gets a made-up one, which no real resource
-has. cfn-lint's own resolvers yield every possible value and may run without a limit. A check needs
-the one value that applies, and here each character of the result counts against the template's work
-budget.
+A resource that gets its name or ARN only at deployment has a made-up one here, which no real
+resource has.
+
+cfn-lint's own resolvers are not used, because they yield every possible value and their work has no
+limit. A check needs the one value that applies. Here, each character of a resolved value counts
+against the template's work budget.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
 """
@@ -40,7 +42,7 @@ _UNKNOWN_REASON_BY_FUNCTION = {
 
 
 class UnknownValue(Exception):
-    """A value that the template alone does not determine."""
+    """The template alone does not determine a value."""
 
     def __init__(self, because: str, attribute: str = "") -> None:
         most_characters = _MOST_REASON_CHARACTERS
@@ -54,16 +56,17 @@ class UnknownValue(Exception):
 
 
 def _is_intrinsic_function(node: dict[str, Any]) -> bool:
-    """Return True if a mapping is a call of `Ref` or of an `Fn::` function."""
+    """Return True if a mapping is an intrinsic function: `Ref` or one of `Fn::`."""
     name = next(iter(node), "")
     return len(node) == 1 and (name == "Ref" or name.startswith("Fn::"))
 
 
 @dataclass
 class ValueResolver:
-    """Resolver of the intrinsic functions of a template.
+    """Resolver of the intrinsic functions in a template.
 
-    Every method raises NotATemplate if it takes more work than the template's budget has left.
+    Each method that resolves a value raises NotATemplate if it takes more steps than the template's
+    work budget has left.
     """
 
     template: Template
@@ -73,11 +76,11 @@ class ValueResolver:
     default_by_parameter: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, node: Any, placeholder: str | None = None) -> Any:
-        """Return the text, list or mapping that a node of the template resolves to.
+        """Return the value of a node with all intrinsic functions replaced by their values.
 
-        None means that nothing is set. Raises UnknownValue if the template does not determine the
-        value. If `placeholder` is given, UnknownValue is not raised: this text replaces each
-        intrinsic function whose value is not known.
+        The value is a text, a list or a mapping; None means that nothing is set. Raises
+        UnknownValue if the template does not determine the value. If `placeholder` is given, it
+        replaces each intrinsic function of unknown value, and UnknownValue is not raised.
         """
         self.template.budget.use_steps(1 + len(node or ""))
         if isinstance(node, list):
@@ -94,9 +97,10 @@ class ValueResolver:
     def _resolve_function_or_placeholder(
         self, node: dict[str, Any], placeholder: str | None
     ) -> Any:
-        """Return the value of a mapping that is an intrinsic function.
+        """Return the value of a node that is an intrinsic function.
 
-        If the value is not known, return `placeholder`, or raise UnknownValue if it is None.
+        If the value is not known, return `placeholder`. Raises UnknownValue if `placeholder` is
+        None.
         """
         ((function_name, argument),) = node.items()
         try:
@@ -107,7 +111,7 @@ class ValueResolver:
             return placeholder
 
     def resolve_text(self, node: Any) -> str | None:
-        """Return the text that a node resolves to, or None if nothing is set.
+        """Resolve a node to a text. Return None if nothing is set.
 
         Raises UnknownValue if the value is not known or is not a text.
         """
@@ -117,14 +121,14 @@ class ValueResolver:
         return value
 
     def resolve_text_or_empty(self, node: Any) -> str:
-        """Return the text that a node resolves to. Empty if nothing is set or it is not known."""
+        """Resolve a node to a text. Return an empty text if it is not set, not known or no text."""
         try:
             return self.resolve_text(node) or ""
         except UnknownValue:
             return ""
 
     def _resolve_function(self, function_name: str, argument: Any) -> Any:
-        """Return the value of `Ref` or of an intrinsic function. Raises UnknownValue."""
+        """Return the value of an intrinsic function. Raises UnknownValue if it is not known."""
         match function_name, argument:
             case "Ref", str():
                 return self._resolve_reference(argument)
@@ -142,7 +146,11 @@ class ValueResolver:
         raise UnknownValue(f"{function_name}: {reason}")
 
     def _resolve_reference(self, name: str) -> Any:
-        """Return the value of a resource, an attribute, a pseudo parameter or a parameter."""
+        """Return the value to which a name refers in `Ref`, `Fn::GetAtt` or `Fn::Sub`.
+
+        The name is that of a resource, a resource's attribute (`Orders.Arn`), a parameter or a
+        pseudo parameter. Raises UnknownValue if the value is not known.
+        """
         value: Any = self.value_by_reference.get(name)
         if name == "AWS::NoValue":
             return None
@@ -154,10 +162,10 @@ class ValueResolver:
         return value
 
     def _use_parameter_default(self, name: str) -> Any:
-        """Return a parameter's default, a text or a list of texts, and note that it was used.
+        """Return the default of a parameter, and record in `default_by_parameter` that it was used.
 
-        Raises UnknownValue if the parameter has no default, or if its value is a secret or the name
-        of an SSM parameter.
+        The default is a text or a list of texts. Raises UnknownValue if there is no default, or if
+        the parameter is a secret or is read from the SSM Parameter Store.
         """
         parameter = get_mapping(self.template.get_section("Parameters"), name) or {}
         type_name = str(parameter.get("Type") or "String")
@@ -171,9 +179,9 @@ class ValueResolver:
         return [item.strip() for item in default.split(",")] if is_list else default
 
     def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
-        """Return the value of `Fn::Sub`.
+        """Return the text of `Fn::Sub` with all variables replaced. Raises UnknownValue.
 
-        Each name is resolved once, but every use of it counts as work.
+        A variable is resolved once, but each of its uses counts against the work budget.
         """
         value_by_name = dict[str, Any]()
 
@@ -202,9 +210,9 @@ class ValueResolver:
         return delimiter.join(parts)
 
     def _resolve_find_in_map(self, arguments: list[Any]) -> Any:
-        """Return the value of `Fn::FindInMap`: a text or a list of texts from section `Mappings`.
+        """Return the value of `Fn::FindInMap`: a text or a list of texts in section `Mappings`.
 
-        Raises UnknownValue if there is no such value.
+        Raises UnknownValue if the section has no such value.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
@@ -220,14 +228,14 @@ class ValueResolver:
 
 @dataclass(frozen=True)
 class DeployTarget:
-    """Account and region in which a template would be deployed. Placeholders if not known."""
+    """Account and region of a template's deployment. Placeholders stand for unknown ones."""
 
     account: str = _UNKNOWN_ACCOUNT
     region: str = _UNKNOWN_REGION
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
-        """Values of pseudo parameters such as `AWS::Region`."""
+        """Values of the pseudo parameters, by name such as `AWS::Region`."""
         url_suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         return {
             "AWS::AccountId": self.account,
@@ -242,7 +250,7 @@ class DeployTarget:
 
 
 class ResourceResolver(ValueResolver):
-    """Resolver that also knows the names and ARNs of the template's own resources."""
+    """Value resolver that also resolves references to the template's own resources."""
 
     def __init__(self, template: Template, target: DeployTarget) -> None:
         super().__init__(template, target.pseudo_parameters)
@@ -262,9 +270,9 @@ class ResourceResolver(ValueResolver):
             self._give_function_arn(resource)
 
     def _give_function_arn(self, resource: TemplateResource) -> None:
-        """Give a Lambda version or alias an ARN of its function.
+        """Record the ARN of a Lambda version or alias as an ARN of its function.
 
-        The checks then take it for the function itself.
+        Then the checks treat the version or alias as the function itself.
         """
         function_id = self.find_function_id(
             self.resolve_text_or_empty(resource.properties.get("FunctionName"))
@@ -278,7 +286,11 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.FunctionArn"] = arn
 
     def _record_queue_names(self, resource: TemplateResource) -> None:
-        """Record name, URL and ARN of a queue. Its name is made up if the template has none."""
+        """Record the name, URL and ARN of a queue.
+
+        The name is made up if the template does not determine a valid one, or if another queue has
+        it. If it is not known whether the queue is a FIFO queue, only the reason is recorded.
+        """
         logical_id = resource.logical_id
         name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
         try:
@@ -298,10 +310,12 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.QueueName"] = name
 
     def _record_other_names(self, resource: TemplateResource, name: str) -> None:
-        """Record a unique name and ARN of another resource.
+        """Record a name and ARN of a resource that is not a queue.
 
-        The checks of a queue do not ask for the real name, only which resource has it. A function
-        gets the name that the template gives it.
+        Args:
+            resource: The resource.
+            name: A unique, made-up name. It is enough, because checks only ask to which resource a
+                name belongs. A function has the name in the template, if that is valid and unique.
         """
         logical_id = resource.logical_id
         arn = self.target.make_arn("other", name)
@@ -318,12 +332,15 @@ class ResourceResolver(ValueResolver):
         self.value_by_reference[f"{logical_id}.Arn"] = arn
 
     def find_function_id(self, name_or_arn: str) -> str | None:
-        """Return the logical ID of the function with this name or ARN. None if none is declared."""
+        """Return the logical ID of the Lambda function with a name or ARN.
+
+        None if the template does not declare the function.
+        """
         _, _, name = name_or_arn.rpartition(":function:")
         return self._function_id_by_name.get(name.partition(":")[0])
 
     def replace_arns_by_logical_ids(self, sentence: str) -> str:
-        """Return the sentence with logical IDs in place of ARNs that the template declares."""
+        """Replace ARNs of the template's resources in a sentence by the resources' logical IDs."""
 
         def replace_arn(match: re.Match[str]) -> str:
             return self._logical_id_by_value.get(match.group(), match.group())
@@ -335,7 +352,7 @@ class ResourceResolver(ValueResolver):
 
     @cached_property
     def _logical_id_by_value(self) -> Mapping[str, str]:
-        """Logical ID by the name, URL or ARN that the resource has."""
+        """The logical ID of each resource, by the resource's name, URL and ARN."""
         logical_id_by_value = dict[str, str]()
         for reference, value in self.value_by_reference.items():
             is_pseudo_parameter = "::" in reference

@@ -1,4 +1,4 @@
-"""Results of `mendq lint` for programs: JSON, SARIF and GitHub annotations."""
+"""Convert the results of `mendq lint` for programs: to JSON, SARIF and GitHub annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os
 
 
 def make_document(lint_results: Sequence[LintResult]) -> dict[str, Any]:
-    """Return the results as `mendq lint --json` prints them."""
+    """Return the JSON document that `mendq lint --json` prints."""
     return {
         "schema": SCHEMA,
         "findings": sum(len(lint_result.findings) for lint_result in lint_results),
@@ -82,7 +82,7 @@ def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
 
 
 def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
-    """Return each finding with its template's file."""
+    """Return pairs of a template's file and a finding, for all findings."""
     findings = list[tuple[str, LintFinding]]()
     for lint_result in lint_results:
         for finding in lint_result.findings:
@@ -91,11 +91,14 @@ def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFi
 
 
 def _escape_message(text: str) -> str:
-    """Escape the message of a workflow command. Its indentation stays, because a remedy is YAML."""
+    """Escape one line of a workflow command's message.
+
+    The line keeps its indentation, because a remedy is YAML.
+    """
     indentation = " " * (len(text) - len(text.lstrip(" ")))
     return indentation + visible(text, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
 
 
 def _escape_property(text: str) -> str:
-    """Escape a property of a workflow command, such as its file."""
+    """Escape the value of a workflow command's property, such as `file`."""
     return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

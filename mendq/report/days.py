@@ -17,7 +17,9 @@ from mendq.report.words import (
     format_symptom,
 )
 
+# The chart has at most this many series, because more colours are hard to tell apart.
 MOST_SERIES = 5
+# Text of a day that was not read.
 NOT_READ_FIGURE = "?"
 _NOT_READ_REASON = "not read"
 _TO_COME_REASON = "still to come"
@@ -38,7 +40,7 @@ class Day(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Number of incidents of all series."""
+        """Number of incidents of this day."""
         return sum(self.incidents)
 
     @property
@@ -48,24 +50,28 @@ class Day(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """True if the day's number of incidents is known.
+        """True if the report shows a number for this day.
 
-        A day that was not read may still have incidents, which ended on a day that was read.
+        That is if the day was read, or if it was not read but incidents of it are known: an
+        incident that ends on a later day is found when that day is read.
         """
         return not self.unread_reason or self.total > 0
 
     @property
     def figure(self) -> str:
-        """Text above the day's bar: the number, `?` if it was not read, empty if still to come."""
+        """Text above the day's bar: the number of incidents, or `?` if the day was not read.
+
+        Empty if the day is still to come.
+        """
         if self.is_known:
             return f"{self.total:,}"
         return NOT_READ_FIGURE if self.unread_reason == _NOT_READ_REASON else ""
 
 
 class IncidentsPerDay(Struct, frozen=True):
-    """The days of a week, and the names of the series that the chart shows."""
+    """The incidents of each day of a week, divided into the series of the chart."""
 
-    # The most frequent symptoms; the last series may stand for all others.
+    # Titles of the series: the most frequent symptoms. The last one may stand for all others.
     series: tuple[str, ...]
     days: tuple[Day, ...]
 
@@ -81,7 +87,10 @@ class IncidentsPerDay(Struct, frozen=True):
 
 
 def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
-    """Return all days of the week with their incidents, also days without a row in the summary."""
+    """Count the incidents of each day of the week, by the chart's series.
+
+    Days that have no row in the summary are included.
+    """
     total_by_symptom = Counter[str]()
     count_by_day_and_symptom = Counter[tuple[date, str]]()
     failed_calls_by_day = Counter[date]()
@@ -132,7 +141,7 @@ def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
 def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
     """Return the symptoms that have incidents, the most frequent first.
 
-    `FURTHER` comes last, because it stands for several symptoms.
+    OTHER_CODES_SYMPTOM comes last, because it stands for several unknown error codes.
     """
     symptoms = [symptom for symptom, count in total_by_symptom.items() if count > 0]
     return sorted(
@@ -142,7 +151,7 @@ def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
 
 
 def make_caption(week: IncidentsPerDay) -> str:
-    """Return a sentence that names the day or days with most incidents."""
+    """Return the caption of the chart: a sentence that names the days with most incidents."""
     if not week.total:
         return "No day that was read had an incident."
     read_days = [day for day in week.days if not day.unread_reason]
@@ -153,13 +162,15 @@ def make_caption(week: IncidentsPerDay) -> str:
 
 
 def describe_days(week: IncidentsPerDay) -> str:
-    """Return the chart in words, for people who cannot see it."""
+    """Describe the chart in a sentence for each day, for people who cannot see it."""
     return "Incidents per day. " + " ".join(_describe_day(week, day) for day in week.days)
 
 
 def _describe_day(week: IncidentsPerDay, day: Day) -> str:
-    """Return a sentence: the day's incidents in all and by series, and the cases that reached a
-    person.
+    """Return a sentence about one day for `describe_days`.
+
+    It has the number of incidents, the number in each series, and the number of cases that notified
+    a person.
     """
     series_texts = []
     for name, count in zip(week.series, day.incidents, strict=True):

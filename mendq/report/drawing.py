@@ -1,8 +1,9 @@
-"""The charts of the report, and pictures of horizontal bars on one time scale ("lanes").
+"""The pictures of the report: bar charts of days and weeks, and bars of one case on a time scale.
 
-Altair describes a chart and vl-convert draws it. Only numbers and days go into a chart. The labels
-of lanes may be other people's text: the template `lanes.svg.j2` draws the lanes within the page,
-in the page's colours, and escapes the labels.
+Altair describes a bar chart and vl-convert draws it. Only numbers and days go into such a chart.
+
+A case's picture has horizontal bars, called lanes, with labels that may be other people's text. The
+template `lanes.svg.j2` draws them inside the page, in the page's colours, and escapes the labels.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FONT_FAMILIES = "Liberation Sans, Arial, sans-serif"
 
 
 class Palette(Struct, frozen=True):
-    """Colours for charts on one background, as CSS colours."""
+    """CSS colours of a chart, chosen for a light or a dark background."""
 
     text_colour: str
     muted_text_colour: str
@@ -57,7 +58,7 @@ DARK = Palette(
 
 
 class Picture(Struct, frozen=True):
-    """A drawn chart."""
+    """A chart as an SVG image that a page can embed."""
 
     # A `data:` address, which contains the image.
     data_url: str
@@ -67,9 +68,9 @@ class Picture(Struct, frozen=True):
 
 
 def make_picture(chart: alt.LayerChart) -> Picture:
-    """Draw the chart as an SVG image in a `data:` address.
+    """Draw a chart as an SVG image, with its size and a `data:` address for an `img` element.
 
-    In an image, a browser runs no scripts of the SVG and loads nothing for it.
+    A browser runs no script inside such an image and loads no file for it.
     """
     # Validation takes a third of a page's time, and vl-convert refuses a wrong chart anyway.
     svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
@@ -80,21 +81,21 @@ def make_picture(chart: alt.LayerChart) -> Picture:
 
 
 def draw_for_both_palettes(make_chart: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
-    """Draw a chart twice: for a light and for a dark page."""
+    """Draw a chart twice, for a light and a dark page. The keys are `light` and `dark`."""
     return {"light": make_picture(make_chart(LIGHT)), "dark": make_picture(make_chart(DARK))}
 
 
 def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
-    """Draw the chart as a PNG for a mail.
+    """Draw a chart as a PNG for a mail, and return its bytes.
 
-    The PNG's width and height in pixels are `scale` times the chart's CSS width and height.
+    The PNG is `scale` times as wide and as high, in pixels, as the chart in CSS pixels.
     """
     png: bytes = vl_convert.vegalite_to_png(chart.to_dict(), scale=scale, allowed_base_urls=[])
     return png
 
 
 def _read_svg_attribute(svg: str, name: str) -> str:
-    """Return the value of the first attribute of that name."""
+    """Return the value of the first XML attribute with this name in an SVG document."""
     return svg.partition(f' {name}="')[2].partition('"')[0]
 
 
@@ -105,10 +106,13 @@ SPARKLINE_HEIGHT = 26
 def make_sparkline_chart(
     series: WeeklyFigures, highlighted_series: WeeklyFigures, palette: Palette
 ) -> alt.LayerChart:
-    """Return a small bar chart of some weeks, in which this week's bar has a stronger colour.
+    """Return the small bar chart of a tile: a bar for each week, this week's in a stronger colour.
 
-    `highlighted_series` is drawn over the bars in the colour for bad news. It is empty, or as long
-    as `series`.
+    Args:
+        series: The figures of the weeks, this week's last.
+        highlighted_series: Parts of these figures that are drawn over the bars in the colour for
+            bad news. Empty, or as long as `series`.
+        palette: The colours.
     """
     floor_line = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(
         color=palette.grid_colour
@@ -136,7 +140,7 @@ def make_sparkline_chart(
 
 
 def _make_week_bars(series: WeeklyFigures, colours: list[str]) -> alt.Chart:
-    """Return a bar for each week. A week without a value has a gap."""
+    """Return a bar chart with one bar for each week. A week whose value is None has no bar."""
     rows = []
     for week, value in enumerate(series):
         if value is not None:
@@ -151,9 +155,9 @@ AXIS_TICK_COUNT = 4
 
 
 class ChartSize(Struct, frozen=True):
-    """Size of a chart in pixels, without its axes.
+    """Size of a chart in pixels, without its axes, and the size of its texts.
 
-    The page stretches the picture to the width of its column, and its text with it.
+    The page stretches or shrinks the picture with its texts to the width of a column.
     """
 
     width: int
@@ -174,10 +178,10 @@ NARROW_SIZE = ChartSize(
 
 
 def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) -> alt.LayerChart:
-    """Return the bar chart of the week.
+    """Return the bar chart of the incidents per day.
 
-    Days without incidents and days that were not read have a place too. The mark for cases that
-    reached a person is above the figure, because a phone has no room beside it.
+    Every day of the week has a place, even without incidents or if it was not read. The mark for
+    cases that notified a person is above the day's number, because a phone has no room beside it.
     """
     figures = [day.figure for day in week.days]
     case_marks = [f"{REACHED_MARK} {day.reached:,}" if day.reached else "" for day in week.days]
@@ -217,7 +221,10 @@ def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) ->
 
 
 def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
-    """Return the stacked bars. The axis has whole numbers only: Vega would print a half as 1."""
+    """Return the stacked bars, one for each day, with the axis of the incident counts.
+
+    If the counts are small, the ticks are set here, so that all are whole numbers.
+    """
     rows = []
     for day in week.days:
         for series, count in enumerate(day.incidents):
@@ -251,7 +258,7 @@ def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
 
 
 def _make_bar_texts(week: IncidentsPerDay, texts: Sequence[str]) -> alt.Chart:
-    """Return a text for each day, at the top of the day's bar."""
+    """Return a chart that shows one of `texts` at the top of each day's bar."""
     rows = []
     for day, text in zip(week.days, texts, strict=True):
         rows.append({"day": day.name, "incidents": day.total, "text": text})
@@ -278,7 +285,10 @@ MOST_LANE_CHARACTERS = 53
 
 
 class Bar(Struct, frozen=True):
-    """A bar of a lane. A bar without length is drawn as a mark."""
+    """One bar of a lane, from `begin` to `end` on the picture's scale.
+
+    If both are equal, the bar is drawn as a mark.
+    """
 
     begin: float
     end: float
@@ -286,7 +296,7 @@ class Bar(Struct, frozen=True):
 
 
 class Lane(Struct, frozen=True):
-    """A row of bars. Above it are a label on the left and a figure on the right."""
+    """One row of a picture: its bars, with a label above on the left and a figure on the right."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -294,7 +304,7 @@ class Lane(Struct, frozen=True):
 
 
 class Lanes(Struct, frozen=True):
-    """A picture of lanes that share one scale."""
+    """A picture of lanes (rows with horizontal bars) that share one scale."""
 
     title: str
     lanes: tuple[Lane, ...]
@@ -310,15 +320,16 @@ class Lanes(Struct, frozen=True):
         return LANE_HEIGHT * len(self.lanes) + note_height
 
     def scale_to_pixels(self, position: float) -> float:
-        """Return the place of a point of the scale, in pixels from the left."""
+        """Convert a position on the scale to pixels from the left side of the picture."""
         highest_end = max(bar.end for lane in self.lanes for bar in lane.bars)
         return round(LANE_WIDTH * position / highest_end, 1) if highest_end else 0
 
 
 def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
-    """Yield the pictures of a case: its timeline, and the times that its consumers need.
+    """Yield up to two pictures of a case: its timeline, and the times that consumers need.
 
-    The timeline is left out if it has fewer than three points, the times if none is known.
+    The timeline is left out if it has fewer than three points. The times are left out if none is
+    known.
     """
     if len(case.timeline) > 2:
         yield _make_timeline_picture(case.timeline)
@@ -327,11 +338,10 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
 
 
 def _make_timeline_picture(points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
-    """Return a picture with a lane for each point of the timeline.
+    """Return a picture with one lane for each point of a case's timeline.
 
-    A lane's bar begins at the point before and ends at its own point.
-
-    The scale is logarithmic, so that seconds and days can both be seen.
+    The bar of a lane begins at the previous point and ends at the lane's own point. The scale is
+    logarithmic, so that seconds and days are both visible.
     """
     start_time = points[0].at
     lanes = []
@@ -352,9 +362,9 @@ def _make_timeline_picture(points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
 
 
 def _make_needed_times_picture(spans: tuple[NamedTimeSpan, ...]) -> Lanes:
-    """Return a picture with a lane for each time that consumers need or have.
+    """Return a picture that compares the times consumers need with the queue's visibility timeout.
 
-    A vertical line marks the visibility timeout before the fix.
+    Each time has a lane. A vertical line marks the visibility timeout before the fix.
     """
     tone_by_source = {"timeout before": "bad", "timeout after": "good"}
     lanes = []

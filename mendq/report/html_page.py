@@ -1,4 +1,4 @@
-"""The weekly report as one HTML file that loads nothing: no script, no image, no font."""
+"""The weekly report as one HTML file that loads no other file: no script, image or font."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from mendq.report.words import keep_units_together, split_at_marks
 
 
 def _keep_units_together(value: Any) -> Any:
-    """Return a text with no-break spaces between numbers and units; other values unchanged.
+    """Put no-break spaces between numbers and units if `value` is a text.
 
-    Text that people copy, such as a command, is escaped Markup already and stays unchanged too.
+    Other values are returned unchanged. Markup is also unchanged: it may be a command to copy.
     """
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
@@ -50,9 +50,9 @@ def _keep_units_together(value: Any) -> Any:
 
 
 def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_together) -> Template:
-    """Return a template of this package that escapes HTML.
+    """Load a template of this package. It escapes HTML in all values.
 
-    `finalize` is applied to each value before it is escaped and printed.
+    The template calls `finalize` for each value before it escapes the value.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "template"),
@@ -76,9 +76,10 @@ MOST_UNFOLDED_ROWS = 12
 
 
 def make_page(summary: Summary, reported_account: ReportedAccount | None = None) -> str:
-    """Return the page of a week as an HTML document. The same summary gives the same text.
+    """Return the report of one week as an HTML document.
 
-    Without `reported_account` the page has no links into the AWS console and no commands.
+    The same summary always gives the same document. If `reported_account` is None, the page has no
+    links into the AWS console and no commands.
     """
     week = make_incidents_per_day(summary)
     tiles_and_sparklines = []
@@ -105,7 +106,10 @@ def _draw_sparkline(tile: tiles.Tile) -> dict[str, Picture]:
 
 
 def _draw_days_charts(week: IncidentsPerDay) -> dict[str, dict[str, Picture]]:
-    """Return the chart of the days as `wide` and as `narrow`, each for a light and a dark page."""
+    """Draw the chart of the incidents per day for a desktop and a phone, in light and in dark.
+
+    The keys are `wide` and `narrow`, and below each of them `light` and `dark`.
+    """
     return {
         "wide": draw_for_both_palettes(partial(make_days_chart, week, WIDE_SIZE)),
         "narrow": draw_for_both_palettes(partial(make_days_chart, week, NARROW_SIZE)),

@@ -1,7 +1,7 @@
-"""Addresses in the page and in its mail: AWS console, runbooks, and places in the page.
+"""Links in the report's page and mail: to the AWS console, to runbooks, and inside the page.
 
-An address is only made of parts whose form was checked, because a summary may hold forged text. If
-a part has another form, there is no link.
+A summary may contain forged text. So each part of a link is checked first, and there is no link if
+a part has an unexpected form.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ReportedAccount(NamedTuple):
 
 
 def format_account_name(reported_account: ReportedAccount) -> str:
-    """Return `orders-prod (123456789012), eu-west-1`.
+    """Return the account and region in words, such as `orders-prod (123456789012), eu-west-1`.
 
-    Without an alias, return `123456789012, eu-west-1`.
+    If the account has no alias, return `123456789012, eu-west-1`.
     """
     account = (
         f"{reported_account.alias} ({reported_account.account})"
@@ -56,10 +56,10 @@ _HOSTS_BY_PARTITION = {
 
 
 def match_queue(queue_arn: str, reported_account: ReportedAccount | None) -> re.Match[str] | None:
-    """Match a queue's ARN. The groups of the match are the ARN's parts.
+    """Match the ARN of a queue in the reported account and region.
 
-    None if the text is not a queue ARN, if the queue is of another account or region, or if
-    `reported_account` is None.
+    The groups of the match are `partition`, `region`, `account` and `name`. None if the text is not
+    a queue ARN, if the queue is in another account or region, or if `reported_account` is None.
     """
     queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
     if queue_match is None or reported_account is None:
@@ -69,9 +69,10 @@ def match_queue(queue_arn: str, reported_account: ReportedAccount | None) -> re.
 
 
 def make_console_url(queue_arn: str) -> str:
-    """Return the address of the queue's page in the AWS console.
+    """Return the URL of the queue's page in the AWS console.
 
-    Empty if the text is no queue ARN, or if its partition or region has another form than AWS's.
+    Empty if the text is not a queue ARN, or if its partition is not one of aws, aws-us-gov and
+    aws-cn, or if its region does not look like an AWS region.
     """
     queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
     if (
@@ -87,9 +88,9 @@ def make_console_url(queue_arn: str) -> str:
 
 
 def make_runbook_url(page: str, reported_account: ReportedAccount | None) -> str:
-    """Return the runbook's address.
+    """Return the URL of a runbook such as `docs/runbooks/dlq_missing.md`.
 
-    Empty if `page` is no runbook, or if the address of the docs is not known.
+    Empty if the path has another form, or if the URL of the docs is not known.
     """
     runbook_match = _RUNBOOK_REGEX.fullmatch(page)
     return (
@@ -100,12 +101,12 @@ def make_runbook_url(page: str, reported_account: ReportedAccount | None) -> str
 
 
 def make_case_anchor(case_id: str | None) -> str:
-    """Return the HTML id of the case's place in the page. Empty if it is no case id."""
+    """Return the HTML id of a case in the page. Empty if `case_id` is None or not a case id."""
     return f"case-{case_id}" if case_id and CASE_ID_REGEX.fullmatch(case_id) else ""
 
 
 def list_case_anchors(summary: Summary) -> frozenset[str]:
-    """Return the HTML ids of all cases that the page lists."""
+    """Return the HTML ids of all cases that the page shows, so that links to them work."""
     case_ids = {case.case_id for case in summary.open_now}
     case_ids |= {incident.case_id for incident in summary.cases if incident.case_id}
     return frozenset(make_case_anchor(case_id) for case_id in case_ids) - {""}

@@ -1,7 +1,7 @@
-"""The weekly report as a mail: subject, text, HTML and one picture, and the bytes for SES.
+"""The weekly report as a mail: subject, plain text, HTML and one picture, as bytes for SES.
 
-Mail programs only know tables and inline styles. Gmail cuts HTML off at 102 KB. Many programs make
-a link of everything that looks like an address.
+Mail programs need care: they show only tables and inline styles, Gmail cuts HTML after 102 KB, and
+many programs turn each text that looks like an address into a link.
 https://docs.aws.amazon.com/ses/latest/dg/send-email-raw.html
 """
 
@@ -43,9 +43,10 @@ _PICTURE_WIDTH_PIXELS = 492
 
 
 def _prepare_for_mail(value: Any) -> Any:
-    """Return a text without marks and links, and with no-break spaces before units.
+    """Prepare a value for the HTML part of a mail.
 
-    Mendq's own Markup and values that are no text stay unchanged.
+    A text loses its marks (see `words`) and its links, and gets no-break spaces before units.
+    Mendq's own Markup and values that are not texts are returned unchanged.
     """
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
@@ -59,7 +60,7 @@ _STYLE_INLINER = CSSInliner(keep_at_rules=True, load_remote_stylesheets=False)
 
 
 class OutgoingReport(Struct, frozen=True, dict=True):
-    """The report of one week, ready to be sent."""
+    """The report of one week in the forms that are sent: an SNS text, and a mail for SES."""
 
     summary: Summary
     # S3 address of the page, such as `s3://bucket/key`.
@@ -71,15 +72,16 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def command(self) -> str:
-        """Command that opens the page."""
+        """The `mendq report` command with which the reader opens the page."""
         region = self.reported_account.region
         return f"mendq report --week {self.summary.week} --open --region {region}"
 
     @property
     def subject(self) -> str:
-        """Subject of the mail. It has only numbers and Mendq's own words.
+        """Subject of the mail, at most MOST_SUBJECT_CHARACTERS long.
 
-        So nobody can put text of their own into a mail header.
+        It contains only numbers and Mendq's own words, because other people's text could forge a
+        mail header.
         """
         summary = self.summary
         report_name = f"Mendq {summary.week}"
@@ -110,13 +112,13 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def short_text(self) -> str:
-        """Short text for an SNS topic: the verdict, and where the page is and how to open it."""
+        """Text for an SNS topic: the verdict, the page's S3 address, and the command to open it."""
         verdict = make_verdict_text(self.summary)
         return f"{verdict}\n\nThe page: {self.page_location}\nTo read it: {self.command}\n"
 
     @property
     def mail_text(self) -> str:
-        """Text part of the mail: the short text, and the list of things to do."""
+        """Plain-text part of the mail: `short_text` and the list of things to do."""
         recommendations = list_to_do(self.summary, self.reported_account)
         if not recommendations:
             return self.short_text
@@ -129,18 +131,21 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def is_attached(self) -> bool:
-        """True if the page is attached. A page that is too large stays in its bucket."""
+        """True if the page is attached to the mail.
+
+        A page of more than MOST_ATTACHED_CHARACTERS is not attached. It is only in its bucket.
+        """
         return 0 < len(self.page_html) <= MOST_ATTACHED_CHARACTERS
 
     @cached_property
     def picture(self) -> bytes | None:
-        """The chart of the days as a PNG, drawn at the first use. None without incidents."""
+        """The chart of the incidents per day, as the bytes of a PNG. None without incidents."""
         week = make_incidents_per_day(self.summary)
         return make_png(make_days_chart(week, MAIL_SIZE, LIGHT)) if week.total else None
 
     @cached_property
     def html(self) -> str:
-        """HTML part of the mail, with inline styles."""
+        """HTML part of the mail. All styles are inline."""
         waiting_groups = group_waiting_cases(self.summary, self.reported_account)
         html = _MAIL_TEMPLATE.render(
             summary=self.summary,
@@ -162,9 +167,9 @@ class OutgoingReport(Struct, frozen=True, dict=True):
         return _STYLE_INLINER.inline(html)
 
     def message_to(self, recipient: str) -> bytes:
-        """Return the mail to one recipient as bytes for SES.
+        """Return the complete mail to one recipient, as bytes for SES.
 
-        Raises ValueError if sender or recipient is no e-mail address.
+        Raises ValueError if the sender or the recipient is not an e-mail address.
         """
         mail = make_message(self.subject, self.mail_text, self.html, self.picture)
         if self.is_attached:
@@ -175,7 +180,10 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
 
 def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGroup]) -> str:
-    """Return how many waiting cases only the page lists. Empty if the mail lists all."""
+    """Return a sentence with the number of waiting cases that are on the page and not in the mail.
+
+    Empty if the mail lists all waiting cases.
+    """
     listed_count = sum(
         len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
     )
@@ -184,7 +192,10 @@ def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGro
 
 
 def _format_to_do(number: int, recommendation: ToDo) -> str:
-    """Return a numbered item of the text part. Its owner and its command have their own lines."""
+    """Return one numbered item of the plain-text list of things to do.
+
+    The owner and the command, if there are any, are on lines of their own.
+    """
     sentences = [recommendation.action, recommendation.reason, recommendation.effect]
     text = " ".join(sentence for sentence in sentences if sentence)
     lines = [f"{number}. {break_links(remove_marks(text))}"]
@@ -205,10 +216,16 @@ _EMAIL_ADDRESS_REGEX = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re
 
 
 def make_message(subject: str, text: str, html: str, picture: bytes | None) -> EmailMessage:
-    """Return a mail without sender and recipient, in lines of at most 76 ASCII characters.
+    """Return a mail without sender and recipient. Its lines have at most 78 ASCII characters.
 
-    `picture` is a PNG, which the HTML shows by PICTURE_ID. Raises ValueError if the subject has two
-    lines.
+    Args:
+        subject: The subject, on one line.
+        text: The plain-text part.
+        html: The HTML part.
+        picture: A PNG that the HTML part shows by PICTURE_ID. None for no picture.
+
+    Raises:
+        ValueError: The subject has a line break.
     """
     mail = EmailMessage(policy=SMTP)
     mail["Subject"] = subject
@@ -227,8 +244,7 @@ def make_message(subject: str, text: str, html: str, picture: bytes | None) -> E
 
 
 def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
-    """Attach the page for people who have no access to its bucket. `file_name` is the page's name
-    in the mail."""
+    """Attach the page to a mail as `file_name`, for people who have no access to the bucket."""
     mail.add_attachment(
         _make_encodable(page_html), subtype="html", cte="base64", filename=file_name
     )
@@ -236,12 +252,12 @@ def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
 
 
 def _parse_email_address(text: str) -> Address:
-    """Return the e-mail address. Raises ValueError for any other text, such as a second header."""
+    """Parse an e-mail address. Raises ValueError if the text is not exactly one address."""
     if not _EMAIL_ADDRESS_REGEX.fullmatch(text):
         raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
     return Address(addr_spec=text)
 
 
 def _make_encodable(text: str) -> str:
-    """Return the text with lone surrogates (halves of a character) written as escapes."""
+    """Replace lone surrogates (halves of a character) by escapes that UTF-8 can encode."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Sentences about the sources of the report and about what it could not see."""
+"""Sentences about the report's sources: what was read, and what could not be read."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ TORN_VERDICT = "torn"
 
 
 def list_not_seen(summary: Summary) -> tuple[str, ...]:
-    """Return the sentences about what was read and what could not be seen.
+    """Return sentences about the files and days that were read, and about what is not known.
 
-    The last sentence, about what no trail shows, is the same every week. Names in the sentences are
-    marked (see `words`).
+    The last sentence says what no trail records; it is the same every week. Names in the sentences
+    are marked (see `words`).
     """
     coverage = summary.not_seen
     sentences = [*_describe_nightly_runs(summary), _describe_files(coverage)]
@@ -87,7 +87,7 @@ def _is_or_are(count: int) -> str:
 
 
 def _describe_files(coverage: NotSeen) -> str:
-    """Return how many of the trail's files were read, with their size."""
+    """Return a sentence: how many of the trail's files could be read, and their size."""
     file_count = coverage.files_read + coverage.files_unreadable
     size_bytes = coverage.bytes_read + coverage.bytes_unreadable
     if not file_count:
@@ -107,7 +107,10 @@ def _describe_files(coverage: NotSeen) -> str:
 
 
 def _describe_unknown_codes(coverage: NotSeen) -> str:
-    """Return which error codes the catalogue does not know. Empty if it knows all."""
+    """Return a sentence about failed calls whose error codes the catalogue does not know.
+
+    Empty if it knows all codes.
+    """
     if not coverage.unknown_code:
         return ""
     count_by_code = {}
@@ -126,9 +129,10 @@ def _describe_unknown_codes(coverage: NotSeen) -> str:
 
 
 def _describe_incidents_without_case(summary: Summary) -> str:
-    """Return how many incidents in the logs have no case, with the reasons of the listed ones.
+    """Return a sentence: how many incidents have no case in Mendq, and why.
 
-    Empty if all have a case.
+    The reasons are those of the incidents that the summary lists. Empty if every incident has a
+    case.
     """
     count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
     if not count:
@@ -148,10 +152,10 @@ def _describe_incidents_without_case(summary: Summary) -> str:
 
 
 def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
-    """Return the week's days without tables, by the reason.
+    """Return the days of the week for which the nightly job has no tables, grouped by reason.
 
-    The reasons are `not_begun` (before Mendq's first day), `to_come`, `not_read`, and `silent` (the
-    nightly run found no records). `_describe_doubtful_runs` has the sentence for silent days.
+    The reasons are `not_begun` (before Mendq's first day), `to_come` (the nightly run is not due
+    yet), `silent` (the nightly run found no record) and `not_read` (any other day).
     """
     coverage = summary.not_seen
     silent_days = {run.day for run in coverage.nightly_runs if run.verdict == NOTHING_READ_VERDICT}
@@ -170,7 +174,7 @@ def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
 
 
 def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
-    """Yield sentences: which nightly runs were read or missing, still to come, or doubtful."""
+    """Yield sentences about the week's nightly runs: read, missing, still to come, or doubtful."""
     days_by_reason = _group_missing_days(summary)
     coverage = summary.not_seen
     unread_days = days_by_reason["not_read"]
@@ -192,7 +196,10 @@ def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
 
 
 def _describe_days_to_come(days: Sequence[date]) -> str:
-    """Return the end of a sentence that names the days still to come. Empty if there are none."""
+    """Return the end of a sentence: the days whose nightly runs are not due yet.
+
+    Empty if `days` is empty.
+    """
     if not days:
         return ""
     runs_word = "nightly run" if len(days) == 1 else "nightly runs"
@@ -204,9 +211,10 @@ def _join_days(days: Sequence[date]) -> str:
 
 
 def _describe_whole_runs(summary: Summary) -> str:
-    """Return how many nightly runs were read whole.
+    """Return a sentence with the number of nightly runs that read their whole day.
 
-    A day that was read before it was over does not count; `_describe_doubtful_runs` names it.
+    A run that read its day before the day was over does not count. `_describe_doubtful_runs`
+    reports such a run.
     """
     coverage = summary.not_seen
     partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
@@ -219,10 +227,11 @@ def _describe_whole_runs(summary: Summary) -> str:
 
 
 def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
-    """Yield sentences about doubtful nightly runs.
+    """Yield a sentence for each nightly run whose result is doubtful.
 
-    Such a run read far fewer records than usual, ran before its day was over, or has tables that do
-    not match its counts. All runs without any record share one sentence.
+    A run is doubtful if it read no records or far fewer than usual, if it ran before its day was
+    over, or if its tables do not match its counts. All runs that read no records share one
+    sentence.
     """
     silent_runs = [run for run in nightly_runs if run.verdict == NOTHING_READ_VERDICT]
     if silent_runs:
@@ -241,7 +250,10 @@ def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator
 
 
 def _describe_usual_records(run: NightlyCoverage) -> str:
-    """Return the usual number of records as the end of a sentence. Empty if it is not known."""
+    """Return the end of a sentence: how many records a nightly run usually reads.
+
+    Empty if that is not known.
+    """
     usual_records = run.usual_records
     return (
         "" if usual_records is None else f", where {format_number(round(usual_records))} are usual"
@@ -249,9 +261,9 @@ def _describe_usual_records(run: NightlyCoverage) -> str:
 
 
 def describe_sources(summary: Summary) -> str:
-    """Return the files, records, accounts and regions of the report, as a part of a sentence.
+    """Return a part of a sentence: the files, records, accounts and regions of the report.
 
-    Names in it are marked.
+    Names are marked (see `words`).
     """
     coverage = summary.not_seen
     files_text = (
@@ -266,8 +278,10 @@ def describe_sources(summary: Summary) -> str:
 def _describe_places(names: tuple[str, ...], left_out_count: int, noun: str) -> str:
     """Return the names of accounts or regions, or only their number if there are many.
 
-    `left_out_count` is the number of further names that are not in `names`. `noun` is the word for
-    one of them.
+    Args:
+        names: The names that are known.
+        left_out_count: The number of further accounts or regions that are not in `names`.
+        noun: `account` or `region`.
     """
     if not names:
         return f"no {noun}"

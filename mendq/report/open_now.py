@@ -1,4 +1,4 @@
-"""Cases that wait for a person, the most pressing first, with the next step and its command."""
+"""Texts about the cases that wait for a person: the next step and a command for each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ class WaitingCase(Struct, frozen=True):
 
 
 class WaitingGroup(Struct, frozen=True):
-    """Cases that wait for the same reason, on different queues. The texts are safe to show."""
+    """Waiting cases that have the same texts and differ only in their queues.
+
+    Invisible characters in the texts are replaced, so the texts are safe to show.
+    """
 
     symptom: str
     code: str
@@ -62,9 +65,9 @@ class WaitingGroup(Struct, frozen=True):
 def group_waiting_cases(
     summary: Summary, reported_account: ReportedAccount | None
 ) -> tuple[WaitingGroup, ...]:
-    """Return the waiting cases in groups that have the same text, in the summary's order.
+    """Group the waiting cases that have the same symptom, state, reason, next step and urgency.
 
-    Cases of different urgency are in different groups.
+    The groups, and the cases in them, keep the summary's order: the most pressing first.
     """
     cases_by_group = defaultdict[WaitingGroup, list[WaitingCase]](list)
     for case in summary.open_now:
@@ -87,7 +90,10 @@ def group_waiting_cases(
 
 
 def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
-    """Return how long the case is open, and how many messages waited at the last scan."""
+    """Return how long the case is open, how many messages waited at the last scan, and how long.
+
+    What the last scan did not measure is left out.
+    """
     age_seconds = max(0.0, (summary.made_at - case.opened_at).total_seconds())
     facts = [f"open for {format_duration(age_seconds)}"]
     if case.backlog is not None:
@@ -103,11 +109,21 @@ def choose_command(
     fallback_verb: str,
     reported_account: ReportedAccount | None,
 ) -> str:
-    """Return the command to print for a case.
+    """Return a command for a case that a person can safely copy.
 
-    It is `summary_command`, the command in the summary, if that matches `_SAFE_COMMAND_PATTERN`;
-    otherwise `mendq VERB CASE` with `fallback_verb`. Empty if the queue is of another account or
-    region, or if `summary_command` is not safe and the case has no valid id.
+    A summary may be forged. So `summary_command` is returned only if it matches
+    `_SAFE_COMMAND_PATTERN`.
+
+    Args:
+        case: The case.
+        summary_command: The command that the summary has for the case.
+        fallback_verb: Subcommand of `mendq` that is used if `summary_command` is not safe, such as
+            `show`.
+        reported_account: The account and region of the report.
+
+    Returns:
+        The command. Empty if the queue is in another account or region, or if `summary_command` is
+        not safe and the case has no valid id.
     """
     queue_match = match_queue(case.queue_arn, reported_account)
     case_match = CASE_ID_REGEX.fullmatch(case.case_id)
@@ -131,7 +147,7 @@ def choose_command(
 
 
 def make_caption(summary: Summary) -> str:
-    """Return a sentence: how many cases wait for a person, and how many of them are not listed."""
+    """Return a sentence: how many cases wait for a person, and how many are not listed."""
     count = summary.open_cases
     text = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
     if summary.open_now_left_out:
@@ -140,7 +156,10 @@ def make_caption(summary: Summary) -> str:
 
 
 def describe_most_pressing(summary: Summary) -> str:
-    """Return sentences about the most pressing case and how many more wait. Empty if none waits."""
+    """Return sentences about the most pressing waiting case, and the number of other waiting cases.
+
+    Empty if no case waits.
+    """
     if not summary.open_now:
         return ""
     first_case = summary.open_now[0]

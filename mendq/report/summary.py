@@ -1,4 +1,4 @@
-"""Read a week's `summary.json`, schema 2. A document with a mistake is refused as a whole."""
+"""Read the `summary.json` of a week (schema 2). A document with any mistake is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CASES_NOT_READ = ReachedAPerson((), 0, 0)
 
 
 class Week(SummaryPart, frozen=True, kw_only=True):
-    """The week of a summary: its days, accounts and regions, and the sums of the weeks before."""
+    """The fields of a summary about its week: days, accounts, regions, and earlier weeks' sums."""
 
     week: str
     made_at: AwareDatetime
@@ -65,7 +65,7 @@ class Week(SummaryPart, frozen=True, kw_only=True):
 
 
 class CaseSummary(Week, frozen=True, kw_only=True):
-    """The part of a summary that comes from the cases in the case bucket."""
+    """The fields of a summary that the nightly job fills from the cases in the case bucket."""
 
     reached_a_person: ReachedAPerson = _CASES_NOT_READ
     # Cases that wait for a person, the most pressing first.
@@ -85,7 +85,7 @@ class CaseSummary(Week, frozen=True, kw_only=True):
     def cases_were_read(self) -> bool:
         """True if the nightly job read the case bucket.
 
-        If it did not, all fields of this class are empty although there may be cases. The sums
+        If False, all fields about cases are empty, although there may be cases. Then the sums
         `urgent_notifications` and `out_of_hours` of this and earlier weeks are not known either.
         """
         return self.reached_a_person is not _CASES_NOT_READ
@@ -130,23 +130,26 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def days_read(self) -> int:
-        """Number of days whose nightly run was read."""
+        """Number of the week's days for which there are tables of the nightly run."""
         return sum(day not in self.not_seen.nightly_runs_missing for day in self.days)
 
     @property
     def is_whole(self) -> bool:
-        """True if the week is over and was read completely, so that it can be compared."""
+        """True if the week is over and every day was read completely.
+
+        Only such a week is compared with others.
+        """
         is_partial = any(run.verdict == PARTIAL_VERDICT for run in self.not_seen.nightly_runs)
         return self.is_over and self.every_day_was_read and not is_partial
 
     @property
     def is_over(self) -> bool:
-        """True if the week was over when it was summed up, and all its nightly runs were due."""
+        """True if the week and all its nightly runs were over when the summary was made."""
         return self.not_seen.week_is_over and not self.to_come
 
     @property
     def to_come(self) -> tuple[date, ...]:
-        """Days without tables, because their nightly run was not due when the summary was made."""
+        """Days without tables whose nightly run was not due yet when the summary was made."""
         unfinished_day = None if self.not_seen.week_is_over else self.last_day
         made_on = self.made_at.date()
         missing_days = self.not_seen.nightly_runs_missing
@@ -154,7 +157,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def every_day_was_read(self) -> bool:
-        """True if the nightly runs of all seven days were read."""
+        """True if there are tables of the nightly run for all seven days."""
         return self.days_read == len(self.days)
 
     @property
@@ -169,29 +172,34 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def informed_count(self) -> int:
-        """Number of incidents about which people were notified, but not urgently."""
+        """Number of incidents about which people were notified without an urgent notification."""
         return max(0, self.totals.notified - self.totals.urgent)
 
     @property
     def open_cases(self) -> int:
-        """Number of cases that wait for a person now, of this and earlier weeks."""
+        """Number of cases of any week that waited for a person when the summary was made."""
         return len(self.open_now) + self.open_now_left_out
 
     @property
     def has_other_news(self) -> bool:
-        """True if there is something to report besides incidents: cases or things to do."""
+        """True if the report has more than incidents: cases that reached or wait for a person,
+        or things to do.
+        """
         return bool(self.open_now or self.reached_a_person.total or self.do_this_week)
 
     @property
     def is_quiet(self) -> bool:
-        """True if everything was read and there is nothing to report."""
+        """True if the whole week was read and the report has nothing to show."""
         unreadable_files = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
         news = self.totals.incidents or self.has_other_news or self.earned or unreadable_files
         return not news and self.is_whole and self.cases_were_read and not self.nothing_was_read
 
     @property
     def nothing_was_read(self) -> bool:
-        """True if no file or no day was read, so that it is not known if there were incidents."""
+        """True if no trail file or no day was read, and no incident is known.
+
+        Then it is not known whether there were incidents.
+        """
         return not self.totals.incidents and not (self.not_seen.files_read and self.days_read)
 
 
@@ -205,20 +213,20 @@ _LONE_SURROGATE_REGEX = re.compile(
 
 
 class SummaryUnreadable(Exception):
-    """The summary cannot be read. The message is one line: what is wrong, and where in it."""
+    """A `summary.json` cannot be read. The message is one line with the mistake and its place."""
 
 
 class _SchemaField(msgspec.Struct):
-    """The schema number, which the summary of every release has."""
+    """Only the schema number of a summary. Every release writes it."""
 
     schema: Any = None
 
 
 def read_summary(content: bytes) -> Summary:
-    """Return the summary in the bytes of a `summary.json`.
+    """Decode the bytes of a `summary.json` and check every field.
 
-    A lone surrogate, which no text may contain, becomes the noncharacter U+FFFF. Raises
-    SummaryUnreadable for the first mistake.
+    A lone surrogate (half a character, which no text may contain) is replaced by U+FFFF. Raises
+    SummaryUnreadable with the first mistake.
     """
     if len(content) > MOST_SUMMARY_BYTES:
         raise SummaryUnreadable(f"summary.json is larger than {MOST_SUMMARY_BYTES:,} bytes")
@@ -241,10 +249,10 @@ def read_summary(content: bytes) -> Summary:
 
 
 def read_stored_summary(key: str, content: bytes) -> Summary:
-    """Return the summary that is stored under an S3 key.
+    """Decode the summary that is stored under an S3 key.
 
-    Raises SummaryUnreadable also if the key is of another week: the page made from the summary
-    would replace that week's page.
+    Raises SummaryUnreadable if it has a mistake or if the key belongs to another week. A page made
+    from it would replace the page of the wrong week.
     """
     summary = read_summary(content)
     if key != f"summary/week={summary.week}/summary.json":

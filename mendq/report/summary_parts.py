@@ -1,7 +1,7 @@
-"""The parts of a week's `summary.json`, with the names that the document uses.
+"""The structure of a week's `summary.json`: one class for each kind of row.
 
-Fields with a default may be missing in a document of an older release. Fields of the document that
-are not named here are ignored. docs/summary.md explains the document.
+The fields have the names of the document, which docs/summary.md explains. A field with a default
+may be missing in a document of an older release. Other fields of a document are ignored.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def find_monday(week: str) -> date:
 
 
 class SummaryPart(Struct, frozen=True):
-    """Base of all parts of the document. It converts their times to UTC."""
+    """Base class of all parts of the summary. It converts all times to UTC."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -82,7 +82,7 @@ class SummaryPart(Struct, frozen=True):
 
 
 class WeekSums(SummaryPart, frozen=True):
-    """The sums of a week. They also count incidents that the list of incidents leaves out."""
+    """The sums of one week, over all incidents. The list of incidents may leave some out."""
 
     incidents: WholeNumber
     failed_calls: WholeNumber
@@ -101,13 +101,13 @@ class WeekSums(SummaryPart, frozen=True):
 
 
 class Totals(WeekSums, frozen=True, kw_only=True):
-    """The sums of this week."""
+    """The sums of the summary's own week."""
 
     queues: WholeNumber
 
 
 class EarlierWeek(WeekSums, frozen=True, kw_only=True):
-    """The sums of an earlier week. `nightly_runs` is how many of its seven runs were read."""
+    """The sums of one earlier week. `nightly_runs` is the number of its days that were read."""
 
     week: str
     nightly_runs: WholeNumber = DAYS_PER_WEEK
@@ -118,12 +118,15 @@ class EarlierWeek(WeekSums, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if all seven nightly runs of the week were read."""
+        """True if all seven days of the week were read."""
         return self.nightly_runs >= DAYS_PER_WEEK
 
 
 class DayCount(SummaryPart, frozen=True):
-    """The incidents of one symptom on one day. A day without any has one row without a symptom."""
+    """The number of incidents of one symptom on one day.
+
+    A day without incidents has one row, in which `symptom` is None.
+    """
 
     symptom: str | None
     incidents: WholeNumber
@@ -132,7 +135,7 @@ class DayCount(SummaryPart, frozen=True):
 
 
 class SummaryTimelinePoint(SummaryPart, frozen=True):
-    """A point of a case's timeline: a new state, or an event before the case was opened."""
+    """One point of a case's timeline: a new state of the case, or an event before it was opened."""
 
     at: AwareDatetime
     state: str
@@ -141,7 +144,7 @@ class SummaryTimelinePoint(SummaryPart, frozen=True):
 
 
 class NamedTimeSpan(SummaryPart, frozen=True):
-    """A length of time: how long consumers need, or a visibility timeout of the queue."""
+    """A duration with its name: the time that consumers need, or a visibility timeout."""
 
     # The source of the time, such as "timeout before".
     what: str
@@ -149,14 +152,17 @@ class NamedTimeSpan(SummaryPart, frozen=True):
 
 
 class QueuePart(SummaryPart, frozen=True):
-    """Base of the rows about one symptom on one queue."""
+    """Base class of the rows that are about one symptom on one queue."""
 
     queue_arn: str
     symptom: str
 
 
 class ChangePart(QueuePart, frozen=True):
-    """Base of the rows about a change of one queue attribute. Texts may be empty."""
+    """Base class of the rows that are about a change of one queue attribute.
+
+    Any text may be empty.
+    """
 
     attribute: str
     before: str
@@ -166,7 +172,10 @@ class ChangePart(QueuePart, frozen=True):
 
 
 class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
-    """Base of the rows about a case: its code and the data of its pictures. Empty if not known."""
+    """Base class of the rows about a case: the case's code, and the data of its pictures.
+
+    Fields that are not known are empty.
+    """
 
     code: str = ""
     timeline: Annotated[
@@ -176,7 +185,7 @@ class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
 
 
 class Incident(CaseWithPictures, frozen=True):
-    """One incident of the list of the worst incidents."""
+    """One incident: a burst of failed calls, or a finding of a scan, on one queue."""
 
     error_codes: tuple[str, ...]
     first_failure: AwareDatetime
@@ -202,14 +211,14 @@ class Incident(CaseWithPictures, frozen=True):
 
 
 class UnreadableFile(SummaryPart, frozen=True):
-    """A trail file that could not be read, and why."""
+    """A file that the nightly job could not read, with the reason."""
 
     file: str
     reason: str
 
 
 class NightlyCoverage(SummaryPart, frozen=True):
-    """What one nightly run read."""
+    """The number of records that one nightly run read, and the verdict on the run."""
 
     day: date
     records: WholeNumber
@@ -219,7 +228,7 @@ class NightlyCoverage(SummaryPart, frozen=True):
 
 
 class NotSeen(SummaryPart, frozen=True):
-    """What the nightly job read, and what it could not read."""
+    """Counts of the files, records and days that the nightly job read or could not read."""
 
     nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS_PER_WEEK)]
     files_read: WholeNumber
@@ -241,7 +250,7 @@ class NotSeen(SummaryPart, frozen=True):
 
 
 class TimesToHeal(SummaryPart, frozen=True):
-    """How long it took to heal the incidents of one symptom."""
+    """The times it took to heal the incidents of one symptom, in seconds."""
 
     symptom: str
     incidents: WholeNumber
@@ -253,7 +262,10 @@ class TimesToHeal(SummaryPart, frozen=True):
 
 
 class QueueWeek(SummaryPart, frozen=True):
-    """A queue's incidents by day, from Monday. `unresolved` is counted as a queue too."""
+    """The number of a queue's incidents on each day of the week, from Monday.
+
+    Incidents whose queue is not known are counted under the name `unresolved`.
+    """
 
     queue_arn: str
     incidents: Annotated[
@@ -264,7 +276,7 @@ class QueueWeek(SummaryPart, frozen=True):
 
 
 class QueueDays(SummaryPart, frozen=True):
-    """The queues with most incidents, the most first, and the sums of the other queues."""
+    """The queues with most incidents, sorted by their number, and the sums of all other queues."""
 
     queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
     queues_left_out: WholeNumber
@@ -288,7 +300,7 @@ class NotifiedCase(QueuePart, frozen=True):
 
 
 class ReachedAPerson(SummaryPart, frozen=True):
-    """The cases about which people were notified this week, the earliest notification first."""
+    """The cases about which people were notified this week, sorted by the first notification."""
 
     cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED_CASES)]
     cases_left_out: WholeNumber
@@ -296,14 +308,14 @@ class ReachedAPerson(SummaryPart, frozen=True):
 
 
 class IncidentsByFinder(SummaryPart, frozen=True):
-    """Number of incidents by what found them."""
+    """Number of incidents that failed calls showed, and number that a scan found."""
 
     failed_calls: WholeNumber = 0
     scan: WholeNumber = 0
 
 
 class NextStep(SummaryPart, frozen=True):
-    """What a person should do next about a case. Texts may be empty."""
+    """What a person should do next about a case. Any of the texts may be empty."""
 
     sentence: str = ""
     command: str = ""
@@ -327,7 +339,10 @@ class OpenCaseSummary(CaseWithPictures, frozen=True):
 
 
 class MessageImpact(SummaryPart, frozen=True):
-    """Number of messages that this week's incidents affected. None if no case knows it."""
+    """Number of messages that this week's incidents affected, by kind of harm.
+
+    None if no case knows the number.
+    """
 
     delayed: WholeNumber | None = None
     handled_twice: WholeNumber | None = None
@@ -336,7 +351,10 @@ class MessageImpact(SummaryPart, frozen=True):
 
 
 class HealCandidate(QueuePart, frozen=True):
-    """A queue and symptom whose proposals were all approved, so the report suggests mode heal."""
+    """A queue and symptom for which the report suggests mode heal.
+
+    People approved all of Mendq's proposals for it.
+    """
 
     # Approved proposals, of `asked` proposals in all.
     approved: WholeNumber
@@ -345,7 +363,7 @@ class HealCandidate(QueuePart, frozen=True):
 
 
 class SymptomComparison(SummaryPart, frozen=True):
-    """Incidents of a symptom: those that Mendq fixed beside those that it left untouched."""
+    """Counts that compare, for one symptom, incidents that Mendq fixed and did not touch."""
 
     symptom: str
     fixed: WholeNumber
@@ -358,7 +376,7 @@ class SymptomComparison(SummaryPart, frozen=True):
 
 
 class Member(SummaryPart, frozen=True):
-    """The week of one stack of an organization, as its account reported it."""
+    """The week of one Mendq stack of an organization, as the stack's account reported it."""
 
     account: str
     region: str
@@ -377,7 +395,7 @@ class Member(SummaryPart, frozen=True):
 
 
 class NeedyQueue(QueuePart, frozen=True):
-    """A queue of an organization that waits for a person."""
+    """A queue in an account of the organization that waits for a person."""
 
     account: str
     region: str
@@ -388,7 +406,10 @@ class NeedyQueue(QueuePart, frozen=True):
 
 
 class Organization(SummaryPart, frozen=True):
-    """The week of all accounts of an organization. Members that need most come first."""
+    """The week of all accounts of an organization.
+
+    `members` and `queues` begin with those that most need a person.
+    """
 
     totals: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
@@ -406,7 +427,7 @@ class StandingValue(ChangePart, frozen=True):
 
 
 class Recommendation(ChangePart, frozen=True):
-    """Something for people to do. Texts may be empty."""
+    """One thing that people should do. Any of the texts may be empty."""
 
     kind: str
     # A state of the case, or the reason why there is no case.

@@ -1,4 +1,4 @@
-"""The tables of the page: incidents, symptoms, cases that reached a person, and queues by day."""
+"""The tables of the report's page: incidents, symptoms, notified cases, and queues by day."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ MOST_LISTED_CODES = 3
 
 
 def describe_row_calls(row: IncidentRow) -> str:
-    """Return a row's number of failed calls and its error codes, and its incidents if several.
+    """Return a text with a row's failed calls and codes, such as `12 failed calls, AccessDenied`.
 
-    If no call failed, the text says that a scan found the incidents.
+    If the row has several incidents, the text begins with their number. If no call failed, the text
+    says that a scan found the incidents.
     """
     texts = []
     if len(row.incidents) > 1:
@@ -49,7 +50,10 @@ def describe_row_calls(row: IncidentRow) -> str:
 
 
 def describe_callers(row: IncidentRow) -> str:
-    """Return the first caller and the number of the others. Empty if none is known."""
+    """Return the name of a row's first caller, and the number of other callers.
+
+    Empty if no caller is known.
+    """
     principals: list[str] = []
     for incident in row.incidents:
         for principal in incident.principals:
@@ -78,7 +82,10 @@ _ROLLED_BACK_TEXT = "rolled back"
 
 
 def describe_notifications(case: NotifiedCase) -> str:
-    """Return if people were notified several times, and if a scan found the case. May be empty."""
+    """Return a text with the number of notifications about a case, if there were several.
+
+    It adds `found by a scan` if a scan found the case. Empty if neither applies.
+    """
     texts = []
     if case.pages > 1:
         texts.append(format_count(case.pages, "notification"))
@@ -88,12 +95,15 @@ def describe_notifications(case: NotifiedCase) -> str:
 
 
 def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
-    """Return what the state of the case means for the queue."""
+    """Return the state of a case in words, such as `changed and verified`."""
     return STATE_WORDS.get(case.state) or make_visible(case.state.replace("_", " "))
 
 
 def describe_duration(summary: Summary, case: NotifiedCase) -> str:
-    """Return how long the case was or is open. Empty if it ended without a change of the queue."""
+    """Return how long a case was or is open: `after 4 min 10 s` or `open for 3 d 4 h`.
+
+    Empty if the case ended and Mendq did not change the queue.
+    """
     end_text = _describe_end(case)
     if end_text == _LEFT_TEXT:
         return ""
@@ -103,9 +113,9 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
 
 
 def _describe_end(case: NotifiedCase) -> str:
-    """Return how the case ended, in words.
+    """Return how a case ended: `closed`, `rolled back`, `left as it was` or `still open`.
 
-    A case that ended without a change of the queue is `left as it was`, not `closed`.
+    `left as it was` means that the case ended and Mendq did not change the queue.
     """
     if case.ended_at is None:
         return _OPEN_TEXT
@@ -115,9 +125,10 @@ def _describe_end(case: NotifiedCase) -> str:
 
 
 def make_people_caption(summary: Summary) -> str:
-    """Return a sentence: how many cases reached a person, and how they ended.
+    """Return the caption of the table of notified cases: their number, and how they ended.
 
-    If the summary does not list all cases, the sentence has the number of listed cases instead.
+    If the summary does not list all cases, the caption says how many it lists, and not how they
+    ended.
     """
     if not summary.cases_were_read:
         return "Mendq's cases were not read, so who was notified is not known."
@@ -139,11 +150,12 @@ def make_people_caption(summary: Summary) -> str:
 
 
 def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
-    """Return table rows that compare, by symptom, fixed incidents with those left untouched.
+    """Compare, for each symptom, the incidents that Mendq fixed with those it left untouched.
 
-    The symptoms with most incidents come first, at most `most_rows` of them. The keys of a row are
-    `title`; `fixed`, the number of incidents that Mendq fixed; and `untouched`, how many of the
-    untouched incidents recovered (`2 of 5`). Both have the median time if it is known.
+    Returns:
+        At most `most_rows` rows, the symptoms with most incidents first. Each row has the keys
+        `title`; `fixed`, the number of fixed incidents; and `untouched`, the number of untouched
+        incidents that recovered (`2 of 5`). The median time is added to both if it is known.
     """
     ranked_comparisons = sorted(
         summary.does_it_help,
@@ -170,37 +182,40 @@ def _format_count_and_time(count: str, seconds: float | None) -> str:
 
 
 class IncidentRow(Struct, frozen=True):
-    """A row of the page: incidents with the same text, perhaps on different queues."""
+    """One row of the table of incidents.
+
+    The incidents of a row have the same texts and may be on different queues.
+    """
 
     incidents: tuple[Incident, ...]
 
     @property
     def first(self) -> Incident:
-        """The first incident, whose texts stand for all."""
+        """The first incident of the row. The page shows its texts for all incidents of the row."""
         return self.incidents[0]
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """ARNs of the queues, each once."""
+        """ARNs of the row's queues, without repeats."""
         return tuple(dict.fromkeys(incident.queue_arn for incident in self.incidents))
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """Ids of the cases, each once."""
+        """Ids of the row's cases, without repeats."""
         return tuple(
             dict.fromkeys(incident.case_id for incident in self.incidents if incident.case_id)
         )
 
     @property
     def when(self) -> str:
-        """The time from the first to the last failure, in words."""
+        """Text with the times of the first and the last failure in the row."""
         first_failure = min(incident.first_failure for incident in self.incidents)
         last_failure = max(incident.last_failure for incident in self.incidents)
         return format_time_span(first_failure, last_failure)
 
     @property
     def times_to_heal(self) -> str:
-        """The shortest and the longest time to heal, in words. Empty if none was timed."""
+        """Text with the shortest and the longest time to heal. Empty if no time is known."""
         times = [
             incident.seconds_to_heal
             for incident in self.incidents
@@ -214,7 +229,10 @@ class IncidentRow(Struct, frozen=True):
 
 
 def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
-    """Group incidents with the same text into rows. A row is at the place of its first incident."""
+    """Group the incidents that have the same texts into rows.
+
+    The rows are in the order of their first incidents.
+    """
     incidents_by_text = defaultdict[tuple[object, ...], list[Incident]](list)
     for incident in incidents:
         row_text = (
@@ -232,9 +250,9 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
 
 
 def find_first_incidents(summary: Summary) -> dict[str, Incident]:
-    """Return the first incident of each case, by case id. Links to the case lead to this incident.
+    """Return the first incident of each case, by case id. The page links a case to this incident.
 
-    Cases that wait for a person are left out: links to them lead to a section of their own.
+    Cases that wait for a person are left out, because the page has a separate section for them.
     """
     waiting_case_ids = {case.case_id for case in summary.open_now}
     incident_by_case_id: dict[str, Incident] = {}
@@ -245,17 +263,20 @@ def find_first_incidents(summary: Summary) -> dict[str, Incident]:
 
 
 def sort_cases_open_first(summary: Summary) -> list[NotifiedCase]:
-    """Return the cases that reached a person, first those that are still open."""
+    """Return the cases about which people were notified, the open cases first."""
     return sorted(summary.reached_a_person.cases, key=lambda case: case.ended_at is not None)
 
 
 def count_unfolded_cases(cases: Sequence[NotifiedCase], usual_count: int) -> int:
-    """Return how many cases the page shows unfolded: `usual_count`, or all open ones if more."""
+    """Return how many cases the page shows without a click.
+
+    This is `usual_count`, or the number of open cases if that is larger.
+    """
     return max(usual_count, sum(case.ended_at is None for case in cases))
 
 
 def count_unfolded_rows(rows: Sequence[IncidentRow], usual_count: int) -> int:
-    """Return how many rows the page shows unfolded.
+    """Return how many rows of incidents the page shows without a click.
 
     This is `usual_count`, or the number of rows that need a person if that is larger.
     """
@@ -266,10 +287,12 @@ SHADE_LEVELS = 5
 
 
 def make_heat_map(summary: Summary) -> dict[str, Any] | None:
-    """Return the table of queues by day for the page's template. None without incidents.
+    """Return the data of the table that shows each queue's incidents by day, for the template.
 
-    The keys are `caption`; `rows`: a queue and its cells, each a figure and its shade; `beyond`: a
-    sentence about the other queues; and `has_unread`: True if a day was not read.
+    Returns:
+        A dict, or None if no queue had an incident. Its keys are `caption`; `rows`, pairs of a
+        queue and its cells, each cell a text and a shade; `beyond`, a sentence about the queues
+        that are not listed; and `has_unread`, True if a cell belongs to a day that was not read.
     """
     queues = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
     if not queues:
@@ -294,7 +317,7 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
 
 
 def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
-    """Return the text of a cell: the number of incidents, or `?` if the day was not read.
+    """Return the text of one cell: the number of incidents, or `?` if the day was not read.
 
     Empty if the day had no incident or is still to come.
     """
@@ -305,9 +328,10 @@ def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
 
 
 def compute_shade(count: int, highest_count: int) -> int:
-    """Return the shade of a cell, from 0 (no incident) to LEVELS.
+    """Return the shade of a cell: 0 for no incident, otherwise 1 to SHADE_LEVELS.
 
-    The scale is logarithmic, so that one bad day does not make all others look empty.
+    `highest_count` is the count of the darkest cell. The scale is logarithmic, so that one bad day
+    does not make all other days look empty.
     """
     if not count:
         return 0
@@ -315,7 +339,10 @@ def compute_shade(count: int, highest_count: int) -> int:
 
 
 def _describe_other_queues(summary: Summary) -> str:
-    """Return a sentence with the sums of the queues that are not listed, or an empty text."""
+    """Return a sentence with the incidents of the queues that the table does not list.
+
+    Empty if it lists all queues.
+    """
     queue_days = summary.queue_days
     if not queue_days.queues_left_out:
         return ""

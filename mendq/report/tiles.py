@@ -1,4 +1,4 @@
-"""The tiles of the report: figures of the week, compared with the median of earlier weeks."""
+"""The tiles of the report: one number of the week each, compared with earlier weeks' median."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DirectionAndText = tuple[str, str]
 
 
 class Tile(Struct, frozen=True):
-    """One figure of the week, with its sentence."""
+    """A box of the report with one number of the week and a sentence about it."""
 
     title: str
     figure: str
@@ -50,8 +50,8 @@ class Tile(Struct, frozen=True):
 def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     """Return the tiles of the week. Empty if nothing was read.
 
-    They are: incidents, healed, paged, time to fix, failed calls. In a backtest they are:
-    incidents; would have changed, proposed and paged; failed calls.
+    The tiles are: incidents, healed, urgent notifications, time to fix, and failed calls. A
+    backtest has incidents, three tiles of `_make_backtest_tiles`, and failed calls.
     """
     if summary.nothing_was_read:
         return ()
@@ -68,7 +68,10 @@ def make_tiles(summary: Summary) -> tuple[Tile, ...]:
 
 
 def _make_backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
-    """Return how many incidents Mendq would have changed, proposed to change, or paged about."""
+    """Return the tiles of a backtest: for how many incidents Mendq would have acted.
+
+    There are three tiles: would have changed the queue, proposed a change, or paged people.
+    """
     whole_text = f"of {summary.totals.incidents:,}"
     note = "each decided for itself"
     count_by_verb = {
@@ -88,13 +91,17 @@ def compare_with_weeks(
     format_figure: FigureFormat = format_number,
     format_difference: FigureFormat | None = None,
 ) -> DirectionAndText:
-    """Compare this week's figure with the median of earlier weeks. Return direction and text.
+    """Compare this week's number with the median of the earlier weeks.
 
     Args:
-        figure: this week's figure.
-        earlier_figures: the figures of the earlier weeks.
-        format_figure: returns a figure as text.
-        format_difference: returns a difference of two figures as text, if that is another form.
+        figure: This week's number.
+        earlier_figures: The numbers of the earlier weeks.
+        format_figure: Formats a number.
+        format_difference: Formats a difference of two numbers. By default `format_figure` does it.
+
+    Returns:
+        The direction (`rise`, `fall` or `level`), and a text such as `3 above the 7-week median of
+        9`.
     """
     if not earlier_figures:
         return "level", NO_WEEK_NOTE
@@ -111,15 +118,15 @@ def compare_with_weeks(
 
 
 def _list_whole_weeks(summary: Summary) -> list[EarlierWeek]:
-    """Return the earlier weeks that were read whole. In others, incidents may be missing."""
+    """Return the earlier weeks of which every day was read. The sums of others may be too low."""
     return [week for week in summary.previous_weeks if week.is_whole]
 
 
 def _add_tone(summary: Summary, tile: Tile, direction: str, *, rise_tone: str) -> Tile:
-    """Return the tile with its direction and tone.
+    """Return the tile with its direction, and with the tone (colour) of that direction.
 
-    `rise_tone` is the tone of a rise, "good" or "bad"; a fall has the other of the two. A week with
-    missing days has no tone, because it cannot be compared with whole weeks.
+    `rise_tone` is `good` or `bad`: the tone if the number rises. A fall has the opposite tone. The
+    tile is unchanged if days of this week are missing, because the week cannot be compared then.
     """
     if not summary.is_whole:
         return tile
@@ -131,7 +138,7 @@ def _add_tone(summary: Summary, tile: Tile, direction: str, *, rise_tone: str) -
 def _make_count_tile(
     summary: Summary, title: str, get_figure: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
-    """Return the tile of a count. A rise of the count is bad news."""
+    """Return the tile of a count that is bad news if it rises."""
     count = get_figure(summary.totals)
     direction, note = compare_with_weeks(
         count, [get_figure(week) for week in _list_whole_weeks(summary)]
@@ -145,7 +152,11 @@ def _make_count_tile(
 def _list_weekly_figures(
     summary: Summary, get_figure: Callable[[Totals | EarlierWeek], float | None]
 ) -> WeeklyFigures:
-    """Return the figure of each week, this week's last. Empty if no earlier week has one."""
+    """Return the number of each of the last eight weeks, this week's last.
+
+    None stands for an earlier week that was not read completely. Empty if no earlier week has a
+    number.
+    """
     earlier_figures = [
         None if week is None else get_figure(week) for week in list_earlier_weeks(summary)
     ]
@@ -155,7 +166,7 @@ def _list_weekly_figures(
 
 
 def describe_weeks(tile: Tile) -> str:
-    """Return the figures of the weeks in words, for people who cannot see the chart."""
+    """List the numbers of a tile's weeks in a text, for people who cannot see the chart."""
     figures = [
         "not known" if figure is None else format_number(figure) for figure in tile.weekly_figures
     ]
@@ -163,7 +174,11 @@ def describe_weeks(tile: Tile) -> str:
 
 
 def _make_incidents_tile(summary: Summary) -> Tile:
-    """Return the tile of the incidents. If days are missing, it says how many days were read."""
+    """Return the tile with the number of incidents.
+
+    The note adds what found them if scans found some, and the number of days read if days are
+    missing.
+    """
     tile = _make_count_tile(summary, "Incidents", lambda week: week.incidents)
     scan_count = summary.by_found_by.scan
     if scan_count:
@@ -176,7 +191,10 @@ def _make_incidents_tile(summary: Summary) -> Tile:
 
 
 def _make_healed_tile(summary: Summary) -> Tile:
-    """Return the tile of the incidents healed without a person. A rise of their share is good."""
+    """Return the tile with the number of incidents that were healed without a person.
+
+    A rise of their share of all incidents is good.
+    """
     title = "Healed without a person"
     incident_count = summary.totals.incidents
     healed_count = summary.totals.healed
@@ -209,9 +227,10 @@ def _make_healed_tile(summary: Summary) -> Tile:
 
 
 def _make_paged_tile(summary: Summary) -> Tile:
-    """Return the tile of the urgent notifications of this week, also about older cases.
+    """Return the tile with the number of urgent notifications that were sent this week.
 
-    The note says how many were sent at night or at the weekend.
+    Notifications about older cases count too. The note says how many were sent at night or at the
+    weekend.
     """
     title = "Urgent notifications"
     if not summary.cases_were_read:
@@ -225,7 +244,11 @@ def _make_paged_tile(summary: Summary) -> Tile:
 
 
 def _make_time_to_fix_tile(summary: Summary) -> Tile:
-    """Return the tile of the median time to fix. If only few were timed, it lists all times."""
+    """Return the tile with the median time to fix.
+
+    With fewer than LEAST_INCIDENTS_TO_COMPARE known times, the tile shows the longest time and
+    lists all of them.
+    """
     title = "Time to fix"
     count = summary.totals.healed_with_time
     median_seconds = summary.totals.median_seconds_to_heal
@@ -255,7 +278,10 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
 
 
 def list_earlier_weeks(summary: Summary) -> tuple[EarlierWeek | None, ...]:
-    """Return the seven weeks before this one, oldest first. None for a week not read whole."""
+    """Return the sums of the seven weeks before this one, the oldest first.
+
+    None stands for a week that was not read completely.
+    """
     week_by_name = {week.week: week for week in _list_whole_weeks(summary)}
     weeks = []
     for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):

@@ -1,6 +1,6 @@
-"""Charts of times to heal: a strip of dots for each symptom, all on one logarithmic scale.
+"""Charts of the times to heal: one strip of dots for each symptom.
 
-A vertical bar marks the median.
+All strips have the same logarithmic time scale. A vertical bar marks the median.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ TOO_FEW_TEXT = "n<5"
 
 
 def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
-    """Return the strips of the symptoms with most healed incidents, for the page's template.
+    """Return the strips of the first MOST_SYMPTOMS symptoms of the summary, for the template.
 
-    The keys are `rows`, `axis`, `caption`, and `beyond`: a sentence about the other symptoms.
-    Empty if no incident was timed.
+    Returns:
+        A dict, empty if no time is known. Its keys are `rows`, one for each symptom; `axis`, the
+        drawn axis; `caption`; and `beyond`, a sentence about the symptoms without a strip.
     """
     timed_symptoms = [times for times in summary.times_to_heal if times.seconds]
     if not timed_symptoms:
@@ -56,7 +57,10 @@ def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
 def _make_row(
     times: TimesToHeal, week: IncidentsPerDay, tick_seconds: Sequence[int]
 ) -> dict[str, Any]:
-    """Return a symptom's figures and strip. It has the symptom's colour in the chart of days."""
+    """Return the template's data of one symptom: its numbers as texts, and the drawn strip.
+
+    The dots have the colour of the symptom in the chart of incidents per day.
+    """
     symptom_title = format_symptom(times.symptom)
     seconds = times.seconds
     median_seconds = times.median_seconds or seconds[(len(seconds) - 1) // 2]
@@ -97,9 +101,10 @@ _DOT_HEIGHT_EXPRESSION = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) %
 
 
 def choose_ticks(seconds: Sequence[float]) -> Sequence[int]:
-    """Return the ticks from the one below the shortest time to the one above the longest.
+    """Return the ticks of the time scale, in seconds.
 
-    Times beyond the first or last possible tick are drawn at the end of the scale.
+    They go from the tick below the shortest time to the tick above the longest time. A time that is
+    shorter or longer than all TICK_SECONDS is drawn at the end of the scale.
     """
     first_index = min(max(bisect_right(TICK_SECONDS, min(seconds)) - 1, 0), len(TICK_SECONDS) - 2)
     last_index = max(bisect_left(TICK_SECONDS, max(seconds)), first_index + 1)
@@ -113,9 +118,16 @@ def make_strip_chart(
     palette: Palette,
     series_index: int,
 ) -> alt.LayerChart:
-    """Return the chart of one symptom: a bar for the median, and dots that are drawn over it.
+    """Return the strip of one symptom: a dot for each time, and a bar at the median.
 
-    Dots at the same place are drawn once. `series_index` is the index of the dots' colour.
+    Several dots at the same place are drawn as one.
+
+    Args:
+        seconds: The times to heal.
+        median_seconds: Their median.
+        tick_seconds: The ticks of the time scale.
+        palette: The colours.
+        series_index: Index of the dots' colour in `palette.series_colours`.
     """
     position_expression = (
         f"log(datum.seconds / {tick_seconds[0]}) / log({tick_seconds[-1] / tick_seconds[0]})"
@@ -136,7 +148,7 @@ def make_strip_chart(
 
 
 def make_axis_chart(tick_seconds: Sequence[int], palette: Palette) -> alt.LayerChart:
-    """Return the axis below the strips, with as many tick labels as there is room for."""
+    """Return the time axis that the page shows below the strips."""
     tick_labels = {seconds: format_duration(seconds) for seconds in tick_seconds}
     empty_layer = _make_times_chart([]).mark_point()
     axis_options = {
@@ -148,7 +160,7 @@ def make_axis_chart(tick_seconds: Sequence[int], palette: Palette) -> alt.LayerC
 
 
 def _make_times_chart(seconds: Sequence[float]) -> alt.Chart:
-    """Return a chart whose data are these times."""
+    """Return a chart, still without marks, whose rows are these times in seconds."""
     return alt.Chart(alt.InlineData(values=[{"seconds": value} for value in seconds]))
 
 
@@ -159,10 +171,10 @@ def _frame_chart(
     palette: Palette,
     **axis_options: Any,
 ) -> alt.LayerChart:
-    """Return the layers on the common time scale.
+    """Combine layers into one chart with the common time scale.
 
-    All strips and the axis have the same margins, so that their scales are in line. A margin is as
-    wide as half the text of a tick.
+    All strips and the axis have the same width and margins, so that equal times are below each
+    other. A margin has room for half the label of a tick.
     """
     time_scale = alt.Scale(
         type="log", domain=[tick_seconds[0], tick_seconds[-1]], nice=False, clamp=True

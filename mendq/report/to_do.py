@@ -1,4 +1,4 @@
-"""Things that people can do this week: what to do, why, and how many incidents it would prevent."""
+"""Things that people should do: what, why, and how many incidents it would prevent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mendq.report.words import (
 
 
 class ToDo(Struct, frozen=True):
-    """One thing to do. A text is empty if there is nothing to say."""
+    """One thing to do, as texts for the page and the mail. Any text but `action` may be empty."""
 
     # Sentences in which names are marked: what to do, why, and what it would prevent.
     action: str
@@ -42,9 +42,10 @@ class ToDo(Struct, frozen=True):
 def list_to_do(
     summary: Summary, reported_account: ReportedAccount | None = None
 ) -> tuple[ToDo, ...]:
-    """Return the things to do, first those that would prevent most incidents.
+    """Return the things to do: the summary's recommendations, then suggestions of mode heal.
 
-    There is no command without `reported_account`, or if the queue is of another account or region.
+    The recommendations that would prevent most incidents come first. An item has no command if
+    `reported_account` is None or the queue is in another account or region.
     """
     things = []
     for recommendation in summary.do_this_week:
@@ -71,7 +72,7 @@ def _suggest_heal_mode(candidate: HealCandidate) -> ToDo:
 
 
 class Drift(Struct, frozen=True):
-    """A value that Mendq set in a queue and that the queue's template may not have."""
+    """A value that Mendq set on a queue and that the queue's template may not contain."""
 
     queue_arn: str
     # The attribute and its change, with marked names.
@@ -85,7 +86,7 @@ class Drift(Struct, frozen=True):
 
 
 def list_drift(summary: Summary, reported_account: ReportedAccount | None = None) -> list[Drift]:
-    """Return the values that Mendq set and that are still set, the oldest first."""
+    """Return the values that Mendq set on queues and that are still set, the oldest first."""
     return [_make_drift(summary, standing, reported_account) for standing in summary.standing]
 
 
@@ -113,7 +114,10 @@ def _make_drift(
 
 
 def describe_drift(summary: Summary) -> str:
-    """Return a sentence with the number of values that Mendq set. Empty if there are none."""
+    """Return a sentence with the number of values that Mendq set and that are still set.
+
+    Empty if there are none.
+    """
     count = len(summary.standing) + summary.standing_left_out
     if not count:
         return ""
@@ -123,7 +127,10 @@ def describe_drift(summary: Summary) -> str:
 
 
 def describe_left_out(summary: Summary) -> str:
-    """Return a sentence with the number of things that are not listed. Empty if all are listed."""
+    """Return a sentence with the number of recommendations that the summary does not list.
+
+    Empty if it lists all.
+    """
     count = summary.do_this_week_left_out
     return f"{format_count(count, 'more thing')} would have prevented less." if count else ""
 
@@ -133,8 +140,9 @@ def _choose_command(
 ) -> str:
     """Return the command to print for a recommendation.
 
-    For a case it is the command in the summary if that is safe, otherwise `mendq show` or `mendq
-    approve`. Empty if this kind has no command, or if the queue is of another account or region.
+    For a recommendation about a case, this is the summary's command if it is safe, and otherwise
+    `mendq approve` or `mendq show`. Empty if this kind of recommendation has no command, if the
+    case id is not valid, or if the queue is in another account or region.
     """
     kind = recommendation.kind
     queue_match = match_queue(recommendation.queue_arn, reported_account)
@@ -168,7 +176,7 @@ _SENTENCES_WITHOUT_ATTRIBUTE = {
 
 
 def _describe_action(recommendation: Recommendation) -> str:
-    """Return the sentence that says what to do."""
+    """Return the sentence that tells people what to do."""
     symptom = mark_quote(format_symptom(recommendation.symptom))
     queues = _describe_queues(recommendation)
     if recommendation.next_step:
@@ -204,14 +212,17 @@ def _describe_action(recommendation: Recommendation) -> str:
 
 
 def _describe_queues(recommendation: Recommendation) -> str:
-    """Return the name of the first queue and the number of the others."""
+    """Return the name of the recommendation's queue, and the number of further queues."""
     other_count = recommendation.queues - 1
     others_text = f" and {format_count(other_count, 'other queue')}" if other_count > 0 else ""
     return f"{mark_queue(recommendation.queue_arn)}{others_text}"
 
 
 def _describe_why(recommendation: Recommendation) -> str:
-    """Return the sentence that says why. Empty if there is no sentence for the summary's reason."""
+    """Return the sentence that gives the reason for a recommendation.
+
+    Empty if the report has no sentence for the reason in the summary.
+    """
     if recommendation.kind == "write_into_template":
         old_value = format_value(recommendation.attribute, recommendation.before) or "the old value"
         when_text = "in an earlier week" if recommendation.why == "stands" else "and it helped"
@@ -246,7 +257,10 @@ _STATES_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"}
 
 
 def _describe_effect(recommendation: Recommendation) -> str:
-    """Return how many of this week's incidents the recommendation is about. Empty if none."""
+    """Return a sentence with the number of this week's incidents behind a recommendation.
+
+    Empty if there are none.
+    """
     if not recommendation.incidents:
         return ""
     calls_text = format_count(recommendation.failed_calls, "failed call")

@@ -1,6 +1,6 @@
-"""The verdict: the first sentences of the report, and the queue that stands out.
+"""The verdict: the first sentences of the report, and the queue with the most trouble.
 
-Every sentence is computed from the summary. Names in it are marked (see `words`).
+All sentences are made from the week's summary. Names in them are marked (see `words`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ _TILES_IN_A_MAIL = 3
 
 
 def make_headline(summary: Summary) -> str:
-    """Return how many incidents there were, how many were healed, and if people were paged."""
+    """Return the first sentence of the report: how many incidents, and how many were healed.
+
+    It also says if everything was healed before people were paged.
+    """
     so_far = "" if summary.is_over else " so far"
     if summary.nothing_was_read:
         return f"Nothing was read this week{so_far}: whether there were incidents is not known."
@@ -69,7 +72,7 @@ def make_headline(summary: Summary) -> str:
 
 
 def describe_quiet_week(summary: Summary) -> str:
-    """Return how many days of a quiet week were read, and when the last incident was."""
+    """Return a text about a week without incidents: the days read, and the last week with one."""
     days_read_text = f"{summary.days_read} of {len(summary.days)} days read"
     if not summary.previous_weeks:
         return days_read_text
@@ -82,7 +85,11 @@ def describe_quiet_week(summary: Summary) -> str:
 
 
 def describe_not_healed(summary: Summary) -> str:
-    """Return the outcomes of the incidents that were not healed, and how many notified people."""
+    """Return a sentence with the outcomes of the incidents that were not healed.
+
+    It adds how many incidents notified people. Empty if all incidents were healed and nobody was
+    notified.
+    """
     outcome_counts = _count_not_healed(summary)
     notified_text = _describe_notified(summary)
     not_healed_count = sum(count for _, count in outcome_counts)
@@ -98,7 +105,10 @@ def describe_not_healed(summary: Summary) -> str:
 
 
 def describe_impact(summary: Summary) -> str:
-    """Return what this week's incidents did to messages. Empty if no case has such numbers."""
+    """Return a sentence with the number of messages that this week's incidents harmed, by kind.
+
+    Empty if no case has such numbers.
+    """
     impact = summary.impact
     count_by_words = {
         "delayed": impact.delayed,
@@ -120,7 +130,7 @@ _OUTCOME_WORDS = {**OUTCOME_WORDS, "escalated": "escalated"}
 
 
 def describe_accounts(organization: Organization) -> str:
-    """Return one sentence about all accounts.
+    """Return a sentence about all accounts of an organization.
 
     For example: `40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`
     """
@@ -139,9 +149,10 @@ def describe_accounts(organization: Organization) -> str:
 
 
 def describe_incomplete(organization: Organization) -> list[str]:
-    """Return a sentence for each fault in the accounts' reports, with the accounts that have it.
+    """Return sentences about accounts whose reports to the organization have faults.
 
-    A report may be missing, late, or not fully credible.
+    There is one sentence for each of: nothing reported, days missing, rows left out because they
+    may be forged, and tables that could not be read.
     """
     members = organization.members
     totals = organization.totals
@@ -164,7 +175,10 @@ def describe_incomplete(organization: Organization) -> list[str]:
 
 
 def _join_members(members: Sequence[Member], total: int) -> str:
-    """Return the first names and the number of the others. `total` counts unlisted accounts too."""
+    """Return the names of the first members, and the number of further members.
+
+    `total` is the number of all members, also of those that the summary does not list.
+    """
     names = [format_member_name(member) for member in members[:_MOST_LISTED_NAMES]]
     more_count = max(total, len(members)) - len(names)
     if more_count:
@@ -173,7 +187,10 @@ def _join_members(members: Sequence[Member], total: int) -> str:
 
 
 def format_member_name(member: Member) -> str:
-    """Return `orders-prod (123456789012), eu-west-1`, marked: the account chose its own words."""
+    """Return the account and region of a member: `orders-prod (123456789012), eu-west-1`.
+
+    The text is marked as a name, because the account chose its alias.
+    """
     return mark_name(_account_name(member.alias, member.account, member.region))
 
 
@@ -183,7 +200,7 @@ def _account_name(alias: str, account: str, region: str) -> str:
 
 
 def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
-    """Return the account and region of a queue, in the form of `member_name`."""
+    """Return the account and region of a queue, in the form of `format_member_name`."""
     alias_by_account = {member.account: member.alias for member in organization.members}
     return mark_name(
         _account_name(alias_by_account.get(queue.account, ""), queue.account, queue.region)
@@ -191,7 +208,7 @@ def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
 
 
 def describe_needy_queues(organization: Organization) -> list[str]:
-    """Return a line for each of the queues that need somebody most."""
+    """Return a line for each of the three queues that most need a person."""
     lines = []
     for queue in organization.queues[:_MOST_LISTED_NAMES]:
         place = format_queue_place(organization, queue)
@@ -202,14 +219,14 @@ def describe_needy_queues(organization: Organization) -> list[str]:
 
 
 def describe_outcome(queue: NeedyQueue) -> str:
-    """Return the outcome of the queue's worst incident. An unknown outcome is marked as a quote."""
+    """Return the outcome of a queue's worst incident, in words. An unknown outcome is quoted."""
     if queue.urgent:
         return "paged"
     return _OUTCOME_WORDS.get(queue.outcome, mark_quote(queue.outcome))
 
 
 def describe_days_reported(member: Member) -> str:
-    """Return which days the account has reported."""
+    """Return a text about the days that an account has reported, such as `every day`."""
     if member.state == SILENT_STATE:
         return "nothing"
     last_day_text = f"until {format_day(member.last_day)}" if member.last_day else ""
@@ -217,7 +234,10 @@ def describe_days_reported(member: Member) -> str:
 
 
 def make_verdict_text(summary: Summary) -> str:
-    """Return the verdict as plain text: at most 9 lines, some more for an organization."""
+    """Return the verdict as plain text for a mail or an SNS topic.
+
+    It has at most 9 lines, and some more for an organization.
+    """
     organization = summary.organization
     days_text = format_day_range(summary.first_day, summary.last_day)
     lines = [f"Mendq, {format_week(summary.week)} ({days_text}, UTC)"]
@@ -244,7 +264,7 @@ def make_verdict_text(summary: Summary) -> str:
 
 
 def _describe_found_by_scans(summary: Summary) -> str:
-    """Return how many incidents scans found without a failed call. Empty if there are none."""
+    """Return a part of a sentence: how many incidents scans found. Empty if scans found none."""
     scan_count = summary.by_found_by.scan
     incident_count = summary.totals.incidents
     if not scan_count:
@@ -256,10 +276,12 @@ def _describe_found_by_scans(summary: Summary) -> str:
 
 
 def _describe_healed(summary: Summary) -> str:
-    """Return how many incidents were healed, and if it was before anyone was paged.
+    """Return a part of a sentence: how many incidents were healed, and if that was before a page.
 
-    Incidents that were healed after an approval count as healed, and the text says so. If more
-    incidents paged people than were not healed, at least one incident paged before it was healed.
+    Incidents that were healed after an approval are included, and the text says how many.
+
+    `before anyone was paged` is added only if it is certain. If more incidents paged people than
+    were not healed, at least one of the healed incidents had paged somebody.
     """
     incident_count = summary.totals.incidents
     fixed_count = summary.fixed_count
@@ -282,9 +304,10 @@ def _describe_healed(summary: Summary) -> str:
 
 
 def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
-    """Return the outcomes of the incidents that were not healed, in words, with their numbers.
+    """Count the incidents that were not healed, by outcome. Return pairs of words and number.
 
-    An unknown outcome keeps its own word, so that the numbers add up.
+    An outcome for which the report has no words is shown by its own name, so that the numbers add
+    up.
     """
     count_by_outcome = {
         outcome: count
@@ -300,7 +323,10 @@ def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
 
 
 def _describe_notified(summary: Summary) -> str:
-    """Return how many incidents paged (an urgent notification) or told a person. Empty if none."""
+    """Return a part of a sentence: how many incidents paged (urgent) or told (not urgent) a person.
+
+    Empty if none did.
+    """
     paged_count = summary.totals.urgent
     told_count = summary.informed_count
     incident_count = summary.totals.incidents
@@ -321,7 +347,7 @@ LEAST_INCIDENTS_OF_HABIT = 3
 
 
 class Standout(Struct, frozen=True):
-    """The queue that stands out. `queue` and `sentence` together are one sentence."""
+    """The queue with the most trouble. `queue`, followed by `sentence`, is a whole sentence."""
 
     queue: str
     sentence: str
@@ -330,11 +356,11 @@ class Standout(Struct, frozen=True):
 
 
 def find_standout(summary: Summary) -> Standout | None:
-    """Return the queue with most incidents that were not healed, or None if no queue stands out.
+    """Return the queue with most unhealed incidents, or None if no queue stands out.
 
-    If all incidents were healed, it is the queue with most incidents. Incidents that say nothing
-    about their queue do not count: callers' mistakes, and possible races with a delete. If two
-    queues have the same number of incidents and of failed calls, none stands out.
+    If all incidents were healed, healed incidents are counted instead. Unhealed incidents that are
+    not the queue's fault do not count: callers' mistakes, and possible races with a delete. If the
+    first two queues have equal numbers of incidents and of failed calls, none stands out.
     """
     candidates, are_healed = _list_standout_candidates(summary)
     queue_arn = _find_leader(candidates)
@@ -366,10 +392,11 @@ def find_standout(summary: Summary) -> Standout | None:
 
 
 def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
-    """Return the incidents of which `find_standout` finds the leading queue.
+    """Return the incidents that `find_standout` counts by queue.
 
-    The second value is False for incidents that were not healed. If there are none, the healed
-    incidents and True are returned. Incidents of an unknown queue are left out.
+    Returns:
+        The unhealed incidents and False. If there are none, the healed incidents and True.
+        Incidents of an unknown queue are left out.
     """
     healed = list[Incident]()
     not_healed = list[Incident]()
@@ -384,10 +411,10 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
 
 
 def _stands_out(count: int, total: int, are_healed: bool) -> bool:
-    """Return True if a queue with `count` of `total` incidents stands out.
+    """Return True if a queue with `count` of all `total` incidents stands out.
 
-    If the incidents were not healed, two are enough, or one if it is the only one. If they were
-    healed, at least LEAST_INCIDENTS_OF_HABIT and more than half of `total` are needed.
+    Unhealed: the queue needs two incidents, or the only one. Healed: it needs at least
+    LEAST_INCIDENTS_OF_HABIT incidents, and more than half of `total`.
     """
     if are_healed:
         return count >= LEAST_INCIDENTS_OF_HABIT and 2 * count > total
@@ -395,7 +422,7 @@ def _stands_out(count: int, total: int, are_healed: bool) -> bool:
 
 
 def _describe_open_share(not_healed_count: int, count: int) -> str:
-    """Return how many of the queue's incidents were not healed."""
+    """Return a part of a sentence: how many of a queue's `count` incidents were not healed."""
     if count == 1:
         return "its one incident was not healed"
     if not_healed_count == count:
@@ -404,10 +431,10 @@ def _describe_open_share(not_healed_count: int, count: int) -> str:
 
 
 def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
-    """Return a text about the queue's most frequent symptom.
+    """Return a sentence that says what a queue does often, by its most frequent symptom.
 
-    Empty if the queue had it fewer than LEAST_INCIDENTS_OF_HABIT times, or if the summary has no
-    text for it.
+    Empty if the queue had the symptom fewer than LEAST_INCIDENTS_OF_HABIT times, or if
+    `summary.habits` has no text for the symptom.
     """
     symptom, count = _find_most_frequent(incident.symptom for incident in incidents)
     if count < LEAST_INCIDENTS_OF_HABIT or symptom not in summary.habits:
@@ -419,9 +446,9 @@ def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
 
 
 def _find_leader(incidents: Iterable[Incident]) -> str | None:
-    """Return the queue with most incidents, and among equals with most failed calls.
+    """Return the ARN of the queue with most incidents; if equal, with most failed calls.
 
-    None if there is no incident, or if two queues are equal in both.
+    None if there is no incident, or if two queues are first with equal numbers of both.
     """
     count_by_queue = Counter[str]()
     failed_calls_by_queue = Counter[str]()
@@ -442,9 +469,9 @@ def _find_leader(incidents: Iterable[Incident]) -> str | None:
 
 
 def _describe_cause(incidents: list[Incident]) -> str:
-    """Return the most frequent symptom with its failed calls.
+    """Return a sentence with the most frequent symptom, and the failed calls of all `incidents`.
 
-    If incidents of it were not healed, the most frequent reason is added.
+    If incidents of that symptom were not healed, their most frequent reason is added.
     """
     symptom, count = _find_most_frequent(incident.symptom for incident in incidents)
     share_text = "" if count == len(incidents) else f" ({count} of {len(incidents)})"
@@ -460,9 +487,9 @@ def _describe_cause(incidents: list[Incident]) -> str:
 
 
 def _find_most_frequent(texts: Iterable[str]) -> tuple[str, int]:
-    """Return the most frequent text and its count; of several, the first in alphabetical order.
+    """Return the most frequent text and its count. Return an empty text and 0 if there is none.
 
-    Returns an empty text and 0 if there is no text.
+    If several texts are equally frequent, the first in alphabetical order is returned.
     """
     ranked_texts = sort_by_count(Counter(texts))
     return ranked_texts[0] if ranked_texts else ("", 0)

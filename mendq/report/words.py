@@ -1,12 +1,14 @@
 """Format numbers, times, names and values for the report, in English.
 
-Names, error codes and reasons in a summary are written by other people, perhaps by an attacker. So:
+Names, error codes and reasons in a summary are written by other people, perhaps by an attacker.
+Three rules apply to them:
 
-1. `make_visible` cuts them and shows invisible characters as codes, before they go anywhere.
-2. Within a sentence they are marked (`mark_name`, `mark_quote`), so that the page and the mail can
-   show them apart from Mendq's own words. The marks are private Unicode characters. `make_visible`
-   replaces these in other people's text, so nobody can forge a mark.
-3. Escaping belongs to the output: the page escapes HTML, the mail's text breaks links.
+1. `make_visible` shortens such a text and shows invisible characters as codes, before anything else
+   is done with the text.
+2. Inside a sentence, such a text is marked by `mark_name` or `mark_quote`. The page and the mail
+   then show it differently from Mendq's own words. The marks are private Unicode characters.
+   `make_visible` replaces these characters in other people's text, so nobody can forge a mark.
+3. Escaping is done at the output: the page escapes HTML, and the mail breaks links.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _LINK_REGEX = re.compile(
 
 
 def make_visible(text: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
-    """Return the text cut to `most_characters`, with each invisible character as a code."""
+    """Shorten a text to `most_characters`, and show invisible characters as codes (`[U+200B]`)."""
     visible_text = "".join(
         _make_character_visible(character) for character in text[:most_characters]
     )
@@ -51,16 +53,16 @@ def make_visible(text: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
 
 
 def break_links(text: str) -> str:
-    """Return the text for a mail, with `[.]` and `[//]` where a mail program would make a link.
+    """Return a text in which mail programs find no links: `example.com` becomes `example[.]com`.
 
-    The page and the commands keep the text as it is, because browsers make no links of it and
-    people copy from there.
+    Used only in mails. In the page, browsers do not turn text into links. Commands must stay
+    unchanged, because people copy them.
     """
     return _LINK_REGEX.sub(r"[\g<0>]", text)
 
 
 def clean_sentence(sentence: str) -> str:
-    """Return another author's sentence cut and made visible, with `'` in place of backticks."""
+    """Shorten another author's sentence, make it visible, and replace backticks by `'`."""
     return make_visible(sentence.replace("`", "'"), MOST_SENTENCE_CHARACTERS)
 
 
@@ -82,14 +84,14 @@ _SPACE_BEFORE_UNIT_REGEX = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|bytes?|[kMGTPE
 
 
 def keep_units_together(text: str) -> str:
-    """Return the text with a no-break space between each number and its unit."""
+    """Put a no-break space between each number and its unit, so that lines do not break there."""
     return _SPACE_BEFORE_UNIT_REGEX.sub("\N{NO-BREAK SPACE}", text)
 
 
 def format_count(count: int, singular: str, plural: str = "") -> str:
     """Return a number with its noun: `1 incident`, `1,204 incidents`.
 
-    `plural` is needed if it is not `singular` with an s.
+    `plural` must be given only if it is not `singular` with an `s`.
     """
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
@@ -100,7 +102,7 @@ def format_calls(count: int) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the names as a list in words: `a`, `a and b`, `a, b and c`. `names` is not empty."""
+    """Join names as in a sentence: `a`, `a and b`, `a, b and c`. `names` must not be empty."""
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -119,7 +121,7 @@ _SECONDS_OF_UNITS = (("d", _DAY_SECONDS), ("h", _HOUR_SECONDS), ("min", _MINUTE_
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    """Return a duration in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     whole_seconds = round(seconds)
     for (unit, unit_seconds), (smaller_unit, smaller_unit_seconds) in pairwise(_SECONDS_OF_UNITS):
         if whole_seconds >= unit_seconds:
@@ -131,7 +133,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(size_bytes: int) -> str:
-    """Return a size in decimal units: `0 bytes`, `81.2 MB`. One digit follows the decimal point."""
+    """Return a size in decimal units with one decimal place, such as `81.2 MB` or `0 bytes`."""
     scaled_size = float(size_bytes)
     unit_index = 0
     while round(scaled_size, 1) >= 1000 and unit_index < len(_BYTE_UNITS) - 1:
@@ -145,9 +147,9 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_percent(part: int, whole: int) -> str:
-    """Return the part in percent of a whole that is above 0.
+    """Return `part` as a percentage of `whole`, which must be above 0.
 
-    A part is never shown as 0 %, and less than the whole never as 100 %.
+    A part above 0 is never shown as `0 %`, and a part below the whole never as `100 %`.
     """
     percent = round(100 * part / whole)
     if part and not percent:
@@ -161,12 +163,12 @@ def format_number(value: float) -> str:
 
 
 def format_short_day(day: date) -> str:
-    """Return a day of the week: `Thu 12`."""
+    """Return the weekday and the day of the month: `Thu 12`."""
     return f"{_DAY_NAMES[day.weekday()]} {day.day}"
 
 
 def format_day(day: date) -> str:
-    """Return a day with its month: `Thu 12 Nov`."""
+    """Return the weekday, the day and the month: `Thu 12 Nov`."""
     return f"{format_short_day(day)} {_MONTH_NAMES[day.month - 1]}"
 
 
@@ -183,7 +185,8 @@ def format_clock_time(time: datetime) -> str:
 def format_time_span(first: datetime, last: datetime) -> str:
     """Return a span of time: `Thu 12 14:02-14:09`, or `Thu 12 23:58 to Fri 13 00:04`.
 
-    A span within one minute is one time, `Thu 12 14:02`. The dash is an en dash.
+    If both times are in the same minute, only one is returned: `Thu 12 14:02`. The dash is an en
+    dash.
     """
     begin_text = f"{format_short_day(first)} {format_clock_time(first)}"
     end_text = f"{format_short_day(last)} {format_clock_time(last)}"
@@ -195,7 +198,10 @@ def format_time_span(first: datetime, last: datetime) -> str:
 
 
 def format_day_range(first_day: date, last_day: date) -> str:
-    """Return a span of days: `9 to 15 Nov 2026`. If month or year differ, both days have them."""
+    """Return a span of days: `9 to 15 Nov 2026`.
+
+    If the months or years differ, they are given for both days.
+    """
     end_text = f"{last_day.day} {_MONTH_NAMES[last_day.month - 1]} {last_day.year}"
     if first_day.year != last_day.year:
         return f"{first_day.day} {_MONTH_NAMES[first_day.month - 1]} {first_day.year} to {end_text}"
@@ -211,9 +217,9 @@ def format_week(week: str) -> str:
 
 
 def format_queue_name(queue_arn: str) -> str:
-    """Return the name at the end of a queue's ARN, safe to show.
+    """Return the queue's name from its ARN, with invisible characters replaced.
 
-    For UNRESOLVED in place of an ARN, return `an unknown queue`.
+    For UNRESOLVED_QUEUE in place of an ARN, return `an unknown queue`.
     """
     if queue_arn == UNRESOLVED_QUEUE:
         return "an unknown queue"
@@ -234,7 +240,10 @@ def format_symptom(symptom: str) -> str:
 
 
 def format_principal(principal_arn: str) -> str:
-    """Return the name in a principal's ARN, such as `role/orders`. Other text is returned cut."""
+    """Return the name in a principal's ARN, such as `role/orders`.
+
+    Any text that is not an ARN is returned itself, shortened.
+    """
     arn_parts = principal_arn.split(":", 5)
     name = arn_parts[5] if len(arn_parts) == 6 and arn_parts[5] else principal_arn
     return make_visible(name, MOST_PRINCIPAL_CHARACTERS)
@@ -247,35 +256,35 @@ _MARKED_REGEX = re.compile(f"([{_NAME_MARK}{_QUOTE_MARK}])([^{_END_MARK}]*){_END
 
 
 def mark_name(name: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
-    """Return a name or value with the marks of a name, for use in a sentence."""
+    """Mark a name or value as other people's text, for use in one of Mendq's sentences."""
     return f"{_NAME_MARK}{make_visible(name, most_characters)}{_END_MARK}"
 
 
 def mark_queue(queue_arn: str) -> str:
-    """Return a queue's name with the marks of a name, for use in a sentence."""
+    """Return the name of a queue, marked as other people's text, for use in a sentence."""
     return f"{_NAME_MARK}{format_queue_name(queue_arn)}{_END_MARK}"
 
 
 def mark_quote(sentence: str) -> str:
-    """Return another author's sentence, such as a reason, marked as a quote."""
+    """Mark another author's sentence, such as a reason, as a quote."""
     return f"{_QUOTE_MARK}{clean_sentence(sentence)}{_END_MARK}"
 
 
 def remove_marks(sentence: str) -> str:
-    """Return the sentence without its marks, for plain text."""
+    """Remove the marks that `mark_name` and `mark_quote` have set, for plain text."""
     return _MARKED_REGEX.sub(r"\2", _drop_double_dots(sentence))
 
 
 def _drop_double_dots(sentence: str) -> str:
-    """Return the sentence without the full stop after a name that was cut: the name ends in `…`."""
+    """Remove the full stop after a shortened name or quote, because this ends in `…` already."""
     return sentence.replace(f"{CUT_MARK}{_END_MARK}.", f"{CUT_MARK}{_END_MARK}")
 
 
 def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
     """Split a sentence at the marks that `mark_name` and `mark_quote` have set.
 
-    Yield the kind (`text`, `name` or `quote`) and the text of each piece, without the marks. A full
-    stop after a name that was cut is dropped.
+    Yield a pair for each piece: its kind (`text`, `name` or `quote`), and its text without marks. A
+    full stop after a shortened name or quote is removed.
     """
     sentence = _drop_double_dots(sentence)
     position = 0
@@ -289,11 +298,12 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def join_most_frequent(counts: Mapping[str, int], most_names: int, left_out: int = 0) -> str:
-    """Return the names with the largest counts: `a (9), b (4) and 3 more`.
+    """Return a text with the names that have the largest counts: `a (9), b (4) and 3 more`.
 
     Args:
-        most_names: how many names to give.
-        left_out: how many more names there are that `counts` does not have.
+        counts: The count of each name.
+        most_names: The number of names to list.
+        left_out: The number of further names that `counts` does not contain.
     """
     names = [f"{name} ({count:,})" for name, count in sort_by_count(counts)[:most_names]]
     further_count = len(counts) - len(names) + left_out
@@ -306,9 +316,14 @@ MOST_NAMED_LEADERS = 2
 
 
 def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
-    """Return a sentence on which of `counts` had the most of `total` incidents.
+    """Return a sentence that names the days or queues with most incidents.
 
-    Each count belongs to the name of a day or of a queue; `kind` is the noun for these.
+    For example: `Thu 12 Nov had the most: 7 of 20 incidents.`
+
+    Args:
+        counts: The name of each day or queue, with its number of incidents.
+        kind: `day` or `queue`.
+        total: The number of all incidents.
     """
     highest_count = max(count for _, count in counts)
     leaders = [name for name, count in counts if count == highest_count]
@@ -327,9 +342,9 @@ def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -
 
 
 def format_account_and_region(summary: Summary, queue_arn: str) -> str:
-    """Return a queue's account and region: `123456789012, us-east-1`.
+    """Return a queue's account and region, such as `123456789012, us-east-1`.
 
-    Empty if all queues of the summary are in one account and region, or if it is no ARN.
+    Empty if the summary has only one account and one region, or if `queue_arn` is not an ARN.
     """
     if len(summary.accounts) * len(summary.regions) <= 1:
         return ""
@@ -344,9 +359,10 @@ _ATTRIBUTE_IN_SECONDS_REGEX = re.compile(
 
 
 def format_value(attribute: str, value: str) -> str:
-    """Return an attribute's value: `690 s`, `1,209,600 s (14 d)`, or a short text, marked.
+    """Return an attribute's value with its unit, such as `690 s` or `1,209,600 s (14 d)`.
 
-    Empty if there is no value, or if it is longer than 40 characters.
+    A value that is not a number is marked as other people's text. Empty if the value is empty or
+    longer than 40 characters.
     """
     if not value or len(value) > 40:
         return ""
@@ -362,9 +378,9 @@ def format_value(attribute: str, value: str) -> str:
 
 
 def describe_change(attribute: str, before: str, after: str) -> str:
-    """Return a change of a value: `from 460 s to 690 s`, or `to 690 s` without an old value.
+    """Return the change of an attribute: `from 460 s to 690 s`, or `to 690 s` without an old value.
 
-    Empty if `format_value` has no text for the new value.
+    Empty if `format_value` returns no text for the new value.
     """
     old = format_value(attribute, before)
     new = format_value(attribute, after)
@@ -413,14 +429,17 @@ NO_CASE_REASONS = {
 
 
 def choose_tone(outcome: str) -> str:
-    """Return the colour class of an outcome: `good`, `waiting` (for a person) or `plain`."""
+    """Return the CSS class for the colour of an outcome: `good`, `waiting` or `plain`.
+
+    `waiting` means that the incident needs a person, or that Mendq's change had no effect.
+    """
     if outcome in FIXED_OUTCOMES:
         return "good"
     return "waiting" if outcome in _WAITING_OUTCOMES else "plain"
 
 
 def describe_reason(incident: Incident) -> str:
-    """Return why an incident has no case, in words; if it has one, the case's last reason."""
+    """Return why an incident has no case, in words. If it has a case, return its last reason."""
     return NO_CASE_REASONS.get(incident.why or "") or clean_sentence(
         incident.why or incident.reason
     )

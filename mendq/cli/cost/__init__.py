@@ -1,1 +1,1 @@
-"""Costs for `mendq cost`: of the stack while nothing fails, and of logging the queues' calls."""
+"""The costs for `mendq cost`: of an idle stack, and of logging the calls to the queues."""

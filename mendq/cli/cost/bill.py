@@ -1,8 +1,8 @@
-"""Cost of the stack in a month in which nothing fails, by one function per resource type.
+"""Estimate what the stack costs in a month in which nothing fails.
 
-Resource types that have neither a price nor a reason to be free in this file do not count as zero:
-they are reported as not priced. All assumptions are too high rather than too low. None was measured
-in an account.
+Each type of resource has a function that prices it, or a reason why it costs nothing. A type with
+neither is reported as not priced; it does not count as zero. The assumptions are rather too high
+than too low. None of them was measured in an account.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ CRON_PATTERN = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
 
 
 class NotPriced(Exception):
-    """The template contains something whose cost this version cannot compute."""
+    """Mendq cannot compute the cost of something in the template."""
 
 
 class CostLine(Struct, frozen=True):
-    """One line of the monthly bill."""
+    """One line of the estimated monthly bill."""
 
     # The billed thing, such as `alarms`.
     item: str
@@ -62,7 +62,7 @@ class CostLine(Struct, frozen=True):
 
     @property
     def dollars(self) -> float:
-        """Dollars a month at list price."""
+        """Dollars per month at list price."""
         return sum(price.cost(units) for price, units in self.units_by_price.items())
 
     def document(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class CostLine(Struct, frozen=True):
 
 
 class ScheduledLambda(Struct, frozen=True):
-    """A Lambda that a schedule starts."""
+    """A Lambda function that a schedule starts, and how often."""
 
     # Name of the handler's module, such as `follow_up`.
     handler_module: str
@@ -84,16 +84,16 @@ class ScheduledLambda(Struct, frozen=True):
 
 
 class BilledStack(Struct, frozen=True, dict=True):
-    """A stack's CloudFormation template, read for what is billed.
+    """The CloudFormation template of a Mendq stack, with methods that count what AWS bills.
 
-    The template is synthesized or comes from a deployed stack. Properties raise NotPriced if the
-    template is not one of Mendq's.
+    The template is synthesized or comes from a deployed stack. All properties and methods raise
+    NotPriced if it is not a template with resources.
     """
 
     template: Mapping[str, Any]
 
     def list_properties(self, resource_type: str) -> list[Mapping[str, Any]]:
-        """Return the properties of each resource of this type."""
+        """Return the properties of each resource of a type such as `AWS::S3::Bucket`."""
         return [
             resource.get("Properties", {})
             for resource in self._resources.values()
@@ -102,11 +102,15 @@ class BilledStack(Struct, frozen=True, dict=True):
 
     @property
     def resource_types(self) -> set[str]:
-        """Resource types in the template."""
+        """The types of the resources in the template."""
         return {resource["Type"] for resource in self._resources.values()}
 
     def count_runs(self, handler_module: str = "") -> float:
-        """Return how often a month schedules start the Lambda of this module, or any if empty."""
+        """Return how many times per month schedules start the Lambda of a module.
+
+        `handler_module` is the module's name, such as `follow_up`. If it is empty, the starts of
+        all Lambdas are counted.
+        """
         return sum(
             scheduled_lambda.runs_a_month
             for scheduled_lambda in self.scheduled_lambdas
@@ -122,9 +126,9 @@ class BilledStack(Struct, frozen=True, dict=True):
 
     @cached_property
     def scheduled_lambdas(self) -> tuple[ScheduledLambda, ...]:
-        """The Lambda that each schedule starts.
+        """The Lambda functions that the template's schedules start, one for each schedule.
 
-        Raises NotPriced if a schedule starts anything else or has a form that Mendq does not use.
+        Raises NotPriced if a schedule starts something else, or is written in an unknown form.
         """
         scheduled_lambdas = []
         for schedule in self.list_properties("AWS::Scheduler::Schedule"):
@@ -146,9 +150,9 @@ class BilledStack(Struct, frozen=True, dict=True):
 
 
 def count_runs_a_month(expression: str) -> float:
-    """Return how often a month a schedule starts its target.
+    """Return how many times per month a schedule such as `rate(5 minutes)` starts its target.
 
-    Raises NotPriced if the schedule has a form that Mendq does not use.
+    Raises NotPriced if the expression is neither a rate nor a daily or weekly time.
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
@@ -160,10 +164,11 @@ def count_runs_a_month(expression: str) -> float:
 
 
 def list_costs(stack: BilledStack) -> list[CostLine]:
-    """Return the lines of the bill, the most expensive first.
+    """Return the lines of the stack's monthly bill, the most expensive first.
 
-    Resource types without a price are left out: see `list_unpriced_types`.
-    Raises NotPriced if the template or a schedule in it has a form that Mendq does not use. A
+    Resource types without a price are left out; `list_unpriced_types` returns them.
+
+    Raises NotPriced if the template is not one of Mendq's, or if a schedule has an unknown form. A
     damaged template may also raise LookupError or TypeError.
     """
     lines = [
@@ -175,7 +180,7 @@ def list_costs(stack: BilledStack) -> list[CostLine]:
 
 
 def list_free_types(stack: BilledStack) -> dict[str, str]:
-    """Return the resource types that cost nothing while nothing fails, each with the reason."""
+    """Return the stack's resource types that cost nothing while nothing fails, with the reasons."""
     return {
         resource_type: FREE_REASON_BY_TYPE[resource_type]
         for resource_type in sorted(stack.resource_types & FREE_REASON_BY_TYPE.keys())
@@ -183,7 +188,7 @@ def list_free_types(stack: BilledStack) -> dict[str, str]:
 
 
 def list_unpriced_types(stack: BilledStack) -> list[str]:
-    """Return the stack's resource types that have neither a price nor a reason to be free, sorted.
+    """Return the stack's resource types whose cost Mendq does not know, sorted.
 
     The bill leaves them out.
     """
@@ -193,9 +198,9 @@ def list_unpriced_types(stack: BilledStack) -> list[str]:
 
 
 def sum_with_and_without_dashboard(lines: Iterable[CostLine]) -> tuple[float, float]:
-    """Return dollars a month at list price: first with a dashboard, then without one.
+    """Return the dollars per month at list price, first with a dashboard and then without one.
 
-    It does not matter if `lines` contain the dashboard.
+    Both sums are correct whether or not `lines` contains a dashboard.
     """
     dollars_without = sum(line.dollars for line in lines if line.item != DASHBOARD_ITEM)
     return dollars_without + prices.DASHBOARD_MONTH.cost(1), dollars_without
@@ -207,9 +212,9 @@ _WEEKLY_METRICS = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 
 def _price_metrics(stack: BilledStack) -> CostLine:
-    """Price Mendq's own metrics, which no resource of the template declares.
+    """Return the bill's line of Mendq's own metrics. No resource in the template declares them.
 
-    CloudWatch bills a metric for the hours in which it is sent.
+    CloudWatch bills a metric for each hour in which it is sent.
     """
     sometimes_sent = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
     always_sent = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent
@@ -240,7 +245,10 @@ def _price_alarms(stack: BilledStack) -> CostLine:
 
 
 def _count_billed_metrics(alarm: Mapping[str, Any]) -> int:
-    """Return for how many metrics an alarm is billed. An anomaly band counts as two more."""
+    """Return the number of metrics for which CloudWatch bills an alarm, at least 1.
+
+    An anomaly detection band counts as two metrics more.
+    """
     metric_queries = alarm.get("Metrics", ())
     band_count = sum(
         "ANOMALY_DETECTION_BAND" in str(metric_query.get("Expression"))

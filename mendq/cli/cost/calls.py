@@ -1,4 +1,4 @@
-"""Number of calls to each queue, and the cost and use of logging them in CloudTrail.
+"""Count the calls to each queue, and estimate what it costs and shows to log them in CloudTrail.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
@@ -40,18 +40,18 @@ RECEIVE_CALLS = frozenset({"ReceiveMessage"})
 
 
 class QueueCalls(Struct, frozen=True):
-    """Number of calls to one queue in a week, from SQS's metrics."""
+    """The number of calls to one queue in a week, as SQS's metrics count them."""
 
     queue_arn: str
     # Sum of the week by metric. A metric without data is left out, because it is not known to be 0.
     week_sum_by_metric: Mapping[str, int] = field(default_factory=dict)
 
     def estimate_weekly_calls(self, event_names: Iterable[str]) -> int | None:
-        """Estimate how often these calls were made in the week. None if no metric of them has data.
+        """Estimate how many of the calls in `event_names` were made in the week.
 
-        The number is an upper bound for calls in COUNTED_CALLS: a batch counts once for each of its
-        messages, and a metric of sends or deletes counts single calls and batches together. Other
-        calls are left out, because no metric counts them.
+        Only calls in COUNTED_CALLS are counted, because SQS has no metric for the others. For them
+        the number is an upper bound: a batch call counts once for each of its messages, and one
+        metric counts single and batch calls together. None if no metric has data.
         """
         wanted_calls = frozenset(event_names)
         week_sums = [
@@ -62,22 +62,29 @@ class QueueCalls(Struct, frozen=True):
         return sum(week_sums) if week_sums else None
 
     def estimate_monthly_dollars(self, event_names: Iterable[str]) -> float | None:
-        """Estimate the dollars a month of a trail that logs these calls. None if not counted."""
+        """Estimate the dollars per month of a trail that logs the calls in `event_names`.
+
+        None if no metric counts these calls or has data.
+        """
         weekly_calls = self.estimate_weekly_calls(event_names)
         return None if weekly_calls is None else DATA_EVENT.cost(_to_monthly_calls(weekly_calls))
 
     @property
     def empty_share_of_receives(self) -> float | None:
-        """Share of the receive calls that returned no message. None if no receive was counted."""
+        """Share (0 to 1) of the receive calls that returned no message. None if there were none.
+
+        A receive call of several messages counts once for each message, so the share is too low
+        rather than too high.
+        """
         receive_count = self.estimate_weekly_calls(RECEIVE_CALLS)
         if not receive_count:
             return None
         return self.week_sum_by_metric.get(EMPTY_RECEIVES_METRIC, 0) / receive_count
 
     def document(self) -> dict[str, Any]:
-        """Return the calls and the dollars a month of logging them, for `mendq cost --json`.
+        """Return the queue's calls per month, and the dollars to log them, for `mendq cost --json`.
 
-        A batch is counted as its messages.
+        A batch call counts once for each of its messages.
         """
         call_names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
         return {
@@ -95,12 +102,12 @@ class QueueCalls(Struct, frozen=True):
 
 
 def _to_monthly_calls(weekly_calls: float) -> float:
-    """Return the calls of a month of 30 days."""
+    """Convert calls per week to calls per month of 30 days."""
     return weekly_calls * 30 / 7
 
 
 def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
-    """Round a number. None, for a number that is not known, stays None."""
+    """Round a number to `digits` decimal places. Return None for None (not known)."""
     return None if dollars is None else round(dollars, digits)
 
 
@@ -109,8 +116,8 @@ def count_calls(
 ) -> dict[str, QueueCalls]:
     """Return the calls to each queue in the week before `now`, by queue ARN.
 
-    GetMetricData is billed: four metrics for each queue. Raises FactsUnavailable if CloudWatch
-    cannot be read.
+    AWS bills this: it reads four metrics for each queue with GetMetricData. Raises FactsUnavailable
+    if CloudWatch cannot be read.
     """
     queue_metrics = [
         CallMetric(queue_arn, metric) for queue_arn in queue_arns for metric in CALLS_BY_METRIC
@@ -129,7 +136,7 @@ def count_calls(
 
 
 class CallMetric(NamedTuple):
-    """A metric that counts calls to one queue."""
+    """A metric of SQS that counts calls to one queue."""
 
     queue_arn: str
     metric: str
@@ -138,7 +145,7 @@ class CallMetric(NamedTuple):
 def _read_week_sums(
     clients: Clients, queue_metrics: Sequence[CallMetric], now: datetime
 ) -> Iterator[tuple[CallMetric, int]]:
-    """Yield the sum of the last week of each metric that has data."""
+    """Yield each metric that has data in the week before `now`, with its sum of the week."""
     queue_metric_by_query_id = {
         f"m{number}": queue_metric for number, queue_metric in enumerate(queue_metrics)
     }
@@ -160,7 +167,7 @@ def _read_week_sums(
 
 
 class TrailChoice(Struct, frozen=True):
-    """A choice of the calls that a trail logs: one value of the setting `trail.eventNames`."""
+    """A choice of which calls a trail logs, such as all calls except receives."""
 
     # The choice in words, such as `all but receives`.
     name: str
@@ -168,16 +175,16 @@ class TrailChoice(Struct, frozen=True):
 
     @property
     def event_names_setting(self) -> list[str]:
-        """Value of `trail.eventNames`. An empty list means every call."""
+        """The choice as a value of the setting `trail.eventNames`. Empty means every call."""
         return [] if self.event_names == ALL_CALL_NAMES else sorted(self.event_names)
 
     @property
     def uncounted_calls(self) -> list[str]:
-        """Calls that the trail logs and that no metric of SQS counts."""
+        """Names of the calls that the trail would log and that no SQS metric counts, sorted."""
         return sorted(self.event_names - COUNTED_CALLS)
 
     def estimate_monthly_dollars(self, counted_queues: Iterable[QueueCalls]) -> float:
-        """Estimate the dollars a month of this choice for all counted queues together."""
+        """Estimate the dollars per month to log the chosen calls to all these queues together."""
         return sum(
             queue_calls.estimate_monthly_dollars(self.event_names) or 0
             for queue_calls in counted_queues
@@ -194,10 +201,11 @@ TRAIL_CHOICES = (ALL_CALLS_CHOICE, NO_RECEIVES_CHOICE, DELETES_AND_TIMEOUTS_CHOI
 
 
 class VisibleSymptoms(Struct, frozen=True):
-    """Names of symptoms, sorted by how well a trail would show them.
+    """Names of symptoms, in three lists by how well a trail would show them.
 
-    wholly: On all queues. in_part: On at least one queue only in part. blind: On at least one queue
-    not at all.
+    wholly: The trail shows the symptom completely on all queues.
+    in_part: On at least one queue, the trail shows the symptom only in part.
+    blind: On at least one queue, the trail does not show the symptom.
     """
 
     wholly: list[str] = field(default_factory=list)
@@ -206,10 +214,10 @@ class VisibleSymptoms(Struct, frozen=True):
 
 
 def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
-    """Sort the symptoms by how well a trail with this choice would show them on these queues.
+    """Sort the symptoms by how well a trail that logs the chosen calls would show them.
 
-    The queue on which the trail shows a symptom worst decides. Symptoms that failed calls cannot
-    show on any of the queues are left out.
+    If the queues differ, the queue on which the trail shows the symptom worst decides. Symptoms
+    that failed calls cannot show on any of these queues are left out.
     """
     selector: Selector = {
         "FieldSelectors": [

@@ -1,6 +1,6 @@
-"""Data for `mendq cost`, read from the account: the stack and the calls to its queues.
+"""The data for `mendq cost`, read from the account: the stack's template and the queues' calls.
 
-A read that AWS refuses is reported and does not stop the others.
+If AWS refuses a read, the report says so, and the other reads continue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class CostReport(Struct):
-    """Costs of the stack and of its queues' calls. `read` fills it as far as AWS allows."""
+    """The costs of the stack, and of logging the calls to queues.
+
+    `read` fills in the fields after `is_every_queue_counted`, as far as AWS allows.
+    """
 
     account: Account
     now: datetime
@@ -48,9 +51,10 @@ class CostReport(Struct):
     unreadable_checks: list[Check] = field(default_factory=list)
 
     def read(self) -> None:
-        """Price the stack, list the queues, and count their calls.
+        """Price the stack, list the queues, and count the calls to them.
 
-        Raises CommandError if the managed queues are wanted and there is no stack.
+        Errors of AWS are stored in `unreadable_checks`. Raises CommandError if only the managed
+        queues must be counted and no stack is deployed.
         """
         if not self.is_every_queue_counted:
             self.account.output("CaseTable")
@@ -61,16 +65,16 @@ class CostReport(Struct):
 
     @property
     def stack_dollars(self) -> float | None:
-        """Dollars a month of the whole stack. None if it could not be priced."""
+        """Dollars per month of the whole stack. None if it could not be priced."""
         return sum(line.dollars for line in self.stack_lines) if self.stack_lines else None
 
     @property
     def counting_dollars(self) -> float:
-        """Dollars that one run of `mendq cost` spends on counting the calls."""
+        """Dollars that AWS bills for counting the calls in this run of `mendq cost`."""
         return METRIC_READ.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
 
     def _price_stack(self) -> Iterator[Check]:
-        """Price the deployed template. Yield a check if that is not possible."""
+        """Price the deployed template, and store the bill. Yield a check only if that fails."""
         client: CloudFormationClient = self.account.session.client("cloudformation")
         template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
@@ -82,10 +86,10 @@ class CostReport(Struct):
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
     def _list_queues(self) -> None:
-        """Set `queue_arns` and `has_more_queues`.
+        """Store the ARNs of at most `maximum_queues` queues, and whether there are more.
 
-        The queues to count are the managed ones, or with `is_every_queue_counted` all of the region
-        except Mendq's own. At most `maximum_queues` are listed.
+        These are the managed queues. If `is_every_queue_counted` is True, they are all queues of
+        the region except Mendq's own.
         """
         if self.is_every_queue_counted:
             queue_arns = self._list_every_queue()
@@ -96,7 +100,10 @@ class CostReport(Struct):
         self.queue_arns = first_arns[: self.maximum_queues]
 
     def _list_every_queue(self) -> Iterator[str]:
-        """Yield the ARNs of all queues of the region except Mendq's own: its trail omits those."""
+        """Yield the ARNs of all queues of the region except Mendq's own.
+
+        Mendq's trail does not log its own queues.
+        """
         account = self.account
         for name in list_queue_names(account.clients):
             arn = arn_of_name(name, account.region, account.account_id)

@@ -1,4 +1,4 @@
-"""Output of `mendq cost` for people."""
+"""Print the result of `mendq cost` for people."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAXIMUM_NAMED_SYMPTOMS = 5
 
 
 def print_costs(out: Output, report: CostReport) -> None:
-    """Print the bill of the stack, what each choice of logged calls costs, and the queues."""
+    """Print the bill of the stack, the cost of logging calls, and the cost for each queue."""
     if report.stack_lines:
         _print_stack(out, report)
     if report.queue_arns:
@@ -54,7 +54,7 @@ def _print_stack(out: Output, report: CostReport) -> None:
 
 
 def _print_choices(out: Output, report: CostReport) -> None:
-    """Print the price of each choice of logged calls, and which symptoms it would not show."""
+    """Print what each choice of logged calls costs, and which symptoms each would not show."""
     counted_queues = list(report.calls_by_queue.values())
     queue_arns = report.queue_arns
     out.say_heading(f"What seeing the calls of {format_count(len(queue_arns), 'queue')} costs")
@@ -79,7 +79,7 @@ def _print_choices(out: Output, report: CostReport) -> None:
 
 
 def _print_queues(out: Output, report: CostReport) -> None:
-    """Print the queues whose calls cost most to log, and how these numbers were counted."""
+    """Print the queues whose calls cost most to log, and notes on how the calls were counted."""
     out.say_heading("By queue: dollars a month at most")
     table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     dearest_queues = sorted(
@@ -112,7 +112,7 @@ def _print_queues(out: Output, report: CostReport) -> None:
 
 
 def _print_notes(out: Output, report: CostReport) -> None:
-    """Print what could not be read, and the limits of the prices."""
+    """Print what could not be read, and notes on the prices."""
     out.say("")
     for check in report.unreadable_checks:
         out.say(f"not looked at: {check.name}: {plain(check.says, 300)}", "red")
@@ -128,7 +128,7 @@ def _print_notes(out: Output, report: CostReport) -> None:
 
 
 def format_dollars(amount: float | None) -> str:
-    """Return an amount with cents. None means that it is not known."""
+    """Return an amount as text, such as `$1.50`. For None, return `not known`."""
     if amount is None:
         return "not known"
     return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"

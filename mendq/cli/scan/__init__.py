@@ -1,1 +1,1 @@
-"""Scans with the operator's credentials: their findings, and what Mendq would do about them."""
+"""Scans that run with the operator's credentials: findings, and what Mendq would do about them."""

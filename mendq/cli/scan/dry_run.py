@@ -1,8 +1,8 @@
-"""Dry run of the hourly scan with the operator's credentials, and heal's decision on each finding.
+"""Dry run of the hourly scan with the operator's credentials, and a decision on each finding.
 
-It makes the same decision as heal and does not carry it out. It writes no queue, no case and no
-note, and invokes no Lambda. Two refusals that depend on the moment of the write are not known here:
-the account has used up its writes of this minute, or another run is at work on the queue.
+A dry run makes the same decisions as Mendq's Lambda `heal` and does not carry them out. It changes
+no queue and no case, and invokes no Lambda. It cannot know two refusals that depend on the moment
+of a write: the account has used up its writes of the minute, or another run works on the queue.
 """
 
 from __future__ import annotations
@@ -127,22 +127,22 @@ _ACTION_BY_STATE = {
 
 
 def estimate_monthly_dollars(metrics_per_scan: int) -> float:
-    """Return the dollars a month that an hourly scan costs if each scan asks for `metrics` metrics.
+    """Return the dollars a month for CloudWatch metrics if an hourly scan runs all month.
 
-    CloudWatch bills each metric that is asked for.
+    CloudWatch bills each metric that a scan reads. `metrics_per_scan` is their number in one scan.
     """
     return round(METRIC_READ.cost(metrics_per_scan) * SCANS_PER_MONTH, 2)
 
 
 class MetricBudget(Struct):
-    """Number of metrics that a scan may ask CloudWatch for, because each of them is billed."""
+    """Limit of the metrics that a scan may read from CloudWatch, which bills each of them."""
 
     # None means no limit.
     most_metrics: int | None = None
     asked_metrics: int = 0
 
     def take(self, count: int) -> bool:
-        """Use up this number of metrics. Return False, and use none, if fewer are left."""
+        """Take `count` metrics from the budget. Return False, and take none, if fewer are left."""
         if self.most_metrics is not None and self.asked_metrics + count > self.most_metrics:
             return False
         self.asked_metrics += count
@@ -150,13 +150,17 @@ class MetricBudget(Struct):
 
 
 class DryRunChangeError(AssertionError):
-    """A dry run was about to make a changing request, which was not sent: a bug of Mendq."""
+    """A bug in Mendq: a dry run tried to send a request that changes something.
+
+    The request was not sent.
+    """
 
 
 def make_readonly_clients(session: Session) -> Clients:
-    """Return clients that raise DryRunChangeError instead of sending a request that is not a read.
+    """Return AWS clients that only read.
 
-    All other clients that the session makes from now on do the same.
+    Any other request raises DryRunChangeError and is not sent. This also applies to all clients
+    that the session makes later.
     """
     session.events.register_first("before-call", _refuse_changes)
     return Clients(session)
@@ -168,25 +172,28 @@ def _refuse_changes(model: OperationModel, **_: Any) -> None:
 
 
 class _ReadonlyCases(CaseStore, frozen=True):
-    """The case store without writes: a change of a set returns its result and stores nothing."""
+    """The case store for a dry run: it reads, and a change of a set is computed but not stored."""
 
     def change_set(
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
-        """Return the item as it would be with the members of `add`. No old member is dropped."""
+        """Return the set `name` of an item with the members of `add`, without storing it.
+
+        Members that have expired are not removed.
+        """
         current_members = items.read_texts(self.get(key), name)
         return {name: {"SS": sorted({*current_members, *add})}}
 
 
 class _ReadonlyScans(ScanStore, frozen=True):
-    """The scan's part of the case store, in which every change has no effect."""
+    """The scan's part of the case store for a dry run. Changes have no effect."""
 
     def change_and_read(self, *_: Any, **__: Any) -> items.Item:
         return {}
 
 
 class _ReadonlyContext(FixContext, frozen=True):
-    """Heal's context with a case store that stores nothing."""
+    """The context of a run of heal, with a case store that stores nothing."""
 
     @property
     def case_store(self) -> CaseStore:
@@ -194,7 +201,7 @@ class _ReadonlyContext(FixContext, frozen=True):
 
 
 class ExpectedAction(Struct, frozen=True):
-    """What Mendq would do about one finding, in words."""
+    """What Mendq would do about one finding, in words for the operator."""
 
     # Such as `proposes`, or `would be refused` with the refusal's code.
     would: str
@@ -210,14 +217,14 @@ class ExpectedAction(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """Everything on one line, an earlier change by Mendq first."""
+        """One line with an earlier change by Mendq, the action, and its steps or reason."""
         details = "; ".join(self.steps) or self.why
         action = f"{self.would}: {details}" if self.would and details else self.would or details
         return f"{self.first}. {action}" if self.first else action
 
 
 class DryRun(Struct, frozen=True, dict=True):
-    """Dry run of a scan of all managed queues of an account."""
+    """Dry run of the hourly scan of all queues that the deployed stack manages."""
 
     account: Account
     now: datetime
@@ -226,7 +233,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
-        """The managed queues. Raises FactsUnavailable if they cannot be listed."""
+        """The queues that the stack manages. Raises FactsUnavailable if they cannot be listed."""
         run = self._run
         return list_managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
@@ -244,17 +251,20 @@ class DryRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def reader(self) -> ScanReader:
-        """Reader that asks AWS for each fact once, and slows down if AWS limits its calls."""
+        """The reader of facts. It asks AWS for each fact once, and slows down if AWS throttles."""
         return make_scan_reader(self._run, self._run.settings.consent)
 
     def run_scan(self) -> Iterator[ScanResult]:
-        """Run the scan and yield its result so far after each part. The last result is complete."""
+        """Run the scan. After each part, yield the result of all parts so far.
+
+        The last result is complete.
+        """
         allowance = Allowance(may_measure=self.budget.take)
         partial_results = scan(self.queues, self.reader, allowance)
         return accumulate(partial_results, merge_results, initial=ScanResult())
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
-        """Return what Mendq would do about each finding. The queues are read again for it."""
+        """Return what Mendq would do about each finding. The findings' queues are read again."""
         sorted_findings = sorted(findings)
         try:
             waiting_reason_by_finding, merged_finding_by_finding = self._list_waiting(
@@ -285,7 +295,11 @@ class DryRun(Struct, frozen=True, dict=True):
         return action_by_finding
 
     def manages(self, finding: Finding) -> bool:
-        """Return True if the finding's queue is managed, or is a DLQ that Mendq made for one."""
+        """Return True if Mendq manages the finding's queue.
+
+        Mendq also manages a DLQ that it made itself for a managed queue. If the case store cannot
+        say whether Mendq made the DLQ, return False.
+        """
         if finding.queue_arn in self._tags:
             return True
         made_dlqs = self._run.stored(MadeDlqs)
@@ -299,11 +313,15 @@ class DryRun(Struct, frozen=True, dict=True):
     def _list_waiting(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
-        """Find out which findings the scan would not pass to heal now.
+        """Find the findings that the scan would not pass to heal now.
+
+        The scan merges findings that have one cause, such as those of queues with the same DLQ. One
+        of them represents the others.
 
         Returns:
-            The reason to wait, by finding; and, for the scan's merged findings, the finding with
-            the others that it represents, such as those of other queues with the same DLQ.
+            Two mappings. The first has the reason to wait, by finding. The second has the merged
+            findings: a finding that represents others is mapped to a copy that mentions them, and
+            any other finding to itself.
         """
         run = self._run
         merged_findings = merge_shared_findings(
@@ -334,10 +352,10 @@ class DryRun(Struct, frozen=True, dict=True):
         return reason_by_finding, {finding: finding for finding in merged_findings}
 
     def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
-        """Return the queues that show each symptom, by the symptom's name and by heal's key.
+        """Group the findings' queues by symptom, to see if many queues show the same symptom.
 
-        The scan counts a drill's queue with all others; heal counts drills apart, under a key of
-        their own.
+        Each queue is in two groups: under the symptom's name, as the scan counts it, and under the
+        key by which heal counts it. Heal counts the queues of drills separately.
         """
         queues_by_symptom = defaultdict[str, set[str]](set)
         for finding in findings:
@@ -349,7 +367,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def _decide(
         self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
     ) -> ExpectedAction:
-        """Return heal's decision on one finding, in words."""
+        """Decide as heal would about one finding, and return the decision in words."""
         run = self._run
         queue_arn = finding.queue_arn
         facts = self._read_facts(queue_arn, symptom)
@@ -386,9 +404,9 @@ class DryRun(Struct, frozen=True, dict=True):
         tags: Mapping[str, str],
         queues_by_symptom: Mapping[str, set[str]],
     ) -> frozenset[str]:
-        """Return the queues that heal would count as showing the symptom.
+        """Return the ARNs of the queues that heal would count as showing the symptom.
 
-        Heal does not count queues with faults in configuration.
+        Empty if the symptom is a fault in configuration, because heal does not count those.
         """
         if _is_daily_limited(symptom.name):
             return frozenset()
@@ -396,9 +414,10 @@ class DryRun(Struct, frozen=True, dict=True):
         return self._run.case_store.note_spread(queues_by_symptom.get(key, ()), key, self.now)
 
     def _read_facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
-        """Return the facts that heal would read. Answers that the scan already has are used again.
+        """Read the facts about a queue that heal would read for the symptom.
 
-        The metrics that the facts need are taken from the budget. None if it has too few left.
+        Answers that the scan got from AWS already are used again. The metrics to read are taken
+        from the budget; None if the budget has too few left.
         """
         tags = self._tags.get(queue_arn, {})
         needs = symptom.every_need
@@ -409,7 +428,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def _tags(self) -> Mapping[str, Mapping[str, str]]:
-        """Tags of each managed queue by ARN."""
+        """The tags of each managed queue, by queue ARN."""
         return {queue.queue_arn: queue.tags for queue in self.queues}
 
     def _add_pins(self, facts: Facts, needs: Collection[Need]) -> Facts:
@@ -418,7 +437,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def count_metrics_per_hour(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> int:
-        """Return how many metrics the scan and heal ask for in one hour with these findings.
+        """Return how many metrics the scan, and heal for the findings, would read in one hour.
 
         Args:
             scan_result: The result of the scan.
@@ -443,7 +462,10 @@ class DryRun(Struct, frozen=True, dict=True):
     def document(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> dict[str, Any]:
-        """Return the scan as the case bucket stores it, with Mendq's actions and the cost added."""
+        """Return the JSON document of the scan: its results, Mendq's actions and the costs.
+
+        The results have the form in which the hourly scan stores them in the case bucket.
+        """
         findings = sorted(scan_result.findings)
         metrics_per_hour = self.count_metrics_per_hour(scan_result, action_by_finding)
         return {
@@ -459,7 +481,10 @@ class DryRun(Struct, frozen=True, dict=True):
 
 
 def _is_daily_limited(symptom_name: str) -> bool:
-    """Return True if Mendq reports the symptom only for a few new queues a day."""
+    """Return True if Mendq handles only a few new queues with this symptom per day.
+
+    That is so for faults in configuration that Mendq can fix.
+    """
     return (
         SYMPTOM_BY_NAME[symptom_name].plan is not None
         and SYMPTOM_BY_NAME[symptom_name].is_of_configuration
@@ -467,9 +492,14 @@ def _is_daily_limited(symptom_name: str) -> bool:
 
 
 def describe_decision(decision: Decision, because: str = "") -> ExpectedAction:
-    """Return a decision in words. `because` is the finding's sentence, which is not repeated.
+    """Return in words what a decision of heal would do.
 
-    Raises TypeError if the decision is not final.
+    Args:
+        decision: The decision.
+        because: The sentence of the finding. It is not repeated as the reason.
+
+    Raises:
+        TypeError: The decision is not final, because it asks for more facts.
     """
     match decision:
         case NeedsFacts() | NeedsReach():
@@ -485,7 +515,7 @@ def describe_decision(decision: Decision, because: str = "") -> ExpectedAction:
 
 
 def _describe_case(case: Case, because: str) -> ExpectedAction:
-    """Describe in words the case that a decision would open."""
+    """Return in words what Mendq would do with the case that a decision would record."""
     if case.state not in _ACTION_BY_STATE:
         return ExpectedAction(f"{REFUSAL_TEXT}: {case.code}", why=case.reason)
     # An escalated case leaves its steps to a person. The finding is printed above this text.
@@ -495,7 +525,7 @@ def _describe_case(case: Case, because: str) -> ExpectedAction:
 
 
 def _describe_refusal(refusal: Refusal | None) -> ExpectedAction:
-    """Return a refusal in words."""
+    """Return in words that Mendq would refuse to act, and why."""
     assert refusal is not None  # noqa: S101 - a decision without a case has a refusal
     if refusal.code == "not_found":
         return ExpectedAction("finds nothing: it has passed meanwhile")

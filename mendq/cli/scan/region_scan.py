@@ -1,6 +1,6 @@
 """Scan of all queues of a region with the operator's credentials. It needs no deployed stack.
 
-If there is a stack, the scan also says what that stack would do about the queues that it manages.
+If a stack is deployed, the scan also says what that stack would do about the queues it manages.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ABSENT_QUEUE_NOTE = "there is no queue of that name"
 
 
 class FindingSeverity(StrEnum):
-    """Harm of a finding for the queue's users, the worst first."""
+    """How much a finding harms the users of the queue. The worst severity is the first."""
 
     LOSING_MESSAGES = "losing messages"
     FAILING_NOW = "failing now"
@@ -62,10 +62,10 @@ class FindingSeverity(StrEnum):
 
 
 def rate_severity(finding: Finding) -> FindingSeverity:
-    """Return the harm of a finding.
+    """Return the severity of a finding.
 
-    LOSING if messages will expire, FAILING if the fault was measured, AT_RISK if it is a fault in
-    configuration, and COSTING if its symptom is about cost only.
+    LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom is only
+    about cost, FAILING_NOW if metrics show the fault, and AT_RISK for any other fault.
     """
     detection = SYMPTOM_BY_NAME[finding.symptom].detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
@@ -82,9 +82,9 @@ ANY_QUEUE_PATTERN = "*"
 
 
 class _ScanConsent(Consent):
-    """The queues that a scan of a region reads. `*` fits every queue, also quarantines.
+    """Settings that say which queues a scan of a region may read. `*` means every queue.
 
-    Heal's consent leaves quarantines out. Here they may be listed, because nothing is changed.
+    Unlike heal's settings, they include quarantines, because a scan changes nothing.
     """
 
     def names(self, queue_name: str) -> bool:
@@ -94,39 +94,43 @@ class _ScanConsent(Consent):
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags without the team's tag.
+        """Return a queue's tags without the tag that names its team.
 
-        Only the deployed settings know the teams. So the deployed scan reports a wrong team name,
-        and this scan does not.
+        Only a deployed stack knows the teams. So its scan reports a wrong team name, and this scan
+        does not.
         """
         return {key: value for key, value in tags.items() if key != TEAM_TAG}
 
 
 class RegionScan(DryRun, frozen=True, dict=True):
-    """Scan of the queues of a region whose name fits one of `patterns`."""
+    """Scan of the queues of a region whose names match one of `patterns`."""
 
     # Names of queues, or prefixes that end in `*`.
     patterns: tuple[str, ...] = (ANY_QUEUE_PATTERN,)
 
     @cached_property
     def stack_dry_run(self) -> DryRun | Exception | None:
-        """Dry run of the deployed stack's scan, or the error if the stack cannot be read.
+        """The dry run of the deployed stack's own scan, or the error if the stack cannot be read.
 
-        None if there is no stack, or if the credentials may not ask, as with those of `--policy`.
+        None if no stack is deployed, or if the credentials must not ask CloudFormation, such as
+        those with only the permissions that `--policy` prints.
         """
         dry_run = DryRun(self.account, self.now, self.budget)
         try:
             dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
         except (CommandError, *UNDECIDABLE_ERRORS, ClientError, BotoCoreError) as error:
             has_no_stack = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
-            operation_name = getattr(error, "operation_name", "")
-            may_not_ask = operation_name == "DescribeStacks" and is_denied(error)
+            may_not_ask = (
+                isinstance(error, ClientError)
+                and error.operation_name == "DescribeStacks"
+                and is_denied(error)
+            )
             return None if has_no_stack or may_not_ask else error
         return dry_run
 
     @cached_property
     def _listing(self) -> QueueListing:
-        """All queues that fit the patterns, quarantines too, and those that are switched off."""
+        """All queues that match the patterns, with quarantines, and queues whose mode is `off`."""
         consent = _ScanConsent(queues=self.patterns)
         listing = list_readable_queues(self._clients, self.account.account_id, consent)
         queues = tuple(queue for queue in listing.queues if consent.names(queue.name))
@@ -135,34 +139,34 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
-        """The queues to scan. Raises FactsUnavailable if none can be listed."""
+        """The queues to scan, without quarantines. Raises FactsUnavailable if listing fails."""
         return tuple(queue for queue in self._listing.queues if not is_quarantine(queue.name))
 
     @property
     def absent_names(self) -> list[str]:
-        """Names among the patterns that no queue has, sorted."""
+        """Names in `patterns` for which no queue exists, sorted."""
         existing_names = {parts_of(arn).name for arn in self._existing_arns}
         named_queues = {pattern for pattern in self.patterns if not pattern.endswith("*")}
         return sorted(named_queues - existing_names)
 
     @cached_property
     def _existing_arns(self) -> frozenset[str]:
-        """ARNs of all queues that were listed."""
+        """ARNs of all queues that match the patterns, with those whose mode is `off`."""
         queue_arns = (queue.queue_arn for queue in self._listing.queues)
         return frozenset((*queue_arns, *self._listing.off_arns))
 
     def is_absent(self, queue_arn: str) -> bool:
-        """Return True if all queues could be listed and this one is not among them.
+        """Return True if it is certain that a queue does not exist: all queues were listed.
 
-        This saves a call to AWS for each queue name that failed calls used and no queue has.
+        The answer saves a call to AWS. Failed calls often name queues that do not exist.
         """
         return not self._listing.error_by_pattern and queue_arn not in self._existing_arns
 
     @cached_property
     def _timing(self) -> Timing:
-        """Timing settings of the deployed stack, so that this scan finds what the stack's finds.
+        """The time settings of the deployed stack, so that both scans find the same.
 
-        The default settings if there is no stack or it cannot be read.
+        The default settings if no stack is deployed or it cannot be read.
         """
         dry_run = self.stack_dry_run
         return dry_run.account.settings.timing if isinstance(dry_run, DryRun) else Timing()
@@ -173,7 +177,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def reader(self) -> ScanReader:
-        """Reader without a case store: no cases, moves of messages or approvals are known."""
+        """The reader of facts. Without a case store, it knows no cases and no message moves."""
         return ScanReader(
             self._clients,
             self.now,
@@ -185,11 +189,11 @@ class RegionScan(DryRun, frozen=True, dict=True):
         )
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
-        """Return what would be done about each finding.
+        """Return what Mendq would do about each finding.
 
         For queues that the deployed stack manages, this is what the stack would do. For all other
-        queues, and for all if the stack cannot be read, it is what the catalogue's plan would
-        change with the default limits.
+        queues, and for all queues if the stack cannot be read, it is what the catalogue's plan
+        would change with the default limits.
         """
         all_findings = list(findings)
         action_by_finding = dict[Finding, ExpectedAction]()
@@ -205,7 +209,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         }
 
     def _decide_by_catalogue(self, finding: Finding) -> ExpectedAction:
-        """Return in words what the catalogue plans for a queue that no stack manages."""
+        """Return in words what the catalogue's plan would change, for a queue without a stack."""
         symptom = SYMPTOM_BY_NAME[finding.symptom]
         if symptom.plan is None:
             return ExpectedAction("only reports it")
@@ -231,13 +235,13 @@ class RegionScan(DryRun, frozen=True, dict=True):
         )
 
     def _add_pins(self, facts: Facts, _needs: Collection[Need]) -> Facts:
-        """Return the facts unchanged: without a case store there are no pins."""
+        """Return the facts unchanged. Pins are in the case store, which this scan does not have."""
         return facts
 
     def explain_unchecked(self, scan_result: ScanResult) -> dict[str, str]:
-        """Return why something could not be checked, or not completely.
+        """Return the reasons why something was not checked, or not completely.
 
-        The keys are queue ARNs, names that no queue has, or texts such as `the stack Mendq`.
+        The keys are queue ARNs, patterns, names that no queue has, or `the stack Mendq`.
         """
         listing = self._listing
         error_by_target = {**listing.error_by_pattern, **scan_result.error_by_target}
@@ -266,7 +270,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def document(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> dict[str, Any]:
-        """Return the findings, the scanned queues and what could not be checked, for scripts."""
+        """Return the JSON document of the scan: findings, queues, and what was not checked."""
         return {
             "at": format_time(self.now),
             "account": self.account.account_id,
@@ -298,10 +302,10 @@ _POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerat
 
 
 def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by severity, then by the time until messages are lost.
+    """Sort findings by severity, and then by the time until messages are lost.
 
-    Findings that are equal in both are in the catalogue's order, those that Mendq can only report
-    last.
+    If both are equal, findings that Mendq can only report come last, and the others are in the
+    order of the catalogue.
     """
     severities_worst_first = list(FindingSeverity)
 

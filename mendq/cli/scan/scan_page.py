@@ -1,4 +1,4 @@
-"""HTML page with the findings of `mendq scan`, styled like the weekly report."""
+"""The HTML page with the findings of `mendq scan`, in the style of the weekly report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEMPLATES_FOLDER = Path(mendq.report.__file__).with_name("template")
 
 
 def render_page(document: Mapping[str, Any]) -> str:
-    """Return the page of a scan. `document` is what `mendq scan --json` prints."""
+    """Return the HTML page of a scan. `document` is the JSON that `mendq scan --json` prints."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES_FOLDER),
         autoescape=True,
@@ -47,7 +47,10 @@ def render_page(document: Mapping[str, Any]) -> str:
 def _group_by(
     key: str, findings: Iterable[Mapping[str, Any]]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the findings by the value of `key`. Groups and findings keep their order."""
+    """Group findings by the value of their field `key`.
+
+    The groups, and the findings in a group, are in the order in which they come.
+    """
     groups = defaultdict[str, list[Mapping[str, Any]]](list)
     for finding in findings:
         groups[finding[key]].append(finding)
