@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes, Palette
+from mendq.report.drawing import DARK_PALETTE, LIGHT_PALETTE, Bar, Lane, Lanes, Palette
 from tests.prove.scale import Curve
 
 _MADE_UP_NOTE = "The numbers are made up."
@@ -113,7 +113,9 @@ def draw_curves(curves: Iterable[Curve]) -> str:
     chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
     dark_mode_rules: list[str] = []
-    for light_colour, dark_colour in zip(_list_colours(LIGHT), _list_colours(DARK), strict=True):
+    for light_colour, dark_colour in zip(
+        _list_colours(LIGHT_PALETTE), _list_colours(DARK_PALETTE), strict=True
+    ):
         dark_mode_rules.append(
             f'[fill="{light_colour}"]{{fill:{dark_colour}}}[stroke="{light_colour}"]{{stroke:{dark_colour}}}'
         )

@@ -155,35 +155,35 @@ def _check_limits(text: str, budget: WorkBudget) -> None:
     """
     # Number of nodes in each open collection, the innermost last.
     open_node_counts = [0]
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        _refuse_tag_or_alias(event)
-        if isinstance(event, yaml.NodeEvent):
+    for yaml_event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        _refuse_tag_or_alias(yaml_event)
+        if isinstance(yaml_event, yaml.NodeEvent):
             budget.use_steps(STEPS_PER_NODE)
             open_node_counts[-1] += 1
-        if isinstance(event, yaml.CollectionStartEvent):
+        if isinstance(yaml_event, yaml.CollectionStartEvent):
             open_node_counts.append(0)
             if len(open_node_counts) > MOST_NESTED_LEVELS + 1:
-                line_number = event.start_mark.line + 1
+                line_number = yaml_event.start_mark.line + 1
                 raise NotATemplate(
                     f"line {line_number}: nested more than {MOST_NESTED_LEVELS} deep"
                 )
-        elif isinstance(event, yaml.CollectionEndEvent):
+        elif isinstance(yaml_event, yaml.CollectionEndEvent):
             node_count = open_node_counts.pop()
-            if isinstance(event, yaml.MappingEndEvent):
+            if isinstance(yaml_event, yaml.MappingEndEvent):
                 # cfn-lint compares each key with every earlier key of the mapping.
                 budget.use_steps((node_count // 2) ** 2 // KEY_COMPARISONS_PER_STEP)
 
 
-def _refuse_tag_or_alias(event: Any) -> None:
+def _refuse_tag_or_alias(yaml_event: Any) -> None:
     """Raise NotATemplate if a YAML event is an alias, or has a tag unknown to CloudFormation."""
-    line_prefix = f"line {event.start_mark.line + 1}: "
+    line_prefix = f"line {yaml_event.start_mark.line + 1}: "
     tag = None
-    if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-        tag = event.tag
+    if isinstance(yaml_event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+        tag = yaml_event.tag
     if tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(tag):
         raise NotATemplate(f"{line_prefix}the tag {tag[:64]!r} is none of CloudFormation's")
-    if isinstance(event, yaml.AliasEvent):
-        alias = event.anchor[:64]
+    if isinstance(yaml_event, yaml.AliasEvent):
+        alias = yaml_event.anchor[:64]
         raise NotATemplate(f"{line_prefix}*{alias}: CloudFormation takes no YAML aliases")
 
 

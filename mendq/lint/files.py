@@ -23,8 +23,8 @@ from mendq.lint.values import DeployTarget
 STDIN_ARGUMENT = "-"
 _MANIFEST_NAME = "manifest.json"
 # Types of artifacts in a manifest.
-_STACK_TYPE = "aws:cloudformation:stack"
-_ASSEMBLY_TYPE = "cdk:cloud-assembly"
+_STACK_ARTIFACT_TYPE = "aws:cloudformation:stack"
+_ASSEMBLY_ARTIFACT_TYPE = "cdk:cloud-assembly"
 _ENVIRONMENT_REGEX = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
 # One byte above the limit shows that a file is too long.
 _MOST_READ_BYTES = MOST_PLAN_BYTES + 1
@@ -72,7 +72,7 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
     """
     seen_template_paths = set[Path]()
     for folder, artifact in _list_artifacts(outermost_folder):
-        if artifact.get("type") != _STACK_TYPE:
+        if artifact.get("type") != _STACK_ARTIFACT_TYPE:
             continue
         properties = get_mapping(artifact, "properties") or {}
         path = _require_path_inside(folder, properties.get("templateFile"), outermost_folder)
@@ -99,7 +99,7 @@ def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str,
             continue
         seen_folders.add(folder.resolve())
         for artifact in _read_artifacts(folder):
-            if artifact.get("type") == _ASSEMBLY_TYPE:
+            if artifact.get("type") == _ASSEMBLY_ARTIFACT_TYPE:
                 properties = get_mapping(artifact, "properties") or {}
                 folder_name = properties.get("directoryName")
                 unread_folders.append(_require_path_inside(folder, folder_name, outermost_folder))
@@ -125,7 +125,7 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
     return [artifact for artifact in artifacts if isinstance(artifact, dict)]
 
 
-def _require_path_inside(folder: Path, name: object, outermost_folder: Path) -> Path:
+def _require_path_inside(folder: Path, requested_name: object, outermost_folder: Path) -> Path:
     """Return the path of the file or folder that a manifest calls `name`.
 
     Args:
@@ -136,10 +136,10 @@ def _require_path_inside(folder: Path, name: object, outermost_folder: Path) -> 
     Raises:
         NotATemplate: `name` is not a file name, or the path is outside `outermost_folder`.
     """
-    path = folder / name if isinstance(name, str) else folder
+    path = folder / requested_name if isinstance(requested_name, str) else folder
     if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):
         raise NotATemplate(
-            f"{folder / _MANIFEST_NAME} names {str(name)[:120]!r}, which is not in it"
+            f"{folder / _MANIFEST_NAME} names {str(requested_name)[:120]!r}, which is not in it"
         )
     return path
 

@@ -136,10 +136,10 @@ def _set_argument(
     if old_value is None and is_one_line_block:
         return replace(change, path=path, note=NO_LINE_NOTE), text
     if old_value is None:
-        addition = f"\n  {argument} = {new_value}"
+        inserted_text = f"\n  {argument} = {new_value}"
         if first_body_line == "}":
-            addition += "\n"
-        new_text = text[: block.body_offset] + addition + text[block.body_offset :]
+            inserted_text += "\n"
+        new_text = text[: block.body_offset] + inserted_text + text[block.body_offset :]
     else:
         offsets = block.arguments[argument]
         new_text = text[: offsets.value_begin] + new_value + text[offsets.value_end :]
@@ -148,11 +148,11 @@ def _set_argument(
     if old_value == new_value:
         return replace(change, note=ALREADY_SET_NOTE), text
     new_block_by_address = _map_blocks_by_address(change.file, new_text)
-    is_set = (
+    is_value_set = (
         new_block_by_address.keys() == block_by_address.keys()
         and _get_value_source(new_text, new_block_by_address[block.address], argument) == new_value
     )
-    if not is_set:
+    if not is_value_set:
         return replace(change, note=NO_LINE_NOTE), text
     return change, new_text
 
@@ -223,10 +223,10 @@ def _parse_block(text: str, block_tree: Any) -> _Block:
     block_name = _get_source(text, name_node).strip('"')
     address = f"{type_name}.{block_name}"
     arguments = dict[str, _ArgumentOffsets]()
-    for part in body_parts:
-        if not isinstance(part, Tree):
+    for body_part in body_parts:
+        if not isinstance(body_part, Tree):
             continue
-        for node in part.children:
+        for node in body_part.children:
             if not (isinstance(node, Tree) and node.data == "attribute"):
                 continue
             argument_name = _get_source(text, node.children[0])

@@ -160,8 +160,8 @@ def _check_queue(
 ) -> Iterator[LintFinding | UncheckedPlace]:
     """Yield the findings of one queue, errors first, and then its places that cannot be checked."""
     # Each check parses the queue's texts again and searches them for each source.
-    texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
-    character_count = sum(map(len, texts))
+    attribute_texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
+    character_count = sum(map(len, attribute_texts))
     source_factor = 1 + len(queue.dlq_sources or ()) // 16
     declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * source_factor)
     findings, symptoms_by_cause = _check_symptoms(queue, declared_queues)
@@ -193,9 +193,9 @@ def _check_symptoms(
     findings = list[LintFinding]()
     symptoms_by_cause = defaultdict[tuple[str, str], list[str]](list)
     for symptom in CHECKED_SYMPTOMS:
-        check = _check_timeout if symptom is TIMEOUT_TOO_SHORT else _check_symptom
+        check_function = _check_timeout if symptom is TIMEOUT_TOO_SHORT else _check_symptom
         try:
-            finding = check(symptom, queue, declared_queues)
+            finding = check_function(symptom, queue, declared_queues)
         except (UnknownValue, TagUnreadable) as error:
             attribute = error.attribute if isinstance(error, UnknownValue) else ""
             symptoms_by_cause[attribute, str(error)].append(symptom.name)
@@ -333,8 +333,8 @@ def _make_timeout_remedy(
         reason = f"no visibility timeout is longer than {longest_seconds} s"
         return (f"# {reason}: give the function a shorter timeout",)
     if goal_seconds <= timeout_seconds:
-        tag = needed_timeout.MAX_VISIBILITY_TAG
-        return (f"# over the ceiling of {ceiling_seconds} s, which the tag {tag} raises",)
+        ceiling_tag = needed_timeout.MAX_VISIBILITY_TAG
+        return (f"# over the ceiling of {ceiling_seconds} s, which the tag {ceiling_tag} raises",)
     return declared_queues.template.render(SetVisibilityTimeout.attribute, goal_seconds)
 
 
@@ -346,9 +346,9 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
-        macro = transform if isinstance(transform, str) else "a macro"
+        macro_text = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
-        yield UncheckedPlace(*place, f"what {macro} makes of the template is not known here")
+        yield UncheckedPlace(*place, f"what {macro_text} makes of the template is not known here")
     checked_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)

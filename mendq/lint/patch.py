@@ -198,8 +198,8 @@ def choose_only_candidate(
     choose_hint = "say which by --resource"
     listed_names = ", ".join((candidate_names or all_names)[:_MOST_LISTED_NAMES])
     if candidates:
-        matches = f"{len(candidates)} queues may be {queue_name}"
-        raise SeveralQueuesFit(f"{argument}: {matches}, {choose_hint}: {listed_names}")
+        matches_text = f"{len(candidates)} queues may be {queue_name}"
+        raise SeveralQueuesFit(f"{argument}: {matches_text}, {choose_hint}: {listed_names}")
     hint = f"{choose_hint} if it is one of: {listed_names}" if all_names else "it declares none"
     asked_name = wanted_values.requested_id or queue_name
     raise QueueNotFound(f"{argument}: no queue is known to be {asked_name}; {hint}")
@@ -281,8 +281,8 @@ def _set_attribute(
     edit = _edit_yaml(text, keys, new_value)
     if edit is None or not _changes_only_value(text, edit.text, keys, new_value):
         return replace(change, note=NO_LINE_NOTE), text
-    first_edit = _edit_yaml(original_text, keys, new_value) or edit
-    return replace(change, line=first_edit.line, old=first_edit.old), edit.text
+    original_text_edit = _edit_yaml(original_text, keys, new_value) or edit
+    return replace(change, line=original_text_edit.line, old=original_text_edit.old), edit.text
 
 
 def _describe_attribute_change(
@@ -344,12 +344,15 @@ def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | No
     except yaml.YAMLError:
         return None
     key_node: Any = None
-    for number, key in enumerate(keys):
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        pair = next((pair for pair in pairs if pair[0].value == key), None)
-        if pair is None:
-            return _insert_key(text, node, keys[number:], new_value) if pairs else None
-        key_node, node = pair
+    for key_index, key in enumerate(keys):
+        keys_and_values = node.value if isinstance(node, yaml.MappingNode) else []
+        key_and_value = next(
+            (key_and_value for key_and_value in keys_and_values if key_and_value[0].value == key),
+            None,
+        )
+        if key_and_value is None:
+            return _insert_key(text, node, keys[key_index:], new_value) if keys_and_values else None
+        key_node, node = key_and_value
     return _replace_value(text, key_node, node, new_value)
 
 
@@ -361,13 +364,17 @@ def _find_offset(text: str, mark: Any) -> int:
 
 def _replace_value(text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
     """Return the text in which the value of a key is replaced by `new_value`."""
-    begin = _find_offset(text, key_node.start_mark)
+    begin_offset = _find_offset(text, key_node.start_mark)
     end_mark = _find_last_node(value_node).end_mark
-    end = len(text[: _find_offset(text, end_mark)].rstrip())
-    old = text[_find_offset(text, value_node.start_mark) : end]
-    key_source = text[begin : _find_offset(text, key_node.end_mark)]
+    end_offset = len(text[: _find_offset(text, end_mark)].rstrip())
+    old_source = text[_find_offset(text, value_node.start_mark) : end_offset]
+    key_source = text[begin_offset : _find_offset(text, key_node.end_mark)]
     replacement = f"{key_source}: {json.dumps(new_value)}"
-    return _TextEdit(text[:begin] + replacement + text[end:], key_node.start_mark.line + 1, old)
+    return _TextEdit(
+        text[:begin_offset] + replacement + text[end_offset:],
+        key_node.start_mark.line + 1,
+        old_source,
+    )
 
 
 def _insert_key(
@@ -381,15 +388,17 @@ def _insert_key(
     for missing_key in reversed(missing_keys[1:]):
         new_value = {missing_key: new_value}
     first_mark = mapping_node.value[0][0].start_mark
-    begin = _find_offset(text, first_mark)
-    indentation = text[text.rfind("\n", 0, begin) + 1 : begin]
+    begin_offset = _find_offset(text, first_mark)
+    indentation = text[text.rfind("\n", 0, begin_offset) + 1 : begin_offset]
     has_own_line = not indentation.strip()
-    insertion = json.dumps(missing_keys[0]) if text[begin] == '"' else missing_keys[0]
-    insertion += f": {json.dumps(new_value)}"
+    inserted_text = json.dumps(missing_keys[0]) if text[begin_offset] == '"' else missing_keys[0]
+    inserted_text += f": {json.dumps(new_value)}"
     if mapping_node.flow_style:
-        insertion += ","
-    insertion += f"\n{indentation}" if has_own_line else " "
-    return _TextEdit(text[:begin] + insertion + text[begin:], first_mark.line + 1, None)
+        inserted_text += ","
+    inserted_text += f"\n{indentation}" if has_own_line else " "
+    return _TextEdit(
+        text[:begin_offset] + inserted_text + text[begin_offset:], first_mark.line + 1, None
+    )
 
 
 def _find_last_node(node: Any) -> Any:
@@ -422,9 +431,9 @@ def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value:
     return json.dumps(expected_root, sort_keys=True) == json.dumps(actual_root, sort_keys=True)
 
 
-def _is_work_tree(git: Path) -> bool:
+def _is_work_tree(git_path: Path) -> bool:
     """Return True if `git` is a `.git` file, which an additional work tree of git has."""
-    return git.is_file() and git.read_bytes().startswith(b"gitdir: ")
+    return git_path.is_file() and git_path.read_bytes().startswith(b"gitdir: ")
 
 
 def make_diff(file: str, before: str, after: str) -> list[str]:
@@ -443,20 +452,20 @@ def make_diff(file: str, before: str, after: str) -> list[str]:
         if (folder / ".git/HEAD").is_file() or _is_work_tree(folder / ".git")
     ]
     if work_trees:
-        root = work_trees[0]
+        paths_root = work_trees[0]
     elif current_folder in path.parents:
-        root = current_folder
+        paths_root = current_folder
     else:
-        root = path.parent
-    relative_name = path.relative_to(root).as_posix()
+        paths_root = path.parent
+    relative_name = path.relative_to(paths_root).as_posix()
     old_lines = re.split("\r?\n", before.removesuffix("\n"))
     new_lines = re.split("\r?\n", after.removesuffix("\n"))
-    lines = list(
+    diff_lines = list(
         unified_diff(old_lines, new_lines, f"a/{relative_name}", f"b/{relative_name}", lineterm="")
     )
-    is_readable = all(len(line) <= _MOST_LINE_CHARACTERS for line in lines)
+    is_readable = all(len(diff_line) <= _MOST_LINE_CHARACTERS for diff_line in diff_lines)
     # For git a name ends at a tab or a line's end, so it would look for another file.
-    if not lines or not relative_name.isprintable() or not is_readable:
+    if not diff_lines or not relative_name.isprintable() or not is_readable:
         return []
     # Without this first line git looks for the path below the current folder.
-    return [f"diff --git a/{relative_name} b/{relative_name}", *lines]
+    return [f"diff --git a/{relative_name} b/{relative_name}", *diff_lines]

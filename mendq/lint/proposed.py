@@ -30,7 +30,7 @@ MOST_STEPS = 500_000
 # CloudFormation cuts a message after 4,096 characters.
 MOST_MESSAGE_CHARACTERS = 4_000
 _MOST_LINE_CHARACTERS = 900
-_LOGICAL_ID = re.compile(r"[A-Za-z0-9]{1,255}")
+_LOGICAL_ID_REGEX = re.compile(r"[A-Za-z0-9]{1,255}")
 # Stands for a value that is not known here, because lint cannot resolve this function.
 _UNKNOWN_VALUE = {"Fn::ImportValue": "another resource"}
 _KMS_KEY_PROPERTY = "KmsMasterKeyId"
@@ -96,7 +96,7 @@ def check_proposed_resource(
     budget = WorkBudget(MOST_STEPS)
     logical_id = (
         requested_id
-        if isinstance(requested_id, str) and _LOGICAL_ID.fullmatch(requested_id)
+        if isinstance(requested_id, str) and _LOGICAL_ID_REGEX.fullmatch(requested_id)
         else "Resource"
     )
     resource_properties = convert_scalars_to_text(properties, budget)

@@ -172,12 +172,16 @@ class DeclaredQueues:
             timeout_seconds = self._resolve_seconds(
                 self.template.resources.get(function_id), "Timeout", 3
             )
-            window_seconds = self._resolve_seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
+            batching_window_seconds = self._resolve_seconds(
+                mapping, "MaximumBatchingWindowInSeconds", 0
+            )
         except UnknownValue as error:
             return DeclaredConsumer(
                 function_arn, 0, 0, mapping=mapping, unknown_reason=error.because
             )
-        return DeclaredConsumer(function_arn, timeout_seconds, window_seconds, mapping=mapping)
+        return DeclaredConsumer(
+            function_arn, timeout_seconds, batching_window_seconds, mapping=mapping
+        )
 
     def _resolve_seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
         """Return a property of a resource in seconds, or `default` if it is not set.
@@ -209,8 +213,10 @@ class DeclaredQueues:
         region = self.resolver.target.region
         for arn in dict.fromkeys(arn_of_url(url, region) for url in queue_urls):
             if arn in self._policy_by_arn:
-                both_ids = f"{self._policy_by_arn[arn][0].logical_id} and {policy.logical_id}"
-                policy_text = UnknownValue(f"{both_ids} both set it, and SQS keeps one")
+                both_policies_text = (
+                    f"{self._policy_by_arn[arn][0].logical_id} and {policy.logical_id}"
+                )
+                policy_text = UnknownValue(f"{both_policies_text} both set it, and SQS keeps one")
             if arn is not None and arn in self.resolver.queue_id_by_arn:
                 self._policy_by_arn[arn] = policy, policy_text
 
@@ -358,7 +364,9 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
         name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
     }
     is_known = _UNKNOWN_PLACEHOLDER not in json.dumps([checked_part, principal.get("Service")])
-    is_for_everybody = any(ALL_PRINCIPALS in to_list(names) for names in principal.values())
+    is_for_everybody = any(
+        ALL_PRINCIPALS in to_list(principal_ids) for principal_ids in principal.values()
+    )
     return is_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
 
 

@@ -53,10 +53,10 @@ def find_remedy(
         return ()
     if not isinstance(plan, Plan):
         return ()
-    lines = list[str]()
+    remedy_lines = list[str]()
     for step in plan.steps:
-        lines += declared_queues.template.render(step.attribute, step.after)
-    return tuple(lines)
+        remedy_lines += declared_queues.template.render(step.attribute, step.after)
+    return tuple(remedy_lines)
 
 
 def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
@@ -121,15 +121,15 @@ class _PropertyRemedy:
 class _CommentRemedy:
     """A remedy that only a person can decide: a comment line that says what to do.
 
-    `{}` in `words` stands for the name of the attribute.
+    `{}` in `comment_pattern` stands for the name of the attribute.
     """
 
-    words: str
+    comment_pattern: str
     attribute: str
 
     def __call__(self, _queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
         attribute = declared_queues.template.spell_attribute(self.attribute)
-        return (f"# {self.words.format(attribute)}",)
+        return (f"# {self.comment_pattern.format(attribute)}",)
 
 
 def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:

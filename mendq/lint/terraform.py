@@ -166,12 +166,12 @@ class TerraformPlan(Template):
             for terraform_type, resource_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE.items()
             if resource_type.name == value["Type"]
         )
-        label = _to_hcl_reference(name).rpartition(".")[2]
+        resource_label = _to_hcl_reference(name).rpartition(".")[2]
         arguments = (
             f"  {self.spell_attribute(property_name)} = {to_hcl(item_value)}"
             for property_name, item_value in value["Properties"].items()
         )
-        return (f'resource "{terraform_type}" "{label}" {{', *arguments, "}")
+        return (f'resource "{terraform_type}" "{resource_label}" {{', *arguments, "}")
 
 
 def to_hcl(value: Any) -> str:
@@ -295,10 +295,10 @@ class _PlanReader:
         self.budget = budget
         self.root_module = get_mapping(document, "configuration", "root_module") or {}
         self._blocks_by_module_path: dict[ModulePath, Mapping[str, Any]] = {}
-        changes = to_list(document.get("resource_changes"))
-        budget.use_steps(len(changes))
+        resource_changes = to_list(document.get("resource_changes"))
+        budget.use_steps(len(resource_changes))
         self.planned_resources = [
-            self._read_resource(change) for change in changes if _is_relevant(change)
+            self._read_resource(change) for change in resource_changes if _is_relevant(change)
         ]
         if len(self.planned_resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
@@ -472,10 +472,10 @@ class _PlanReader:
             return own_reference
         return {DLQ_ARN_KEY: target, RECEIVE_COUNT_KEY: own_reference}
 
-    def _read_resource(self, change: Mapping[str, Any]) -> _PlannedResource:
+    def _read_resource(self, resource_change: Mapping[str, Any]) -> _PlannedResource:
         """Read one resource from an entry of the plan's `resource_changes`."""
-        self.budget.use_steps(len(change["address"]))
-        module_address = change.get("module_address") or ""
+        self.budget.use_steps(len(resource_change["address"]))
+        module_address = resource_change.get("module_address") or ""
         module_path = ""
         if isinstance(module_address, str) and module_address:
             module_path = _INDEX_REGEX.sub("", f"{module_address}.")
@@ -484,11 +484,11 @@ class _PlanReader:
             if _MODULE_PATH_REGEX.fullmatch(module_path)
             else ("?",)
         )
-        block_name = f"{change['type']}.{change.get('name')}"
-        change_values = change["change"]
+        block_name = f"{resource_change['type']}.{resource_change.get('name')}"
+        change_values = resource_change["change"]
         return _PlannedResource(
-            address=change["address"],
-            terraform_type=change["type"],
+            address=resource_change["address"],
+            terraform_type=resource_change["type"],
             declaring_block=(module_names, block_name),
             module_address=str(module_address),
             argument_values=change_values["after"],
@@ -537,8 +537,8 @@ class _PlanReader:
                 return None
             match _INDEX_REGEX.sub("", longest_reference).split("."):
                 case ["var", name] if module_path:
-                    *outer, module_call_name = module_path
-                    module_path = tuple(outer)
+                    *outer_modules, module_call_name = module_path
+                    module_path = tuple(outer_modules)
                     module_call = get_mapping(
                         self._find_module(module_path), "module_calls", module_call_name
                     )
@@ -629,11 +629,12 @@ def _make_getatt(address: str, attribute: str) -> dict[str, Any]:
     return {"Fn::GetAtt": [address, attribute]}
 
 
-def _is_relevant(change: Any) -> bool:
+def _is_relevant(resource_change: Any) -> bool:
     """Return True if lint reads resources of this type, and the plan does not delete this one."""
     return (
-        get_mapping(change, "change", "after") is not None
-        and change.get("mode") == "managed"
-        and change.get("type") in (*_RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
-        and isinstance(change.get("address"), str)
+        get_mapping(resource_change, "change", "after") is not None
+        and resource_change.get("mode") == "managed"
+        and resource_change.get("type")
+        in (*_RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
+        and isinstance(resource_change.get("address"), str)
     )

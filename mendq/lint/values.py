@@ -84,15 +84,15 @@ class ValueResolver:
         """
         self.template.budget.use_steps(1 + len(node or ""))
         if isinstance(node, list):
-            items = [self.resolve(item, placeholder) for item in node]
-            return [item for item in items if item is not None]
+            resolved_items = [self.resolve(item, placeholder) for item in node]
+            return [item for item in resolved_items if item is not None]
         if not isinstance(node, dict):
             return node
         if _is_intrinsic_function(node):
             return self._resolve_function_or_placeholder(node, placeholder)
         self.template.budget.use_steps(sum(map(len, node)))
-        resolved = {key: self.resolve(value, placeholder) for key, value in node.items()}
-        return {key: value for key, value in resolved.items() if value is not None}
+        resolved_by_key = {key: self.resolve(value, placeholder) for key, value in node.items()}
+        return {key: value for key, value in resolved_by_key.items() if value is not None}
 
     def _resolve_function_or_placeholder(
         self, node: dict[str, Any], placeholder: str | None

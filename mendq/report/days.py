@@ -18,30 +18,30 @@ from mendq.report.words import (
 )
 
 # The chart has at most this many series, because more colours are hard to tell apart.
-MOST_SERIES = 5
+MOST_CHART_SERIES = 5
 # Text of a day that was not read.
 NOT_READ_FIGURE = "?"
 _NOT_READ_REASON = "not read"
 _TO_COME_REASON = "still to come"
-REACHED_MARK = "\N{BLACK DIAMOND}"
+NOTIFIED_CASE_MARK = "\N{BLACK DIAMOND}"
 
 
 class Day(Struct, frozen=True):
     """The incidents of one day of the week."""
 
     day: date
-    # Number of incidents of each series, in the order of `IncidentsPerDay.series`.
-    incidents: tuple[int, ...]
+    # Number of incidents of each series, in the order of `IncidentsPerDay.series_titles`.
+    incident_counts: tuple[int, ...]
     failed_calls: int
     # Why the day has no figure: "not read" or "still to come". Empty if the day was read.
     unread_reason: str
     # Cases that notified a person for the first time on this day.
-    reached: int = 0
+    notified_cases: int = 0
 
     @property
     def total(self) -> int:
         """Number of incidents of this day."""
-        return sum(self.incidents)
+        return sum(self.incident_counts)
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class IncidentsPerDay(Struct, frozen=True):
     """The incidents of each day of a week, divided into the series of the chart."""
 
     # Titles of the series: the most frequent symptoms. The last one may stand for all others.
-    series: tuple[str, ...]
+    series_titles: tuple[str, ...]
     days: tuple[Day, ...]
 
     @property
@@ -81,9 +81,9 @@ class IncidentsPerDay(Struct, frozen=True):
         return sum(day.total for day in self.days)
 
     @property
-    def reached(self) -> int:
+    def notified_cases(self) -> int:
         """Number of cases that notified a person for the first time in this week."""
-        return sum(day.reached for day in self.days)
+        return sum(day.notified_cases for day in self.days)
 
 
 def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
@@ -102,40 +102,40 @@ def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
     sorted_symptoms = _sort_symptoms(total_by_symptom)
     named_symptoms = (
         sorted_symptoms
-        if len(sorted_symptoms) <= MOST_SERIES
-        else sorted_symptoms[: MOST_SERIES - 1]
+        if len(sorted_symptoms) <= MOST_CHART_SERIES
+        else sorted_symptoms[: MOST_CHART_SERIES - 1]
     )
     other_symptoms = sorted_symptoms[len(named_symptoms) :]
     symptom_groups = [[symptom] for symptom in named_symptoms]
-    series_names = [format_symptom(symptom) for symptom in named_symptoms]
+    series_titles = [format_symptom(symptom) for symptom in named_symptoms]
     if other_symptoms:
         symptom_groups.append(other_symptoms)
-        other_symptom_count = len(other_symptoms)
+        other_count = len(other_symptoms)
         if OTHER_CODES_SYMPTOM in other_symptoms:
             # This symptom stands for all symptoms that the summary has no row for.
-            other_symptom_count += max(0, summary.symptoms_left_out - 1)
-        series_names.append(format_count(other_symptom_count, "other symptom"))
-    reached_cases_by_day = Counter(
+            other_count += max(0, summary.symptoms_left_out - 1)
+        series_titles.append(format_count(other_count, "other symptom"))
+    notified_cases_by_day = Counter(
         case.notified_at.date() for case in summary.reached_a_person.cases
     )
     unread_reason_by_day = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ_REASON)
-    unread_reason_by_day |= dict.fromkeys(summary.to_come, _TO_COME_REASON)
+    unread_reason_by_day |= dict.fromkeys(summary.days_to_come, _TO_COME_REASON)
     days = []
     for day in summary.days:
-        incidents = [
-            sum(count_by_day_and_symptom[day, symptom] for symptom in group)
-            for group in symptom_groups
+        incident_counts = [
+            sum(count_by_day_and_symptom[day, symptom] for symptom in symptom_group)
+            for symptom_group in symptom_groups
         ]
         days.append(
             Day(
                 day=day,
-                incidents=tuple(incidents),
+                incident_counts=tuple(incident_counts),
                 failed_calls=failed_calls_by_day[day],
                 unread_reason=unread_reason_by_day.get(day, ""),
-                reached=reached_cases_by_day[day],
+                notified_cases=notified_cases_by_day[day],
             )
         )
-    return IncidentsPerDay(tuple(series_names), tuple(days))
+    return IncidentsPerDay(tuple(series_titles), tuple(days))
 
 
 def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
@@ -173,12 +173,12 @@ def _describe_day(week: IncidentsPerDay, day: Day) -> str:
     a person.
     """
     series_texts = []
-    for name, count in zip(week.series, day.incidents, strict=True):
+    for series_title, count in zip(week.series_titles, day.incident_counts, strict=True):
         if count:
-            series_texts.append(f"{name} {count:,}")
+            series_texts.append(f"{series_title} {count:,}")
     total_text = f"{day.total:,}" if day.is_known else day.unread_reason
     series_text = f" ({', '.join(series_texts)})" if series_texts else ""
-    reached_text = ""
-    if day.reached:
-        reached_text = f", {format_count(day.reached, 'case')} reached a person"
-    return f"{day.name}: {total_text}{series_text}{reached_text}."
+    notified_text = ""
+    if day.notified_cases:
+        notified_text = f", {format_count(day.notified_cases, 'case')} reached a person"
+    return f"{day.name}: {total_text}{series_text}{notified_text}."

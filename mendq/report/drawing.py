@@ -17,7 +17,7 @@ import altair as alt
 import vl_convert
 from msgspec import Struct
 
-from mendq.report.days import REACHED_MARK, IncidentsPerDay
+from mendq.report.days import NOTIFIED_CASE_MARK, IncidentsPerDay
 from mendq.report.summary_parts import CaseWithPictures, NamedTimeSpan, SummaryTimelinePoint
 from mendq.report.tiles import WeeklyFigures
 from mendq.report.words import format_clock_time, format_duration, format_short_day, make_visible
@@ -39,7 +39,7 @@ class Palette(Struct, frozen=True):
     series_colours: tuple[str, ...]
 
 
-LIGHT = Palette(
+LIGHT_PALETTE = Palette(
     text_colour="#16202c",
     muted_text_colour="#566472",
     grid_colour="#e3e8ed",
@@ -47,7 +47,7 @@ LIGHT = Palette(
     bad_news_colour="#b3202c",
     series_colours=("#0b67c2", "#d1435b", "#e3a008", "#5b7f95", "#7b5ea7"),
 )
-DARK = Palette(
+DARK_PALETTE = Palette(
     text_colour="#e8eef4",
     muted_text_colour="#9fb0c0",
     grid_colour="#2b3743",
@@ -82,7 +82,10 @@ def make_picture(chart: alt.LayerChart) -> Picture:
 
 def draw_for_both_palettes(make_chart: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
     """Draw a chart twice, for a light and a dark page. The keys are `light` and `dark`."""
-    return {"light": make_picture(make_chart(LIGHT)), "dark": make_picture(make_chart(DARK))}
+    return {
+        "light": make_picture(make_chart(LIGHT_PALETTE)),
+        "dark": make_picture(make_chart(DARK_PALETTE)),
+    }
 
 
 def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
@@ -167,12 +170,12 @@ class ChartSize(Struct, frozen=True):
     font_size: int
 
 
-WIDE_SIZE = ChartSize(width=480, height=210, day_label_expression="datum.label", font_size=11)
+WIDE_CHART_SIZE = ChartSize(width=480, height=210, day_label_expression="datum.label", font_size=11)
 # A mail has only one picture, which a phone shrinks and a desktop stretches.
-MAIL_SIZE = ChartSize(
+MAIL_CHART_SIZE = ChartSize(
     width=370, height=190, day_label_expression="split(datum.label, ' ')", font_size=13
 )
-NARROW_SIZE = ChartSize(
+NARROW_CHART_SIZE = ChartSize(
     width=272, height=180, day_label_expression="split(datum.label, ' ')", font_size=11
 )
 
@@ -184,7 +187,10 @@ def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) ->
     cases that notified a person is above the day's number, because a phone has no room beside it.
     """
     figures = [day.figure for day in week.days]
-    case_marks = [f"{REACHED_MARK} {day.reached:,}" if day.reached else "" for day in week.days]
+    case_marks = [
+        f"{NOTIFIED_CASE_MARK} {day.notified_cases:,}" if day.notified_cases else ""
+        for day in week.days
+    ]
     text_options: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _make_day_bars(week, palette),
@@ -227,10 +233,10 @@ def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
     """
     rows = []
     for day in week.days:
-        for series, count in enumerate(day.incidents):
+        for series_index, count in enumerate(day.incident_counts):
             if count:
-                rows.append({"day": day.name, "series": f"{series}", "incidents": count})
-    series_keys = [f"{series}" for series in range(len(week.series))]
+                rows.append({"day": day.name, "series": f"{series_index}", "incidents": count})
+    series_keys = [f"{series_index}" for series_index in range(len(week.series_titles))]
     colour_scale = alt.Scale(
         domain=series_keys, range=list(palette.series_colours[: len(series_keys)])
     )
@@ -337,16 +343,16 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
         yield _make_needed_times_picture(case.visibility)
 
 
-def _make_timeline_picture(points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
+def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
     """Return a picture with one lane for each point of a case's timeline.
 
     The bar of a lane begins at the previous point and ends at the lane's own point. The scale is
     logarithmic, so that seconds and days are both visible.
     """
-    start_time = points[0].at
+    start_time = timeline_points[0].at
     lanes = []
     lane_begin = 0.0
-    for point_number, point in enumerate(points):
+    for point_number, point in enumerate(timeline_points):
         seconds = max(0.0, (point.at - start_time).total_seconds())
         time_text = f"+{format_duration(seconds)}"
         if point_number == 0:

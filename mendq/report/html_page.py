@@ -24,10 +24,10 @@ from mendq.report import (
 )
 from mendq.report.days import IncidentsPerDay, make_incidents_per_day
 from mendq.report.drawing import (
-    DARK,
-    LIGHT,
-    NARROW_SIZE,
-    WIDE_SIZE,
+    DARK_PALETTE,
+    LIGHT_PALETTE,
+    NARROW_CHART_SIZE,
+    WIDE_CHART_SIZE,
     Picture,
     draw_for_both_palettes,
     make_days_chart,
@@ -94,7 +94,7 @@ def make_page(summary: Summary, reported_account: ReportedAccount | None = None)
         pictures=_draw_days_charts(week) if week.total else None,
         tiles_and_sparklines=tiles_and_sparklines,
         case_anchors=links.list_case_anchors(summary),
-        palettes=(LIGHT, DARK),
+        palettes=(LIGHT_PALETTE, DARK_PALETTE),
         most_rows=MOST_UNFOLDED_ROWS,
     ).lstrip()
 
@@ -111,6 +111,6 @@ def _draw_days_charts(week: IncidentsPerDay) -> dict[str, dict[str, Picture]]:
     The keys are `wide` and `narrow`, and below each of them `light` and `dark`.
     """
     return {
-        "wide": draw_for_both_palettes(partial(make_days_chart, week, WIDE_SIZE)),
-        "narrow": draw_for_both_palettes(partial(make_days_chart, week, NARROW_SIZE)),
+        "wide": draw_for_both_palettes(partial(make_days_chart, week, WIDE_CHART_SIZE)),
+        "narrow": draw_for_both_palettes(partial(make_days_chart, week, NARROW_CHART_SIZE)),
     }

@@ -20,7 +20,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from mendq.report.days import make_incidents_per_day
-from mendq.report.drawing import LIGHT, MAIL_SIZE, make_days_chart, make_png
+from mendq.report.drawing import LIGHT_PALETTE, MAIL_CHART_SIZE, make_days_chart, make_png
 from mendq.report.html_page import load_template
 from mendq.report.links import ReportedAccount
 from mendq.report.open_now import WaitingGroup, group_waiting_cases
@@ -37,7 +37,7 @@ MOST_SUBJECT_CHARACTERS = 100
 # Groups of waiting cases, and cases of each group, for which a mail of 102 KB has room.
 _MOST_WAITING_GROUPS = 8
 _MOST_CASES_OF_A_GROUP = 3
-_MOST_ALT_CHARACTERS = 1_500
+_MOST_ALT_TEXT_CHARACTERS = 1_500
 # Width of the picture in pixels. The card in the template is a little wider.
 _PICTURE_WIDTH_PIXELS = 492
 
@@ -87,14 +87,14 @@ class OutgoingReport(Struct, frozen=True, dict=True):
         report_name = f"Mendq {summary.week}"
         organization = summary.organization
         if organization:
-            accounts = describe_accounts(organization).rstrip(".")
-            return f"{report_name}: {accounts}"[:MOST_SUBJECT_CHARACTERS]
+            accounts_sentence = describe_accounts(organization).rstrip(".")
+            return f"{report_name}: {accounts_sentence}"[:MOST_SUBJECT_CHARACTERS]
         if summary.nothing_was_read:
             return f"{report_name}: nothing was read"
         waiting_text = ""
-        if summary.open_cases:
-            verb = "needs" if summary.open_cases == 1 else "need"
-            waiting_text = f"{summary.open_cases:,} {verb} you; "
+        if summary.open_case_count:
+            verb = "needs" if summary.open_case_count == 1 else "need"
+            waiting_text = f"{summary.open_case_count:,} {verb} you; "
         if not summary.totals.incidents:
             new_word = "new " if summary.has_other_news else ""
             return f"{report_name}: {waiting_text}no {new_word}incidents"
@@ -141,7 +141,9 @@ class OutgoingReport(Struct, frozen=True, dict=True):
     def picture(self) -> bytes | None:
         """The chart of the incidents per day, as the bytes of a PNG. None without incidents."""
         week = make_incidents_per_day(self.summary)
-        return make_png(make_days_chart(week, MAIL_SIZE, LIGHT)) if week.total else None
+        return (
+            make_png(make_days_chart(week, MAIL_CHART_SIZE, LIGHT_PALETTE)) if week.total else None
+        )
 
     @cached_property
     def html(self) -> str:
@@ -158,9 +160,9 @@ class OutgoingReport(Struct, frozen=True, dict=True):
             more_waiting=_describe_more_waiting(self.summary, waiting_groups),
             per_day=make_incidents_per_day(self.summary),
             picture_id=PICTURE_ID if self.picture else "",
-            most_alt=_MOST_ALT_CHARACTERS,
+            most_alt=_MOST_ALT_TEXT_CHARACTERS,
             width=_PICTURE_WIDTH_PIXELS,
-            palette=LIGHT,
+            palette=LIGHT_PALETTE,
             place=Markup(self.page_location),  # noqa: S704 - a bucket's name and our own key
             command=escape(self.command),
         )
@@ -187,23 +189,23 @@ def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGro
     listed_count = sum(
         len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
     )
-    unlisted_count = summary.open_cases - listed_count
+    unlisted_count = summary.open_case_count - listed_count
     return f"{format_count(unlisted_count, 'more case')} on the page." if unlisted_count else ""
 
 
-def _format_to_do(number: int, recommendation: ToDo) -> str:
+def _format_to_do(item_number: int, recommendation: ToDo) -> str:
     """Return one numbered item of the plain-text list of things to do.
 
     The owner and the command, if there are any, are on lines of their own.
     """
     sentences = [recommendation.action, recommendation.reason, recommendation.effect]
     text = " ".join(sentence for sentence in sentences if sentence)
-    lines = [f"{number}. {break_links(remove_marks(text))}"]
+    item_lines = [f"{item_number}. {break_links(remove_marks(text))}"]
     if recommendation.owner:
-        lines.append(f"owner: {break_links(recommendation.owner)}")
+        item_lines.append(f"owner: {break_links(recommendation.owner)}")
     if recommendation.command:
-        lines.append(recommendation.command)
-    return "\n   ".join(lines)
+        item_lines.append(recommendation.command)
+    return "\n   ".join(item_lines)
 
 
 # Boundaries between the parts of a mail. They are constant, so that a report has the same bytes

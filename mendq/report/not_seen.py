@@ -93,9 +93,9 @@ def _describe_files(coverage: NotSeen) -> str:
     if not file_count:
         return "There was no trail file to read."
     if not coverage.files_unreadable:
-        all_were = "it was" if file_count == 1 else "all were"
+        all_were_text = "it was" if file_count == 1 else "all were"
         files_text = format_count(file_count, "trail file")
-        return f"{files_text} ({format_bytes(size_bytes)}): {all_were} readable."
+        return f"{files_text} ({format_bytes(size_bytes)}): {all_were_text} readable."
     percent_text = (
         f", {format_percent(coverage.bytes_unreadable, size_bytes)}" if size_bytes else ""
     )
@@ -120,12 +120,12 @@ def _describe_unknown_codes(coverage: NotSeen) -> str:
     codes_text = join_most_frequent(
         count_by_code, MOST_LISTED_CODES, coverage.unknown_codes_left_out
     )
-    text = format_count(call_count, "failed call")
+    calls_text = format_count(call_count, "failed call")
     if call_count == 1:
-        text += " has a code that the catalogue does not know, so nothing acted on it"
+        calls_text += " has a code that the catalogue does not know, so nothing acted on it"
     else:
-        text += " have codes that the catalogue does not know, so nothing acted on them"
-    return f"{text}: {codes_text}."
+        calls_text += " have codes that the catalogue does not know, so nothing acted on them"
+    return f"{calls_text}: {codes_text}."
 
 
 def _describe_incidents_without_case(summary: Summary) -> str:
@@ -142,13 +142,13 @@ def _describe_incidents_without_case(summary: Summary) -> str:
         if incident.outcome == NOT_SEEN_OUTCOME:
             reason = describe_reason(incident)
             count_by_reason[mark_quote(reason) if reason else "no reason given"] += 1
-    text = f"{format_count(count, 'incident')} {'has' if count == 1 else 'have'} no case"
+    incidents_text = f"{format_count(count, 'incident')} {'has' if count == 1 else 'have'} no case"
     if not count_by_reason:
-        return f"{text}."
+        return f"{incidents_text}."
     if list(count_by_reason.values()) == [count]:
         # All incidents have the same reason, so its number would say nothing new.
-        return f"{text}: {next(iter(count_by_reason))}."
-    return f"{text}: {join_most_frequent(count_by_reason, MOST_LISTED_CODES)}."
+        return f"{incidents_text}: {next(iter(count_by_reason))}."
+    return f"{incidents_text}: {join_most_frequent(count_by_reason, MOST_LISTED_CODES)}."
 
 
 def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
@@ -163,7 +163,7 @@ def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
     for missing_day in coverage.nightly_runs_missing:
         if coverage.began is not None and missing_day < coverage.began:
             reason = "not_begun"
-        elif missing_day in summary.to_come:
+        elif missing_day in summary.days_to_come:
             reason = "to_come"
         elif missing_day in silent_days:
             reason = "silent"
@@ -178,7 +178,7 @@ def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
     days_by_reason = _group_missing_days(summary)
     coverage = summary.not_seen
     unread_days = days_by_reason["not_read"]
-    if not summary.days_read:
+    if not summary.read_day_count:
         yield "No nightly run of the week was read."
     elif unread_days:
         runs_text = format_count(len(unread_days), "nightly run")
@@ -218,7 +218,7 @@ def _describe_whole_runs(summary: Summary) -> str:
     """
     coverage = summary.not_seen
     partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
-    count = summary.days_read - len(partial_days - {*coverage.nightly_runs_missing})
+    count = summary.read_day_count - len(partial_days - {*coverage.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
     if not count:

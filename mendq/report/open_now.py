@@ -54,10 +54,10 @@ class WaitingGroup(Struct, frozen=True):
     symptom: str
     code: str
     state: str
-    urgent: bool
+    is_urgent: bool
     reason: str
-    # The next step.
-    sentence: str
+    # What a person should do next, as a sentence.
+    next_step: str
     runbook: str
     cases: tuple[WaitingCase, ...] = ()
 
@@ -75,15 +75,15 @@ def group_waiting_cases(
             symptom=case.symptom,
             code=make_visible(case.code),
             state=describe_state(case),
-            urgent=case.urgent,
+            is_urgent=case.urgent,
             reason=clean_sentence(case.reason),
-            sentence=clean_sentence(case.next_step.sentence),
+            next_step=clean_sentence(case.next_step.sentence),
             runbook=make_visible(case.next_step.runbook),
         )
-        verb = "approve" if case.state == "proposed" else "show"
-        command = choose_command(case, case.next_step.command, verb, reported_account)
-        facts = _describe_facts(summary, case)
-        cases_by_group[group].append(WaitingCase(case.case_id, case.queue_arn, facts, command))
+        fallback_verb = "approve" if case.state == "proposed" else "show"
+        command = choose_command(case, case.next_step.command, fallback_verb, reported_account)
+        facts_text = _describe_facts(summary, case)
+        cases_by_group[group].append(WaitingCase(case.case_id, case.queue_arn, facts_text, command))
     return tuple(
         structs.replace(group, cases=tuple(cases)) for group, cases in cases_by_group.items()
     )
@@ -148,11 +148,11 @@ def choose_command(
 
 def make_caption(summary: Summary) -> str:
     """Return a sentence: how many cases wait for a person, and how many are not listed."""
-    count = summary.open_cases
-    text = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
+    count = summary.open_case_count
+    caption = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
     if summary.open_now_left_out:
-        text += f"; {summary.open_now_left_out:,} of them less pressing and not listed"
-    return f"{text}."
+        caption += f"; {summary.open_now_left_out:,} of them less pressing and not listed"
+    return f"{caption}."
 
 
 def describe_most_pressing(summary: Summary) -> str:
@@ -165,12 +165,12 @@ def describe_most_pressing(summary: Summary) -> str:
     first_case = summary.open_now[0]
     facts_text = _describe_facts(summary, first_case)
     queue_name = format_queue_name(first_case.queue_arn)
-    text = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
+    sentences = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
     step_sentence = clean_sentence(first_case.next_step.sentence or first_case.reason)
     if step_sentence:
-        text += f": {step_sentence}"
-    text = text.rstrip(".") + "."
-    more_count = summary.open_cases - 1
+        sentences += f": {step_sentence}"
+    sentences = sentences.rstrip(".") + "."
+    more_count = summary.open_case_count - 1
     if more_count:
-        text += f" And {format_count(more_count, 'more case')}."
-    return text
+        sentences += f" And {format_count(more_count, 'more case')}."
+    return sentences

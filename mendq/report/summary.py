@@ -12,8 +12,8 @@ from msgspec import Meta, field
 from mendq.report.summary_parts import (
     APPROVED_OUTCOME,
     DAYS_PER_WEEK,
-    MOST_CASES,
     MOST_HEAL_CANDIDATES,
+    MOST_INCIDENTS,
     MOST_NAMES,
     MOST_OPEN_CASES,
     MOST_PREVIOUS_WEEKS,
@@ -99,7 +99,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     by_symptom: CountByName
     per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS_PER_WEEK * MOST_NAMES)]
     # The worst incidents, the worst first.
-    cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_CASES)]
+    cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_INCIDENTS)]
     cases_left_out: WholeNumber
     not_seen: NotSeen
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
@@ -126,10 +126,12 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def days(self) -> tuple[date, ...]:
         """The seven days of the week."""
-        return tuple(self.first_day + timedelta(days=number) for number in range(DAYS_PER_WEEK))
+        return tuple(
+            self.first_day + timedelta(days=day_number) for day_number in range(DAYS_PER_WEEK)
+        )
 
     @property
-    def days_read(self) -> int:
+    def read_day_count(self) -> int:
         """Number of the week's days for which there are tables of the nightly run."""
         return sum(day not in self.not_seen.nightly_runs_missing for day in self.days)
 
@@ -145,20 +147,20 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     @property
     def is_over(self) -> bool:
         """True if the week and all its nightly runs were over when the summary was made."""
-        return self.not_seen.week_is_over and not self.to_come
+        return self.not_seen.week_is_over and not self.days_to_come
 
     @property
-    def to_come(self) -> tuple[date, ...]:
+    def days_to_come(self) -> tuple[date, ...]:
         """Days without tables whose nightly run was not due yet when the summary was made."""
         unfinished_day = None if self.not_seen.week_is_over else self.last_day
-        made_on = self.made_at.date()
+        made_on_day = self.made_at.date()
         missing_days = self.not_seen.nightly_runs_missing
-        return tuple(day for day in missing_days if day >= made_on or day == unfinished_day)
+        return tuple(day for day in missing_days if day >= made_on_day or day == unfinished_day)
 
     @property
     def every_day_was_read(self) -> bool:
         """True if there are tables of the nightly run for all seven days."""
-        return self.days_read == len(self.days)
+        return self.read_day_count == len(self.days)
 
     @property
     def fixed_count(self) -> int:
@@ -176,7 +178,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
         return max(0, self.totals.notified - self.totals.urgent)
 
     @property
-    def open_cases(self) -> int:
+    def open_case_count(self) -> int:
         """Number of cases of any week that waited for a person when the summary was made."""
         return len(self.open_now) + self.open_now_left_out
 
@@ -200,7 +202,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
         Then it is not known whether there were incidents.
         """
-        return not self.totals.incidents and not (self.not_seen.files_read and self.days_read)
+        return not self.totals.incidents and not (self.not_seen.files_read and self.read_day_count)
 
 
 # The largest week that was measured has 0.5 MB.

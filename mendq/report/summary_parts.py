@@ -29,11 +29,11 @@ DAYS_PER_WEEK = 7
 # Limit for symptoms, accounts and regions: far more than a week has, and still quick to sort.
 MOST_NAMES = 1_000
 # Lengths of the nightly job's lists, at most (docs/summary.md). The page has room for them.
-MOST_CASES = 50
+MOST_INCIDENTS = 50
 MOST_NOTIFIED_CASES = 50
 MOST_QUEUES = 20
 MOST_RECOMMENDATIONS = 10
-MOST_FILES = 20
+MOST_UNREADABLE_FILES = 20
 MOST_OPEN_CASES = 50
 MOST_HEAL_CANDIDATES = 10
 MOST_PREVIOUS_WEEKS = 7
@@ -72,13 +72,13 @@ class SummaryPart(Struct, frozen=True):
     """Base class of all parts of the summary. It converts all times to UTC."""
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
+        for field_name in self.__struct_fields__:
+            value = getattr(self, field_name)
             if isinstance(value, datetime):
                 try:
-                    force_setattr(self, name, value.astimezone(UTC))
+                    force_setattr(self, field_name, value.astimezone(UTC))
                 except OverflowError:
-                    raise ValueError(f"`{name}` is no time of this calendar") from None
+                    raise ValueError(f"`{field_name}` is no time of this calendar") from None
 
 
 class WeekSums(SummaryPart, frozen=True):
@@ -237,7 +237,7 @@ class NotSeen(SummaryPart, frozen=True):
     bytes_unreadable: WholeNumber
     records_read: WholeNumber
     unknown_code: CountByName
-    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
+    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_UNREADABLE_FILES)]
     nightly_runs: Annotated[tuple[NightlyCoverage, ...], Meta(max_length=DAYS_PER_WEEK)] = ()
     case_files_unreadable: WholeNumber = 0
     week_is_over: bool = True
@@ -415,7 +415,7 @@ class Organization(SummaryPart, frozen=True):
     members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
     members_left_out: WholeNumber
     queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY_QUEUES)]
-    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
+    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_UNREADABLE_FILES)]
 
 
 class StandingValue(ChangePart, frozen=True):

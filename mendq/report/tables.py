@@ -14,8 +14,8 @@ from mendq.report.days import NOT_READ_FIGURE
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import Incident, NotifiedCase, OpenCaseSummary
 from mendq.report.words import (
-    OUTCOME_WORDS,
     OUTCOMES_NEEDING_A_PERSON,
+    WORDS_BY_OUTCOME,
     describe_leaders,
     describe_reason,
     format_calls,
@@ -42,7 +42,7 @@ def describe_row_calls(row: IncidentRow) -> str:
     if len(row.incidents) > 1:
         texts.append(format_count(len(row.incidents), "incident"))
     texts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
-    error_codes = row.first.error_codes
+    error_codes = row.first_incident.error_codes
     texts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
     if len(error_codes) > MOST_LISTED_CODES:
         texts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
@@ -66,7 +66,7 @@ def describe_callers(row: IncidentRow) -> str:
 
 
 # What the state of a case means for the queue.
-STATE_WORDS = OUTCOME_WORDS | {
+WORDS_BY_STATE = WORDS_BY_OUTCOME | {
     "approved": "approved, not carried out yet",
     "unverified": "changed, without a proof yet",
     "verified": "changed and verified",
@@ -76,7 +76,7 @@ STATE_WORDS = OUTCOME_WORDS | {
 # States of cases that ended without a change of the queue.
 _STATES_WITHOUT_CHANGE = frozenset({"observed", "refused", "declined", "expired"})
 _OPEN_TEXT = "still open"
-_LEFT_TEXT = "left as it was"
+_LEFT_UNCHANGED_TEXT = "left as it was"
 _CLOSED_TEXT = "closed"
 _ROLLED_BACK_TEXT = "rolled back"
 
@@ -96,7 +96,7 @@ def describe_notifications(case: NotifiedCase) -> str:
 
 def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
     """Return the state of a case in words, such as `changed and verified`."""
-    return STATE_WORDS.get(case.state) or make_visible(case.state.replace("_", " "))
+    return WORDS_BY_STATE.get(case.state) or make_visible(case.state.replace("_", " "))
 
 
 def describe_duration(summary: Summary, case: NotifiedCase) -> str:
@@ -105,7 +105,7 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
     Empty if the case ended and Mendq did not change the queue.
     """
     end_text = _describe_end(case)
-    if end_text == _LEFT_TEXT:
+    if end_text == _LEFT_UNCHANGED_TEXT:
         return ""
     ended_at = case.ended_at or summary.made_at
     seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
@@ -120,7 +120,7 @@ def _describe_end(case: NotifiedCase) -> str:
     if case.ended_at is None:
         return _OPEN_TEXT
     if case.state in _STATES_WITHOUT_CHANGE:
-        return _LEFT_TEXT
+        return _LEFT_UNCHANGED_TEXT
     return _ROLLED_BACK_TEXT if case.state == "rolled_back" else _CLOSED_TEXT
 
 
@@ -132,21 +132,23 @@ def make_people_caption(summary: Summary) -> str:
     """
     if not summary.cases_were_read:
         return "Mendq's cases were not read, so who was notified is not known."
-    reached = summary.reached_a_person
-    if not reached.total:
+    reached_a_person = summary.reached_a_person
+    if not reached_a_person.total:
         return "Nobody was notified."
-    cases_text = format_count(reached.total, "case")
-    if reached.cases_left_out:
-        return f"{cases_text} reached a person; these are the first {len(reached.cases)}."
-    notifications_text = format_count(sum(case.pages for case in reached.cases), "notification")
-    count_by_end = Counter(_describe_end(case) for case in reached.cases)
-    all_end_texts = (_OPEN_TEXT, _LEFT_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
-    end_counts = [
+    cases_text = format_count(reached_a_person.total, "case")
+    if reached_a_person.cases_left_out:
+        return f"{cases_text} reached a person; these are the first {len(reached_a_person.cases)}."
+    notifications_text = format_count(
+        sum(case.pages for case in reached_a_person.cases), "notification"
+    )
+    count_by_end = Counter(_describe_end(case) for case in reached_a_person.cases)
+    all_end_texts = (_OPEN_TEXT, _LEFT_UNCHANGED_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
+    count_texts = [
         f"{count_by_end[end_text]:,} {end_text}"
         for end_text in all_end_texts
         if count_by_end[end_text]
     ]
-    return f"{cases_text}, {notifications_text}: {join_names(end_counts)}."
+    return f"{cases_text}, {notifications_text}: {join_names(count_texts)}."
 
 
 def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
@@ -177,8 +179,8 @@ def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
     return rows
 
 
-def _format_count_and_time(count: str, seconds: float | None) -> str:
-    return count if seconds is None else f"{count}, in {format_duration(seconds)}"
+def _format_count_and_time(count_text: str, seconds: float | None) -> str:
+    return count_text if seconds is None else f"{count_text}, in {format_duration(seconds)}"
 
 
 class IncidentRow(Struct, frozen=True):
@@ -190,41 +192,41 @@ class IncidentRow(Struct, frozen=True):
     incidents: tuple[Incident, ...]
 
     @property
-    def first(self) -> Incident:
+    def first_incident(self) -> Incident:
         """The first incident of the row. The page shows its texts for all incidents of the row."""
         return self.incidents[0]
 
     @property
-    def queues(self) -> tuple[str, ...]:
+    def queue_arns(self) -> tuple[str, ...]:
         """ARNs of the row's queues, without repeats."""
         return tuple(dict.fromkeys(incident.queue_arn for incident in self.incidents))
 
     @property
-    def cases(self) -> tuple[str, ...]:
+    def case_ids(self) -> tuple[str, ...]:
         """Ids of the row's cases, without repeats."""
         return tuple(
             dict.fromkeys(incident.case_id for incident in self.incidents if incident.case_id)
         )
 
     @property
-    def when(self) -> str:
+    def time_text(self) -> str:
         """Text with the times of the first and the last failure in the row."""
         first_failure = min(incident.first_failure for incident in self.incidents)
         last_failure = max(incident.last_failure for incident in self.incidents)
         return format_time_span(first_failure, last_failure)
 
     @property
-    def times_to_heal(self) -> str:
+    def heal_times_text(self) -> str:
         """Text with the shortest and the longest time to heal. Empty if no time is known."""
-        times = [
+        heal_seconds = [
             incident.seconds_to_heal
             for incident in self.incidents
             if incident.seconds_to_heal is not None
         ]
-        if not times:
+        if not heal_seconds:
             return ""
-        shortest = format_duration(min(times))
-        longest = format_duration(max(times))
+        shortest = format_duration(min(heal_seconds))
+        longest = format_duration(max(heal_seconds))
         return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
@@ -246,7 +248,10 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
             incident.urgent,
         )
         incidents_by_text[row_text].append(incident)
-    return [IncidentRow(tuple(group)) for group in incidents_by_text.values()]
+    return [
+        IncidentRow(tuple(same_text_incidents))
+        for same_text_incidents in incidents_by_text.values()
+    ]
 
 
 def find_first_incidents(summary: Summary) -> dict[str, Incident]:
@@ -280,7 +285,9 @@ def count_unfolded_rows(rows: Sequence[IncidentRow], usual_count: int) -> int:
 
     This is `usual_count`, or the number of rows that need a person if that is larger.
     """
-    return max(usual_count, sum(row.first.outcome in OUTCOMES_NEEDING_A_PERSON for row in rows))
+    return max(
+        usual_count, sum(row.first_incident.outcome in OUTCOMES_NEEDING_A_PERSON for row in rows)
+    )
 
 
 SHADE_LEVELS = 5
@@ -323,7 +330,7 @@ def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
     """
     if count:
         return f"{count:,}"
-    is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
+    is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.days_to_come
     return NOT_READ_FIGURE if is_missing else ""
 
 

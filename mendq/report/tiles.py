@@ -15,7 +15,7 @@ from mendq.report.words import format_duration, format_number, format_percent, j
 
 # With fewer incidents, a share or a median says less than the figures themselves.
 LEAST_INCIDENTS_TO_COMPARE = 5
-NO_WEEK_NOTE = "no whole week before it to compare with"
+NO_EARLIER_WEEK_NOTE = "no whole week before it to compare with"
 NOT_KNOWN_FIGURE = "\N{EN DASH}"
 # A figure of each week, the newest last. None if the week was not read whole, or has no figure.
 WeeklyFigures = tuple[float | None, ...]
@@ -55,15 +55,15 @@ def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     """
     if summary.nothing_was_read:
         return ()
-    failed_calls = _make_count_tile(summary, "Failed calls", lambda week: week.failed_calls)
+    failed_calls_tile = _make_count_tile(summary, "Failed calls", lambda week: week.failed_calls)
     if summary.had_mendq_in:
-        return (_make_incidents_tile(summary), *_make_backtest_tiles(summary), failed_calls)
+        return (_make_incidents_tile(summary), *_make_backtest_tiles(summary), failed_calls_tile)
     return (
         _make_incidents_tile(summary),
         _make_healed_tile(summary),
         _make_paged_tile(summary),
         _make_time_to_fix_tile(summary),
-        failed_calls,
+        failed_calls_tile,
     )
 
 
@@ -104,7 +104,7 @@ def compare_with_weeks(
         9`.
     """
     if not earlier_figures:
-        return "level", NO_WEEK_NOTE
+        return "level", NO_EARLIER_WEEK_NOTE
     median_figure = median(earlier_figures)
     basis_text = f"the {len(earlier_figures)}-week median of {format_figure(median_figure)}"
     if len(earlier_figures) == 1:
@@ -187,7 +187,9 @@ def _make_incidents_tile(summary: Summary) -> Tile:
         tile = replace(tile, note=note)
     if summary.every_day_was_read:
         return tile
-    return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
+    return replace(
+        tile, note=f"{tile.note}; {summary.read_day_count} of {len(summary.days)} days read"
+    )
 
 
 def _make_healed_tile(summary: Summary) -> Tile:

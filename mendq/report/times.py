@@ -17,37 +17,41 @@ from mendq.report.summary import Summary
 from mendq.report.summary_parts import TimesToHeal
 from mendq.report.words import format_count, format_duration, format_symptom
 
-MOST_SYMPTOMS = 6
-TOO_FEW_TEXT = "n<5"
+MOST_STRIPS = 6
+TOO_FEW_FOR_P90_TEXT = "n<5"
 
 
 def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
-    """Return the strips of the first MOST_SYMPTOMS symptoms of the summary, for the template.
+    """Return the strips of the first MOST_STRIPS symptoms of the summary, for the template.
 
     Returns:
         A dict, empty if no time is known. Its keys are `rows`, one for each symptom; `axis`, the
         drawn axis; `caption`; and `beyond`, a sentence about the symptoms without a strip.
     """
-    timed_symptoms = [times for times in summary.times_to_heal if times.seconds]
+    timed_symptoms = [
+        symptom_times for symptom_times in summary.times_to_heal if symptom_times.seconds
+    ]
     if not timed_symptoms:
         return {}
-    shown_symptoms = timed_symptoms[:MOST_SYMPTOMS]
-    other_symptoms = timed_symptoms[MOST_SYMPTOMS:]
+    shown_symptoms = timed_symptoms[:MOST_STRIPS]
+    other_symptoms = timed_symptoms[MOST_STRIPS:]
     all_seconds: list[float] = []
-    for times in shown_symptoms:
-        all_seconds.extend(times.seconds)
+    for symptom_times in shown_symptoms:
+        all_seconds.extend(symptom_times.seconds)
     tick_seconds = choose_ticks(all_seconds)
     others_sentence = ""
     if other_symptoms:
-        other_incidents = sum(times.incidents for times in other_symptoms)
+        other_incidents = sum(symptom_times.incidents for symptom_times in other_symptoms)
         symptoms_text = format_count(len(other_symptoms), "more symptom")
         others_sentence = f"{symptoms_text}: {format_count(other_incidents, 'healed incident')}."
-    is_complete = all(len(times.seconds) >= times.incidents for times in shown_symptoms)
+    is_complete = all(
+        len(symptom_times.seconds) >= symptom_times.incidents for symptom_times in shown_symptoms
+    )
     dots_text = "Dots for a sample of healed incidents"
     if is_complete:
         dots_text = "A dot for each healed incident"
     return {
-        "rows": [_make_row(times, week, tick_seconds) for times in shown_symptoms],
+        "rows": [_make_row(symptom_times, week, tick_seconds) for symptom_times in shown_symptoms],
         "axis": draw_for_both_palettes(lambda palette: make_axis_chart(tick_seconds, palette)),
         "caption": f"{dots_text}, on a log scale. The bar is the median.",
         "beyond": others_sentence,
@@ -55,28 +59,32 @@ def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
 
 
 def _make_row(
-    times: TimesToHeal, week: IncidentsPerDay, tick_seconds: Sequence[int]
+    symptom_times: TimesToHeal, week: IncidentsPerDay, tick_seconds: Sequence[int]
 ) -> dict[str, Any]:
     """Return the template's data of one symptom: its numbers as texts, and the drawn strip.
 
     The dots have the colour of the symptom in the chart of incidents per day.
     """
-    symptom_title = format_symptom(times.symptom)
-    seconds = times.seconds
-    median_seconds = times.median_seconds or seconds[(len(seconds) - 1) // 2]
+    symptom_title = format_symptom(symptom_times.symptom)
+    seconds = symptom_times.seconds
+    median_seconds = symptom_times.median_seconds or seconds[(len(seconds) - 1) // 2]
     series_index = (
-        week.series.index(symptom_title) if symptom_title in week.series else len(week.series) - 1
+        week.series_titles.index(symptom_title)
+        if symptom_title in week.series_titles
+        else len(week.series_titles) - 1
     )
     shortest = format_duration(seconds[0])
     longest = format_duration(seconds[-1])
     span_text = shortest if shortest == longest else f"from {shortest} to {longest}"
     return {
         "symptom": symptom_title,
-        "count": f"{times.incidents:,}",
+        "count": f"{symptom_times.incidents:,}",
         "median": format_duration(median_seconds),
-        "p90": TOO_FEW_TEXT if times.p90_seconds is None else format_duration(times.p90_seconds),
+        "p90": TOO_FEW_FOR_P90_TEXT
+        if symptom_times.p90_seconds is None
+        else format_duration(symptom_times.p90_seconds),
         # Median and p90 are printed beside the strip, so this text adds only the extremes.
-        "in_words": f"{format_count(times.incidents, 'healed incident')}, {span_text}",
+        "in_words": f"{format_count(symptom_times.incidents, 'healed incident')}, {span_text}",
         "strip": draw_for_both_palettes(
             lambda palette: make_strip_chart(
                 seconds, median_seconds, tick_seconds, palette, series_index
@@ -91,7 +99,7 @@ STRIP_HEIGHT = 34
 AXIS_HEIGHT = 22
 STRIP_MARGIN = {"left": 22, "right": 22}
 # The page shows the strips smaller than the bars of the days, so their text must be larger.
-FONT_SIZE = 13
+TICK_LABEL_FONT_SIZE = 13
 # Possible ticks of the scale, in seconds.
 TICK_SECONDS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
 # The strip has this many columns, each about as wide as a dot.
@@ -195,7 +203,9 @@ def _frame_chart(
         .configure(font=FONT_FAMILIES, view=alt.ViewConfig(stroke=None), autosize="none")
         .configure_axis(title=None, ticks=False, domain=False, gridColor=palette.grid_colour)
         .configure_axisX(
-            labelColor=palette.muted_text_colour, labelFontSize=FONT_SIZE, labelFlush=False
+            labelColor=palette.muted_text_colour,
+            labelFontSize=TICK_LABEL_FONT_SIZE,
+            labelFlush=False,
         )
     )
     return chart

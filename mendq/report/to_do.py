@@ -47,7 +47,7 @@ def list_to_do(
     The recommendations that would prevent most incidents come first. An item has no command if
     `reported_account` is None or the queue is in another account or region.
     """
-    things = []
+    to_dos = []
     for recommendation in summary.do_this_week:
         owner = ""
         if recommendation.kind != "fix_caller":
@@ -59,9 +59,9 @@ def list_to_do(
             owner=owner,
             command=_choose_command(recommendation, reported_account),
         )
-        things.append(to_do)
-    things.extend(_suggest_heal_mode(candidate) for candidate in summary.earned)
-    return tuple(things)
+        to_dos.append(to_do)
+    to_dos.extend(_suggest_heal_mode(candidate) for candidate in summary.earned)
+    return tuple(to_dos)
 
 
 def _suggest_heal_mode(candidate: HealCandidate) -> ToDo:
@@ -87,28 +87,35 @@ class Drift(Struct, frozen=True):
 
 def list_drift(summary: Summary, reported_account: ReportedAccount | None = None) -> list[Drift]:
     """Return the values that Mendq set on queues and that are still set, the oldest first."""
-    return [_make_drift(summary, standing, reported_account) for standing in summary.standing]
+    return [
+        _make_drift(summary, standing_value, reported_account)
+        for standing_value in summary.standing
+    ]
 
 
 def _make_drift(
-    summary: Summary, standing: StandingValue, reported_account: ReportedAccount | None
+    summary: Summary, standing_value: StandingValue, reported_account: ReportedAccount | None
 ) -> Drift:
-    queue_match = match_queue(standing.queue_arn, reported_account)
-    case_match = CASE_ID_REGEX.fullmatch(standing.case_id)
+    queue_match = match_queue(standing_value.queue_arn, reported_account)
+    case_match = CASE_ID_REGEX.fullmatch(standing_value.case_id)
     command = ""
-    if queue_match and case_match and case_match["symptom"] == standing.symptom:
-        command = f"mendq patch {standing.case_id} --template FILE --region {queue_match['region']}"
+    if queue_match and case_match and case_match["symptom"] == standing_value.symptom:
+        command = (
+            f"mendq patch {standing_value.case_id} --template FILE --region {queue_match['region']}"
+        )
     age = ""
     # The time is empty if the nightly job did not read when Mendq wrote the value.
     with suppress(ValueError, TypeError):
-        set_at = datetime.fromisoformat(standing.set_at)
+        set_at = datetime.fromisoformat(standing_value.set_at)
         age = format_duration(max(0, (summary.made_at - set_at).total_seconds()))
-    value_change = describe_change(standing.attribute, standing.before, standing.after)
+    value_change = describe_change(
+        standing_value.attribute, standing_value.before, standing_value.after
+    )
     return Drift(
-        queue_arn=standing.queue_arn,
-        change=f"{mark_name(standing.attribute)} {value_change}".strip(),
+        queue_arn=standing_value.queue_arn,
+        change=f"{mark_name(standing_value.attribute)} {value_change}".strip(),
         age=age or "not known",
-        owner=make_visible(standing.owner),
+        owner=make_visible(standing_value.owner),
         command=command,
     )
 
@@ -149,14 +156,14 @@ def _choose_command(
     if kind in _COMMAND_BY_FINDING_KIND and queue_match:
         command = _COMMAND_BY_FINDING_KIND[kind].format(queue=queue_match[0])
         return f"mendq {command} --region {queue_match['region']}"
-    if kind not in _ATTRIBUTE_SENTENCES:
+    if kind not in _SENTENCE_WITH_ATTRIBUTE_BY_KIND:
         return ""
     verb = "approve" if kind == "approve" else "show"
     return choose_command(recommendation, recommendation.command, verb, reported_account)
 
 
 _COMMAND_BY_FINDING_KIND = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
-_ATTRIBUTE_SENTENCES = {
+_SENTENCE_WITH_ATTRIBUTE_BY_KIND = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
     "approve": "Approve or decline: {change}.",
     "watch": "Watch {attribute} of {queues}{changed}.",
@@ -164,7 +171,7 @@ _ATTRIBUTE_SENTENCES = {
     "fix": "Fix {symptom} of {queues}: {setting}.",
 }
 # Sentences by kind, if the recommendation names no attribute.
-_SENTENCES_WITHOUT_ATTRIBUTE = {
+_SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND = {
     "approve": "Approve or decline what Mendq proposes for {symptom} of {queues}.",
     "decide": "Decide what to do about {symptom} of {queues}.",
     "fix": "Fix {symptom} of {queues}.",
@@ -178,34 +185,36 @@ _SENTENCES_WITHOUT_ATTRIBUTE = {
 def _describe_action(recommendation: Recommendation) -> str:
     """Return the sentence that tells people what to do."""
     symptom = mark_quote(format_symptom(recommendation.symptom))
-    queues = _describe_queues(recommendation)
+    queues_text = _describe_queues(recommendation)
     if recommendation.next_step:
-        return f"{symptom} on {queues}. {mark_quote(recommendation.next_step)}"
+        return f"{symptom} on {queues_text}. {mark_quote(recommendation.next_step)}"
     attribute_name = recommendation.attribute
-    pattern = _ATTRIBUTE_SENTENCES.get(recommendation.kind) if attribute_name else None
-    if not pattern:
-        pattern = _SENTENCES_WITHOUT_ATTRIBUTE.get(
+    sentence_pattern = (
+        _SENTENCE_WITH_ATTRIBUTE_BY_KIND.get(recommendation.kind) if attribute_name else None
+    )
+    if not sentence_pattern:
+        sentence_pattern = _SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND.get(
             recommendation.kind, "Look at {symptom} of {queues}."
         )
     attribute = mark_name(attribute_name)
-    before = format_value(attribute_name, recommendation.before)
-    after = format_value(attribute_name, recommendation.after)
-    change = describe_change(attribute_name, recommendation.before, recommendation.after)
-    caller = "the callers"
+    old_value = format_value(attribute_name, recommendation.before)
+    new_value = format_value(attribute_name, recommendation.after)
+    change_text = describe_change(attribute_name, recommendation.before, recommendation.after)
+    caller_text = "the callers"
     if recommendation.owner:
-        caller = mark_name(format_principal(recommendation.owner))
+        caller_text = mark_name(format_principal(recommendation.owner))
     reason = recommendation.reason
-    return pattern.format(
+    return sentence_pattern.format(
         attribute=attribute,
-        queues=queues,
+        queues=queues_text,
         symptom=f'"{symptom}"',
         their="its" if recommendation.queues <= 1 else "their",
-        to=f" to {after}" if after else "",
-        change=f"{attribute} of {queues} {change}".strip(),
-        changed=f", changed {change}" if change else "",
-        either=f": {before} or {after}" if before and after else "",
-        setting=f"{attribute} {change}".strip(),
-        caller=caller,
+        to=f" to {new_value}" if new_value else "",
+        change=f"{attribute} of {queues_text} {change_text}".strip(),
+        changed=f", changed {change_text}" if change_text else "",
+        either=f": {old_value} or {new_value}" if old_value and new_value else "",
+        setting=f"{attribute} {change_text}".strip(),
+        caller=caller_text,
         codes=f" ({mark_quote(reason)})" if reason else "",
         code=mark_name(recommendation.symptom.removeprefix("unknown:")),
     )
@@ -231,7 +240,7 @@ def _describe_why(recommendation: Recommendation) -> str:
             "'terraform apply' brings that back; CloudFormation does when the property changes "
             "there, or with a drift-aware change set."
         )
-    sentence = WHY_SENTENCES.get(recommendation.why, "")
+    sentence = SENTENCE_BY_REASON.get(recommendation.why, "")
     if recommendation.why in _STATES_WITH_REASON and recommendation.reason:
         reason = mark_quote(recommendation.reason.rstrip("."))
         return f"{sentence.removesuffix('.')}: {reason}."
@@ -239,7 +248,7 @@ def _describe_why(recommendation: Recommendation) -> str:
 
 
 # Sentences by the state of the case, or by the reason why no case answers the incidents.
-WHY_SENTENCES = {
+SENTENCE_BY_REASON = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
     "expired": "Nobody answered Mendq's proposal in time.",

@@ -26,7 +26,7 @@ from mendq.report.summary_parts import (
 from mendq.report.tiles import make_tiles
 from mendq.report.to_do import list_to_do
 from mendq.report.words import (
-    OUTCOME_WORDS,
+    WORDS_BY_OUTCOME,
     break_links,
     describe_reason,
     format_calls,
@@ -54,26 +54,28 @@ def make_headline(summary: Summary) -> str:
 
     It also says if everything was healed before people were paged.
     """
-    so_far = "" if summary.is_over else " so far"
+    so_far_text = "" if summary.is_over else " so far"
     if summary.nothing_was_read:
-        return f"Nothing was read this week{so_far}: whether there were incidents is not known."
-    day_count_text = format_count(summary.days_read, "day")
-    days_read_text = f" in the {day_count_text} that {was_or_were(summary.days_read)} read"
+        return (
+            f"Nothing was read this week{so_far_text}: whether there were incidents is not known."
+        )
+    day_count_text = format_count(summary.read_day_count, "day")
+    days_read_text = f" in the {day_count_text} that {was_or_were(summary.read_day_count)} read"
     days_text = "" if summary.every_day_was_read else days_read_text
     if not summary.totals.incidents:
         new_word = "new " if summary.has_other_news else ""
-        return f"No {new_word}incidents{so_far}{days_text or ' this week'}."
+        return f"No {new_word}incidents{so_far_text}{days_text or ' this week'}."
     incidents_text = format_count(summary.totals.incidents, "incident")
     if summary.had_mendq_in:
-        result = f"{incidents_text}{so_far}{days_text}"
-        return f"Had Mendq been there in mode {summary.had_mendq_in}: {result}."
+        incidents_and_days_text = f"{incidents_text}{so_far_text}{days_text}"
+        return f"Had Mendq been there in mode {summary.had_mendq_in}: {incidents_and_days_text}."
     scans_text = _describe_found_by_scans(summary)
-    return f"{incidents_text}{so_far}{days_text}{scans_text}, {_describe_healed(summary)}."
+    return f"{incidents_text}{so_far_text}{days_text}{scans_text}, {_describe_healed(summary)}."
 
 
 def describe_quiet_week(summary: Summary) -> str:
     """Return a text about a week without incidents: the days read, and the last week with one."""
-    days_read_text = f"{summary.days_read} of {len(summary.days)} days read"
+    days_read_text = f"{summary.read_day_count} of {len(summary.days)} days read"
     if not summary.previous_weeks:
         return days_read_text
     weeks_with_incidents = [week.week for week in summary.previous_weeks if week.incidents]
@@ -95,7 +97,9 @@ def describe_not_healed(summary: Summary) -> str:
     not_healed_count = sum(count for _, count in outcome_counts)
     if not not_healed_count:
         return f"{notified_text[0].upper()}{notified_text[1:]}." if notified_text else ""
-    outcomes_text = ", ".join(f"{count:,} {words}" for words, count in outcome_counts)
+    outcomes_text = ", ".join(
+        f"{count:,} {outcome_words}" for outcome_words, count in outcome_counts
+    )
     if notified_text:
         outcomes_text += f"; {notified_text}"
     if not_healed_count == summary.totals.incidents:
@@ -117,7 +121,9 @@ def describe_impact(summary: Summary) -> str:
         "lost to retention": impact.lost,
     }
     known_counts = [
-        f"{count:,} {words}" for words, count in count_by_words.items() if count is not None
+        f"{count:,} {harm_words}"
+        for harm_words, count in count_by_words.items()
+        if count is not None
     ]
     return f"Messages: {', '.join(known_counts)}." if known_counts else ""
 
@@ -125,8 +131,8 @@ def describe_impact(summary: Summary) -> str:
 SILENT_STATE = "silent"
 LATE_STATE = "late"
 _MOST_LISTED_NAMES = 3
-_LEFT_OUT_REASON = "of another account, region or queue, or not as Mendq writes them"
-_OUTCOME_WORDS = {**OUTCOME_WORDS, "escalated": "escalated"}
+_ODD_ROWS_REASON = "of another account, region or queue, or not as Mendq writes them"
+_WORDS_BY_QUEUE_OUTCOME = {**WORDS_BY_OUTCOME, "escalated": "escalated"}
 
 
 def describe_accounts(organization: Organization) -> str:
@@ -164,7 +170,7 @@ def describe_incomplete(organization: Organization) -> list[str]:
     faults = (
         (silent_members, totals.get(SILENT_STATE, 0), "reported nothing"),
         (late_members, totals.get(LATE_STATE, 0), "reported some days only"),
-        (members_with_odd_rows, 0, f"shared {rows_text}, left out: {_LEFT_OUT_REASON}"),
+        (members_with_odd_rows, 0, f"shared {rows_text}, left out: {_ODD_ROWS_REASON}"),
         (members_with_unreadable_files, 0, "had tables that could not be read"),
     )
     sentences = []
@@ -191,10 +197,10 @@ def format_member_name(member: Member) -> str:
 
     The text is marked as a name, because the account chose its alias.
     """
-    return mark_name(_account_name(member.alias, member.account, member.region))
+    return mark_name(_format_account_name(member.alias, member.account, member.region))
 
 
-def _account_name(alias: str, account: str, region: str) -> str:
+def _format_account_name(alias: str, account: str, region: str) -> str:
     account_text = f"{alias} ({account})" if alias else account
     return ", ".join(part for part in (account_text, region) if part)
 
@@ -203,7 +209,7 @@ def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
     """Return the account and region of a queue, in the form of `format_member_name`."""
     alias_by_account = {member.account: member.alias for member in organization.members}
     return mark_name(
-        _account_name(alias_by_account.get(queue.account, ""), queue.account, queue.region)
+        _format_account_name(alias_by_account.get(queue.account, ""), queue.account, queue.region)
     )
 
 
@@ -222,7 +228,7 @@ def describe_outcome(queue: NeedyQueue) -> str:
     """Return the outcome of a queue's worst incident, in words. An unknown outcome is quoted."""
     if queue.urgent:
         return "paged"
-    return _OUTCOME_WORDS.get(queue.outcome, mark_quote(queue.outcome))
+    return _WORDS_BY_QUEUE_OUTCOME.get(queue.outcome, mark_quote(queue.outcome))
 
 
 def describe_days_reported(member: Member) -> str:
@@ -253,11 +259,11 @@ def make_verdict_text(summary: Summary) -> str:
         lines.append(f"{standout.queue} {standout.sentence}")
         lines.append(f"Why: {standout.because}")
     waiting_text = describe_most_pressing(summary)
-    things_to_do = list_to_do(summary)
+    to_dos = list_to_do(summary)
     if waiting_text:
         lines.append(waiting_text)
-    elif things_to_do:
-        lines.append(f"Do first: {things_to_do[0].action} {things_to_do[0].effect}".rstrip())
+    elif to_dos:
+        lines.append(f"Do first: {to_dos[0].action} {to_dos[0].effect}".rstrip())
     lines.extend(f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_TILES_IN_A_MAIL])
     lines.append(f"Read: {summarize_not_seen(summary)}")
     return "\n".join(break_links(remove_marks(line)) for line in lines)
@@ -314,10 +320,10 @@ def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
         for outcome, count in summary.by_outcome.items()
         if count and outcome not in FIXED_OUTCOMES
     }
-    known_outcomes = [outcome for outcome in OUTCOME_WORDS if outcome in count_by_outcome]
-    unknown_outcomes = sorted(count_by_outcome.keys() - OUTCOME_WORDS.keys())
+    known_outcomes = [outcome for outcome in WORDS_BY_OUTCOME if outcome in count_by_outcome]
+    unknown_outcomes = sorted(count_by_outcome.keys() - WORDS_BY_OUTCOME.keys())
     return [
-        (OUTCOME_WORDS.get(outcome) or mark_name(outcome), count_by_outcome[outcome])
+        (WORDS_BY_OUTCOME.get(outcome) or mark_name(outcome), count_by_outcome[outcome])
         for outcome in (*known_outcomes, *unknown_outcomes)
     ]
 
@@ -338,8 +344,8 @@ def _describe_notified(summary: Summary) -> str:
         subject = {1: "it", 2: "both"}.get(incident_count, f"all {incident_count:,}")
     if not paged_count:
         return f"{subject} told a person"
-    also_told = f" and {told_count:,} told one" if told_count else ""
-    return f"{subject} paged a person{also_told}"
+    also_told_text = f" and {told_count:,} told one" if told_count else ""
+    return f"{subject} paged a person{also_told_text}"
 
 
 # With fewer incidents of a symptom, the symptom is no habit of the queue: it may be a coincidence.
@@ -371,12 +377,14 @@ def find_standout(summary: Summary) -> Standout | None:
     if not _stands_out(count, len(candidates), are_healed):
         return None
     queue = format_queue_name(queue_arn)
-    because = _describe_cause(queue_incidents)
+    reason_sentences = _describe_cause(queue_incidents)
     if summary.cases_left_out:
         # The list of incidents was cut, so the shares of all incidents are not known.
         outcome = "healed" if are_healed else "not healed"
         listed_text = f"{len(candidates)} incidents listed as {outcome}"
-        return Standout(queue, f"stands out: {count} of the {listed_text} came from it.", because)
+        return Standout(
+            queue, f"stands out: {count} of the {listed_text} came from it.", reason_sentences
+        )
     share_text = f"it had {count} of the {len(candidates)}, all healed"
     share_sentence = "All healed"
     if not are_healed:
@@ -385,10 +393,10 @@ def find_standout(summary: Summary) -> Standout | None:
         ]
         share_text = _describe_open_share(count, len(queue_incidents))
         share_sentence = f"{share_text[0].upper()}{share_text[1:]}"
-    habit = _describe_habit(summary, queue_incidents)
-    if habit:
-        return Standout(queue, habit, f"{share_sentence}. {because}")
-    return Standout(queue, f"stands out: {share_text}.", because)
+    habit_sentence = _describe_habit(summary, queue_incidents)
+    if habit_sentence:
+        return Standout(queue, habit_sentence, f"{share_sentence}. {reason_sentences}")
+    return Standout(queue, f"stands out: {share_text}.", reason_sentences)
 
 
 def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
@@ -441,8 +449,8 @@ def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
         return ""
     total = max(summary.by_symptom.get(symptom, 0), count)
     share_text = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    of_symptom = f'{share_text} "{mark_quote(format_symptom(symptom))}" incidents'
-    return f"{mark_quote(summary.habits[symptom])}: {of_symptom} came from it."
+    incidents_text = f'{share_text} "{mark_quote(format_symptom(symptom))}" incidents'
+    return f"{mark_quote(summary.habits[symptom])}: {incidents_text} came from it."
 
 
 def _find_leader(incidents: Iterable[Incident]) -> str | None:

@@ -67,10 +67,10 @@ def clean_sentence(sentence: str) -> str:
 
 
 def _make_character_visible(character: str) -> str:
-    category = unicodedata.category(character)
-    if character in _LINE_WHITESPACE or category == "Zs":
+    unicode_category = unicodedata.category(character)
+    if character in _LINE_WHITESPACE or unicode_category == "Zs":
         return " "
-    return f"[U+{ord(character):04X}]" if category in _INVISIBLE_CATEGORIES else character
+    return f"[U+{ord(character):04X}]" if unicode_category in _INVISIBLE_CATEGORIES else character
 
 
 _DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -112,18 +112,25 @@ def was_or_were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def sort_by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def sort_by_count(count_by_name: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return names with their counts, the largest count first. Equal counts are sorted by name."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return sorted(count_by_name.items(), key=lambda item: (-item[1], item[0]))
 
 
-_SECONDS_OF_UNITS = (("d", _DAY_SECONDS), ("h", _HOUR_SECONDS), ("min", _MINUTE_SECONDS), ("s", 1))
+_UNITS_AND_THEIR_SECONDS = (
+    ("d", _DAY_SECONDS),
+    ("h", _HOUR_SECONDS),
+    ("min", _MINUTE_SECONDS),
+    ("s", 1),
+)
 
 
 def format_duration(seconds: float) -> str:
     """Return a duration in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     whole_seconds = round(seconds)
-    for (unit, unit_seconds), (smaller_unit, smaller_unit_seconds) in pairwise(_SECONDS_OF_UNITS):
+    for (unit, unit_seconds), (smaller_unit, smaller_unit_seconds) in pairwise(
+        _UNITS_AND_THEIR_SECONDS
+    ):
         if whole_seconds >= unit_seconds:
             smaller_count = whole_seconds % unit_seconds // smaller_unit_seconds
             return f"{whole_seconds // unit_seconds:,} {unit}" + (
@@ -182,18 +189,18 @@ def format_clock_time(time: datetime) -> str:
     return f"{time.hour:02}:{time.minute:02}"
 
 
-def format_time_span(first: datetime, last: datetime) -> str:
+def format_time_span(first_time: datetime, last_time: datetime) -> str:
     """Return a span of time: `Thu 12 14:02-14:09`, or `Thu 12 23:58 to Fri 13 00:04`.
 
     If both times are in the same minute, only one is returned: `Thu 12 14:02`. The dash is an en
     dash.
     """
-    begin_text = f"{format_short_day(first)} {format_clock_time(first)}"
-    end_text = f"{format_short_day(last)} {format_clock_time(last)}"
+    begin_text = f"{format_short_day(first_time)} {format_clock_time(first_time)}"
+    end_text = f"{format_short_day(last_time)} {format_clock_time(last_time)}"
     if begin_text == end_text:
         return begin_text
-    if format_short_day(first) == format_short_day(last):
-        return f"{begin_text}\N{EN DASH}{format_clock_time(last)}"
+    if format_short_day(first_time) == format_short_day(last_time):
+        return f"{begin_text}\N{EN DASH}{format_clock_time(last_time)}"
     return f"{begin_text} to {end_text}"
 
 
@@ -297,7 +304,9 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
         yield "text", sentence[position:]
 
 
-def join_most_frequent(counts: Mapping[str, int], most_names: int, left_out: int = 0) -> str:
+def join_most_frequent(
+    count_by_name: Mapping[str, int], most_names: int, left_out_count: int = 0
+) -> str:
     """Return a text with the names that have the largest counts: `a (9), b (4) and 3 more`.
 
     Args:
@@ -305,8 +314,8 @@ def join_most_frequent(counts: Mapping[str, int], most_names: int, left_out: int
         most_names: The number of names to list.
         left_out: The number of further names that `counts` does not contain.
     """
-    names = [f"{name} ({count:,})" for name, count in sort_by_count(counts)[:most_names]]
-    further_count = len(counts) - len(names) + left_out
+    names = [f"{name} ({count:,})" for name, count in sort_by_count(count_by_name)[:most_names]]
+    further_count = len(count_by_name) - len(names) + left_out_count
     if further_count:
         names.append(f"{further_count:,} more")
     return join_names(names)
@@ -315,7 +324,9 @@ def join_most_frequent(counts: Mapping[str, int], most_names: int, left_out: int
 MOST_NAMED_LEADERS = 2
 
 
-def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
+def describe_leaders(
+    names_and_counts: Sequence[tuple[str, int]], noun: str, total_incidents: int
+) -> str:
     """Return a sentence that names the days or queues with most incidents.
 
     For example: `Thu 12 Nov had the most: 7 of 20 incidents.`
@@ -325,19 +336,19 @@ def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -
         kind: `day` or `queue`.
         total: The number of all incidents.
     """
-    highest_count = max(count for _, count in counts)
-    leaders = [name for name, count in counts if count == highest_count]
-    if highest_count == 1 < total:
-        return f"No {kind} had more than one incident."
-    if highest_count == total:
+    highest_count = max(count for _, count in names_and_counts)
+    leaders = [name for name, count in names_and_counts if count == highest_count]
+    if highest_count == 1 < total_incidents:
+        return f"No {noun} had more than one incident."
+    if highest_count == total_incidents:
         share_text = (
             "the one incident" if highest_count == 1 else f"all {highest_count:,} incidents"
         )
         return f"{leaders[0]} had {share_text}."
     are_few_leaders = len(leaders) <= MOST_NAMED_LEADERS
-    leader_names = join_names(leaders) if are_few_leaders else format_count(len(leaders), kind)
+    leader_names = join_names(leaders) if are_few_leaders else format_count(len(leaders), noun)
     each_word = " each" if len(leaders) > 1 else ""
-    incidents_text = format_count(total, "incident")
+    incidents_text = format_count(total_incidents, "incident")
     return f"{leader_names} had the most: {highest_count:,} of {incidents_text}{each_word}."
 
 
@@ -382,11 +393,11 @@ def describe_change(attribute: str, before: str, after: str) -> str:
 
     Empty if `format_value` returns no text for the new value.
     """
-    old = format_value(attribute, before)
-    new = format_value(attribute, after)
-    if not new:
+    old_text = format_value(attribute, before)
+    new_text = format_value(attribute, after)
+    if not new_text:
         return ""
-    return f"from {old} to {new}" if old else f"to {new}"
+    return f"from {old_text} to {new_text}" if old_text else f"to {new_text}"
 
 
 # Outcomes that the page shows in the colour of waiting: those that need a person, and changes
@@ -395,7 +406,7 @@ OUTCOMES_NEEDING_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
 _WAITING_OUTCOMES = OUTCOMES_NEEDING_A_PERSON | {"ineffective"}
 
 # Words for the outcomes of incidents that were not healed, in the order in which they are printed.
-OUTCOME_WORDS = {
+WORDS_BY_OUTCOME = {
     "applied": "changed but not verified yet",
     "observed": "only observed (mode observe)",
     "proposed": "waiting for approval",

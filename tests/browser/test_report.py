@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.report.drawing import DARK, LIGHT
+from mendq.report.drawing import DARK_PALETTE, LIGHT_PALETTE
 from tests.browser.axe import PACKAGE, AxeMissing, axe
 from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, TABLET, WEEKS, html_of, mail_of
 
@@ -119,8 +119,15 @@ def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any, tmp_path: Path)
     shown.print_a4(path)
     assert b"/MediaBox [0 0 594.9" in path.read_bytes()
     fills = _fills(path.read_bytes())
-    assert {LIGHT.series_colours[0], LIGHT.text_colour} <= fills
-    assert not {DARK.series_colours[0], DARK.text_colour, DARK.background_colour} & fills
+    assert {LIGHT_PALETTE.series_colours[0], LIGHT_PALETTE.text_colour} <= fills
+    assert (
+        not {
+            DARK_PALETTE.series_colours[0],
+            DARK_PALETTE.text_colour,
+            DARK_PALETTE.background_colour,
+        }
+        & fills
+    )
     shown = opened(html_of("largest"))
     assert not shown.evaluate(IS_SHOWN)
     shown.call("Emulation.setEmulatedMedia", media="print")

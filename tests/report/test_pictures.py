@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from mendq.report.days import IncidentsPerDay, make_incidents_per_day
 from mendq.report.drawing import (
-    DARK,
-    LIGHT,
-    NARROW_SIZE,
-    WIDE_SIZE,
+    DARK_PALETTE,
+    LIGHT_PALETTE,
+    NARROW_CHART_SIZE,
+    WIDE_CHART_SIZE,
     ChartSize,
     Palette,
     make_days_chart,
@@ -45,8 +45,8 @@ def _drawn(chart: alt.LayerChart) -> ET.Element:
     return ET.fromstring(b64decode(body))  # noqa: S314 - our own picture
 
 
-def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_SIZE) -> list[str]:
-    drawn = _drawn(make_days_chart(week, size, LIGHT))
+def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_CHART_SIZE) -> list[str]:
+    drawn = _drawn(make_days_chart(week, size, LIGHT_PALETTE))
     return ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")]
 
 
@@ -54,7 +54,9 @@ def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
     return make_incidents_per_day(summary(cases, **changes))
 
 
-@pytest.mark.parametrize(("size", "look"), [(WIDE_SIZE, LIGHT), (NARROW_SIZE, DARK)])
+@pytest.mark.parametrize(
+    ("size", "look"), [(WIDE_CHART_SIZE, LIGHT_PALETTE), (NARROW_CHART_SIZE, DARK_PALETTE)]
+)
 def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
     cases = [incident(), incident(), incident(symptom="access_denied"), incident(day=2)]
     chart = make_days_chart(_week(cases), size, look)
@@ -80,7 +82,7 @@ def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> 
     texts = _texts(week)
     assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
     assert "Mon 9" in texts
-    assert "Mon9" in _texts(week, NARROW_SIZE), "names of days break on a phone"
+    assert "Mon9" in _texts(week, NARROW_CHART_SIZE), "names of days break on a phone"
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])
@@ -99,21 +101,23 @@ def test_no_name_reaches_the_picture_and_its_font_travels_with_it() -> None:
     ]
     for some in (rows, rows[:5], rows[5:10], rows[-5:]):
         week = _week([], per_day=some)
-        drawn = _drawn(make_days_chart(week, NARROW_SIZE, LIGHT))
+        drawn = _drawn(make_days_chart(week, NARROW_CHART_SIZE, LIGHT_PALETTE))
         names = {each.tag.removeprefix(SVG) for each in drawn.iter()}
         assert names <= {"svg", "g", "rect", "path", "line", "text", "tspan"}
-        assert all(re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW_SIZE))
+        assert all(
+            re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW_CHART_SIZE)
+        )
     fonts = set(re.findall(r'font-family="([^"]+)"', ET.tostring(drawn, encoding="unicode")))
     assert fonts == {"Liberation Sans, Arial, sans-serif"}
 
 
-COLOUR = LIGHT.series_colours[0]
+COLOUR = LIGHT_PALETTE.series_colours[0]
 
 
 def _strip(*seconds: float) -> ET.Element:
     ranked = sorted(seconds)
     median = ranked[len(ranked) // 2]
-    return _drawn(make_strip_chart(ranked, median, choose_ticks(ranked), LIGHT, 0))
+    return _drawn(make_strip_chart(ranked, median, choose_ticks(ranked), LIGHT_PALETTE, 0))
 
 
 def _dots(*seconds: float) -> list[tuple[float, float]]:
@@ -135,7 +139,7 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
 def test_the_scale_holds_every_dot_between_two_ticks(
     seconds: list[float], ticks: list[str]
 ) -> None:
-    drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK))
+    drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK_PALETTE))
     assert ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")] == ticks
 
 
@@ -154,7 +158,9 @@ def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> N
     assert len({y for _, y in _dots(20, 60, 300)}) == 1
     assert len(_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
     fills = [each.get("fill") for each in _strip(41, 41, 41).iter(f"{SVG}path")]
-    assert fills.index(COLOUR) > max(n for n, each in enumerate(fills) if each == LIGHT.text_colour)
+    assert fills.index(COLOUR) > max(
+        n for n, each in enumerate(fills) if each == LIGHT_PALETTE.text_colour
+    )
 
 
 def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
@@ -164,5 +170,5 @@ def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
     pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
     assert len({each.width for each in pictures}) == 1
     svgs = [b64decode(each.data_url.partition(",")[2]).decode() for each in pictures]
-    assert [LIGHT.series_colours[1] in each for each in svgs] == [True, False, False]
-    assert [LIGHT.series_colours[0] in each for each in svgs] == [False, True, False]
+    assert [LIGHT_PALETTE.series_colours[1] in each for each in svgs] == [True, False, False]
+    assert [LIGHT_PALETTE.series_colours[0] in each for each in svgs] == [False, True, False]

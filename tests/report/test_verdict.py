@@ -13,18 +13,22 @@ from mendq.nightly.verdict import Verdict
 from mendq.report import words
 from mendq.report.not_seen import FAR_FEWER_VERDICT, NOTHING_READ_VERDICT
 from mendq.report.summary_parts import FIXED_OUTCOMES, RACE_REASON
-from mendq.report.tables import STATE_WORDS
-from mendq.report.to_do import _ATTRIBUTE_SENTENCES, _SENTENCES_WITHOUT_ATTRIBUTE, WHY_SENTENCES
+from mendq.report.tables import WORDS_BY_STATE
+from mendq.report.to_do import (
+    _SENTENCE_WITH_ATTRIBUTE_BY_KIND,
+    _SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND,
+    SENTENCE_BY_REASON,
+)
 from mendq.report.verdict import describe_not_healed, make_headline
-from mendq.report.words import OUTCOME_WORDS, remove_marks
+from mendq.report.words import WORDS_BY_OUTCOME, remove_marks
 from tests.report.weeks import summary
 
 
 def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     states = {*map(str, State)}
     proved = {"unverified", "verified", "watching", "closed"}
-    assert {*OUTCOME_WORDS, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
-    assert states <= set(STATE_WORDS)
+    assert {*WORDS_BY_OUTCOME, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
+    assert states <= set(WORDS_BY_STATE)
     assert {FAR_FEWER_VERDICT, NOTHING_READ_VERDICT} <= set(Verdict)
     asked = {
         *recommendations._KIND_BY_STATE.values(),
@@ -33,12 +37,12 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     }
     asked |= {*recommendations._KIND_BY_FINDING.values()}
     assert asked | {recommendations.FIX_CALLER_KIND, recommendations.NAME_CODE_KIND} == {
-        *_ATTRIBUTE_SENTENCES,
-        *_SENTENCES_WITHOUT_ATTRIBUTE,
+        *_SENTENCE_WITH_ATTRIBUTE_BY_KIND,
+        *_SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND,
     }
     kinds = recommendations._KIND_BY_STATE.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
-    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY_SENTENCES)
+    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(SENTENCE_BY_REASON)
     ignored = {
         "unknown_code",
         "count_only",
@@ -54,7 +58,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
 @settings(max_examples=60)
 @given(
     st.dictionaries(
-        st.sampled_from(sorted({*OUTCOME_WORDS, *FIXED_OUTCOMES, "a_word"})),
+        st.sampled_from(sorted({*WORDS_BY_OUTCOME, *FIXED_OUTCOMES, "a_word"})),
         st.integers(0, 3_000),
         min_size=1,
     ),

@@ -22,7 +22,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.mode import Mode
 from mendq.report.summary import Summary, read_summary
-from mendq.report.summary_parts import MOST_CASES
+from mendq.report.summary_parts import MOST_INCIDENTS
 
 JOB_MODULE = "analytics.job"
 # Folders that contain the job: in the installed package, and in a clone of the repository.
@@ -122,8 +122,8 @@ def summarize_week_with_mendq(
     summary["by_outcome"] = Counter(row["outcome"] for row in case_rows)
     summary["totals"]["notified"] = sum(row["notified"] for row in case_rows)
     summary["totals"]["urgent"] = sum(row["urgent"] for row in case_rows)
-    summary["cases"] = case_rows[:MOST_CASES]
-    summary["cases_left_out"] = len(case_rows[MOST_CASES:])
+    summary["cases"] = case_rows[:MOST_INCIDENTS]
+    summary["cases_left_out"] = len(case_rows[MOST_INCIDENTS:])
     return read_summary(msgspec.json.encode(summary))
 
 

@@ -30,7 +30,7 @@ LOG_BYTES_PER_RUN = 2_000
 READS_PER_RUN = 10
 WRITES_PER_RUN = 2
 # Assumptions about what is stored, in GB, and about the nightly job.
-TABLE_GB = 0.1
+CASE_TABLE_GB = 0.1
 BUCKETS_GB = 1
 SECONDS_PER_NIGHTLY_RUN = 120
 # A trail writes at most one file every five minutes and one digest every hour.
@@ -156,10 +156,10 @@ def count_runs_a_month(expression: str) -> float:
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
-    if rate := RATE_PATTERN.fullmatch(expression):
-        return DAYS_PER_MONTH * 1_440 / (int(rate[1]) * _MINUTES_BY_UNIT[rate[2]])
-    if cron := CRON_PATTERN.fullmatch(expression):
-        return DAYS_PER_MONTH / (7 if cron[3].isalpha() else 1)
+    if rate_match := RATE_PATTERN.fullmatch(expression):
+        return DAYS_PER_MONTH * 1_440 / (int(rate_match[1]) * _MINUTES_BY_UNIT[rate_match[2]])
+    if cron_match := CRON_PATTERN.fullmatch(expression):
+        return DAYS_PER_MONTH / (7 if cron_match[3].isalpha() else 1)
     raise NotPriced(f"the schedule {expression} cannot be counted")
 
 
@@ -307,13 +307,13 @@ def _price_trail(stack: BilledStack) -> CostLine:
 def _price_table(stack: BilledStack) -> CostLine:
     read_count = stack.count_runs() * READS_PER_RUN
     write_count = stack.count_runs() * WRITES_PER_RUN
-    quantity = f"{read_count:,.0f} reads, {write_count:,.0f} writes, {TABLE_GB} GB"
+    quantity = f"{read_count:,.0f} reads, {write_count:,.0f} writes, {CASE_TABLE_GB} GB"
     reason = f"at most {READS_PER_RUN} reads and {WRITES_PER_RUN} writes in a run of a Lambda"
     units_by_price = {
         prices.READ_UNIT: read_count,
         prices.WRITE_UNIT: write_count,
-        prices.TABLE_GB_MONTH: TABLE_GB,
-        prices.RECOVERY_GB_MONTH: TABLE_GB,
+        prices.TABLE_GB_MONTH: CASE_TABLE_GB,
+        prices.RECOVERY_GB_MONTH: CASE_TABLE_GB,
     }
     return CostLine("the case store", quantity, reason, units_by_price)
 

@@ -24,7 +24,7 @@ from mendq.model.prices import DATA_EVENT
 
 ONE_WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
-_QUERIES_PER_CALL = 500
+_MOST_QUERIES_PER_CALL = 500
 EMPTY_RECEIVES_METRIC = "NumberOfEmptyReceives"
 # The calls that each metric counts. The first three count messages: a batch of ten counts as ten.
 CALLS_BY_METRIC: Mapping[str, frozenset[str]] = {
@@ -94,10 +94,10 @@ class QueueCalls(Struct, frozen=True):
                 for metric, week_sum in self.week_sum_by_metric.items()
             },
             "dollars_per_month": {
-                call_name: round_dollars(self.estimate_monthly_dollars({call_name}), 4)
+                call_name: round_if_known(self.estimate_monthly_dollars({call_name}), 4)
                 for call_name in call_names
             },
-            "empty_share_of_receives": round_dollars(self.empty_share_of_receives, 4),
+            "empty_share_of_receives": round_if_known(self.empty_share_of_receives, 4),
         }
 
 
@@ -106,7 +106,7 @@ def _to_monthly_calls(weekly_calls: float) -> float:
     return weekly_calls * 30 / 7
 
 
-def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
+def round_if_known(dollars: float | None, digits: int = 2) -> float | None:
     """Round a number to `digits` decimal places. Return None for None (not known)."""
     return None if dollars is None else round(dollars, digits)
 
@@ -125,8 +125,8 @@ def count_calls(
     week_sums_by_queue: dict[str, dict[str, int]] = {
         queue_metric.queue_arn: {} for queue_metric in queue_metrics
     }
-    for start in range(0, len(queue_metrics), _QUERIES_PER_CALL):
-        asked_metrics = queue_metrics[start : start + _QUERIES_PER_CALL]
+    for first_index in range(0, len(queue_metrics), _MOST_QUERIES_PER_CALL):
+        asked_metrics = queue_metrics[first_index : first_index + _MOST_QUERIES_PER_CALL]
         for queue_metric, week_sum in _read_week_sums(clients, asked_metrics, now):
             week_sums_by_queue[queue_metric.queue_arn][queue_metric.metric] = week_sum
     return {
@@ -219,7 +219,7 @@ def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) 
     If the queues differ, the queue on which the trail shows the symptom worst decides. Symptoms
     that failed calls cannot show on any of these queues are left out.
     """
-    selector: Selector = {
+    event_selector: Selector = {
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
             {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
@@ -227,7 +227,7 @@ def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) 
         ]
     }
     sorted_symptoms = VisibleSymptoms()
-    trail = Trail(choice.name, (selector,))
+    trail = Trail(choice.name, (event_selector,))
     for visibility in list_symptom_visibility([trail], queue_arns):
         if visibility.blind:
             sorted_symptoms.blind.append(visibility.symptom)

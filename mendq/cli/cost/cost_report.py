@@ -75,8 +75,8 @@ class CostReport(Struct):
 
     def _price_stack(self) -> Iterator[Check]:
         """Price the deployed template, and store the bill. Yield a check only if that fails."""
-        client: CloudFormationClient = self.account.session.client("cloudformation")
-        template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
+        cloudformation: CloudFormationClient = self.account.session.client("cloudformation")
+        template: Any = cloudformation.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
             stack = BilledStack(template)
             self.stack_lines = bill.list_costs(stack)

@@ -44,10 +44,11 @@ def _print_stack(out: Output, report: CostReport) -> None:
     if report.unpriced_types:
         out.say(f"not priced, which is not zero: {', '.join(report.unpriced_types)}", "yellow")
     dollars_with, dollars_without = sum_with_and_without_dashboard(report.stack_lines)
-    with_text = format_dollars(dollars_with)
-    without_text = format_dollars(dollars_without)
+    text_with_dashboard = format_dollars(dollars_with)
+    text_without_dashboard = format_dollars(dollars_without)
     dashboard_text = (
-        f"{with_text} with a dashboard, {without_text} without: the setting `dashboard`"
+        f"{text_with_dashboard} with a dashboard, {text_without_dashboard} without: "
+        "the setting `dashboard`"
     )
     out.say(dashboard_text, "dim")
     out.say("what is assumed, and what AWS gives each payer for nothing: docs/cost.md", "dim")
@@ -72,8 +73,8 @@ def _print_choices(out: Output, report: CostReport) -> None:
             str(len(visible_symptoms.blind)),
         )
         if 0 < len(visible_symptoms.blind) <= _MAXIMUM_NAMED_SYMPTOMS:
-            names = ", ".join(visible_symptoms.blind)
-            blind_symptom_lines.append((choice.name, "dim", f"blind: {names}"))
+            blind_symptom_names = ", ".join(visible_symptoms.blind)
+            blind_symptom_lines.append((choice.name, "dim", f"blind: {blind_symptom_names}"))
     out.show(table)
     out.say_labelled(blind_symptom_lines, indent=0)
 

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from mendq.cli.commands import MANAGED_QUEUES_ACTIONS, CommandKind, command
 from mendq.cli.cost import bill
-from mendq.cli.cost.calls import TRAIL_CHOICES, round_dollars, sort_symptoms_by_visibility
+from mendq.cli.cost.calls import TRAIL_CHOICES, round_if_known, sort_symptoms_by_visibility
 from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.cost.view import print_costs
 from mendq.cli.exit_codes import Exit
@@ -72,9 +72,9 @@ def _make_document(report: CostReport) -> dict[str, Any]:
     return {
         "prices": {"region": PRICE_REGION, "noted_on": PRICES_NOTED_ON},
         "stack": {
-            "dollars_per_month": round_dollars(report.stack_dollars),
-            "dollars_per_month_with_dashboard": round_dollars(dollars_with_dashboard),
-            "dollars_per_month_without_dashboard": round_dollars(dollars_without_dashboard),
+            "dollars_per_month": round_if_known(report.stack_dollars),
+            "dollars_per_month_with_dashboard": round_if_known(dollars_with_dashboard),
+            "dollars_per_month_without_dashboard": round_if_known(dollars_without_dashboard),
             "lines": [line.document() for line in report.stack_lines],
             "free": report.free_reason_by_type,
             "not_priced": report.unpriced_types,

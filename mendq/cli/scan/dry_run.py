@@ -329,24 +329,28 @@ class DryRun(Struct, frozen=True, dict=True):
         )
         reason_by_finding = dict[Finding, str]()
         for finding, representative in map_merged_findings(findings, merged_findings).items():
-            name = parts_of(representative.queue_arn).name
-            reason_by_finding[finding] = f"said_of_another: {name} speaks for it"
-        gives_way_to = {name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()}
-        for finding, symptom_name in find_waiting_findings(merged_findings, gives_way_to).items():
+            representative_name = parts_of(representative.queue_arn).name
+            reason_by_finding[finding] = f"said_of_another: {representative_name} speaks for it"
+        symptoms_first_by_symptom = {
+            name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()
+        }
+        for finding, symptom_name in find_waiting_findings(
+            merged_findings, symptoms_first_by_symptom
+        ).items():
             reason_by_finding[finding] = f"{symptom_name} goes first"
-        daily_limited = [
+        daily_limited_findings = [
             finding
             for finding in merged_findings
             if finding not in reason_by_finding and _is_daily_limited(finding.symptom)
         ]
-        if daily_limited:
+        if daily_limited_findings:
             scan_store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _RUN_NAME)
             admitted_topics = scan_store.admit_faults(
-                [finding.topic for finding in daily_limited], self.now
+                [finding.topic for finding in daily_limited_findings], self.now
             )
             daily_limit = MAXIMUM_NEW_FAULTS_PER_DAY
             reason = f"of faults in configuration {daily_limit} new ones a day are taken up"
-            for finding in daily_limited:
+            for finding in daily_limited_findings:
                 if finding.topic not in admitted_topics:
                     reason_by_finding[finding] = reason
         return reason_by_finding, {finding: finding for finding in merged_findings}
@@ -359,9 +363,9 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         queues_by_symptom = defaultdict[str, set[str]](set)
         for finding in findings:
-            key = mass_symptom_key(finding.symptom, self._tags.get(finding.queue_arn, {}))
+            spread_key = mass_symptom_key(finding.symptom, self._tags.get(finding.queue_arn, {}))
             queues_by_symptom[finding.symptom].add(finding.queue_arn)
-            queues_by_symptom[key].add(finding.queue_arn)
+            queues_by_symptom[spread_key].add(finding.queue_arn)
         return queues_by_symptom
 
     def _decide(
@@ -373,21 +377,25 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self._read_facts(queue_arn, symptom)
         if facts is None:
             return ExpectedAction(NO_DECISION_TEXT, why=METRIC_LIMIT_REASON)
-        group = Group(queue_arn, symptom, must_measure=True, shared_finding=finding.reference)
-        view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-        if view.intent is not None and not view.is_held_by_another(run.owner, run.now):
+        finding_group = Group(
+            queue_arn, symptom, must_measure=True, shared_finding=finding.reference
+        )
+        case_store_view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+        if case_store_view.intent is not None and not case_store_view.is_held_by_another(
+            run.owner, run.now
+        ):
             return ExpectedAction(
-                "first ends what a run that died has begun", why=view.intent.case_id
+                "first ends what a run that died has begun", why=case_store_view.intent.case_id
             )
-        situation = make_situation_if_managed(group, run, facts.tags, view)
+        situation = make_situation_if_managed(finding_group, run, facts.tags, case_store_view)
         if not isinstance(situation, Outcome):
-            situation = confirm_finding(group, situation, facts, run)
+            situation = confirm_finding(finding_group, situation, facts, run)
         if isinstance(situation, Outcome):
             return _describe_refusal(situation.refusal)
 
-        def count_queues(uncounted: Situation) -> Situation:
+        def count_queues(uncounted_situation: Situation) -> Situation:
             spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
-            return add_reach(uncounted, spread, run)
+            return add_reach(uncounted_situation, spread, run)
 
         decision, situation = gather_and_decide(
             situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
@@ -410,8 +418,10 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         if _is_daily_limited(symptom.name):
             return frozenset()
-        key = mass_symptom_key(symptom.name, tags)
-        return self._run.case_store.note_spread(queues_by_symptom.get(key, ()), key, self.now)
+        spread_key = mass_symptom_key(symptom.name, tags)
+        return self._run.case_store.note_spread(
+            queues_by_symptom.get(spread_key, ()), spread_key, self.now
+        )
 
     def _read_facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """Read the facts about a queue that heal would read for the symptom.

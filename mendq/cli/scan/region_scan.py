@@ -245,9 +245,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """
         listing = self._listing
         error_by_target = {**listing.error_by_pattern, **scan_result.error_by_target}
-        minutes = format_count(self._timing.measuring_minutes, "minute")
+        minutes_text = format_count(self._timing.measuring_minutes, "minute")
         too_new_note = (
-            f"not measured: made or changed too lately, as {minutes} of it have to be counted"
+            f"not measured: made or changed too lately, as {minutes_text} of it have to be counted"
         )
         if isinstance(self.stack_dry_run, Exception):
             error_by_target[f"the stack {self.account.stack}"] = self.stack_dry_run

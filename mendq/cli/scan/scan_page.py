@@ -45,13 +45,13 @@ def render_page(document: Mapping[str, Any]) -> str:
 
 
 def _group_by(
-    key: str, findings: Iterable[Mapping[str, Any]]
+    field_name: str, findings: Iterable[Mapping[str, Any]]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Group findings by the value of their field `key`.
 
     The groups, and the findings in a group, are in the order in which they come.
     """
-    groups = defaultdict[str, list[Mapping[str, Any]]](list)
+    findings_by_value = defaultdict[str, list[Mapping[str, Any]]](list)
     for finding in findings:
-        groups[finding[key]].append(finding)
-    return groups
+        findings_by_value[finding[field_name]].append(finding)
+    return findings_by_value
