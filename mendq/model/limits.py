@@ -57,7 +57,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long Mendq waits. Only the local account may use times below a range's `floor`."""
+    """How long Mendq waits. Only the local account may go below these ranges, and its settings say
+    so.
+    """
 
     propagation_seconds: Annotated[int, Range(0, 900, 60)] = 60
     """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
