@@ -27,7 +27,7 @@ from mendq.model.state import (
 from mendq.model.steps import AttributeStep, RedriveMessages
 from mendq.model.time_text import format_time
 
-SCHEMA_NUMBER = 1
+TRANSITION_SCHEMA_NUMBER = 1
 # The events on the account's default bus. docs/integrations.md describes them.
 EVENT_SOURCE = "mendq"
 TRANSITION_EVENT = "Mendq case transition"
@@ -59,7 +59,7 @@ _DOCUMENT_KEYS = (
     "actor",
 )
 # Documents of older versions do not have these keys.
-_DEFAULT_VALUES: Mapping[str, Any] = {"urgent": False, "next_step": {}}
+_DEFAULT_VALUE_BY_KEY: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class Case(NotificationState):
             "evidence": dict(self.evidence),
             "steps": [dict(step) for step in self.steps],
             "actor": self.actor,
-            "schema": SCHEMA_NUMBER,
+            "schema": TRANSITION_SCHEMA_NUMBER,
             "code": self.code,
             "account": queue.account,
             "region": queue.region,
@@ -143,17 +143,18 @@ class Case(NotificationState):
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Self:
-        """Read a stored document. Raise KeyError, TypeError or ValueError if Mendq did not write
-        it.
+        """Return the transition that `document` returned and Mendq stored.
+
+        Raise KeyError, TypeError or ValueError if the document does not have that form.
         """
-        document = {**_DEFAULT_VALUES, **document}
+        document = {**_DEFAULT_VALUE_BY_KEY, **document}
         for key in _DOCUMENT_KEYS:
             if key not in document:
                 raise KeyError(key)
         stored_code = document.get("code")
         if not code and isinstance(stored_code, str):
             code = stored_code
-        number = int(document["n"])
+        transition_number = int(document["n"])
         at = datetime.fromisoformat(document["at"])
         came_from = State(document["from"]) if document["from"] else None
         state = State(document["to"])
@@ -167,7 +168,7 @@ class Case(NotificationState):
             urgent=document["urgent"],
             next_step=next_step if isinstance(next_step, Mapping) else {},
             case_id=document["case_id"],
-            n=number,
+            n=transition_number,
             at=at,
             came_from=came_from,
             state=state,
@@ -190,13 +191,15 @@ class Case(NotificationState):
 
     @property
     def transition(self) -> str:
-        """The name of this transition: the case and the transition's number."""
+        """The name of this transition: the case's id and the transition's number."""
         return f"{self.case_id}-{self.n}"
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """The principals whose calls failed. If none is known, for example because a scan found the
-        fault, the symptom's name.
+        """The principals whose calls failed.
+
+        If no principal is known, for example because a scan found the fault, this is the symptom's
+        name.
         """
         principals = self.evidence.get("principals", ())
         return tuple(principal for principal in principals if principal) or (self.symptom,)
@@ -210,8 +213,8 @@ class Case(NotificationState):
     def is_redriving(self) -> bool:
         """True if the case's redrive is running.
 
-        The redrive Lambda continues it each minute until it ends. The time limit of the state does
-        not apply.
+        The redrive Lambda continues the redrive each minute until it ends. Until then, the case's
+        state has no time limit.
         """
         if self.state is not State.APPLIED:
             return False
@@ -233,11 +236,11 @@ class Case(NotificationState):
         """Return the case with a further transition.
 
         Args:
-            to: The new state.
+            state: The new state.
             reason: Why the case moves, for people.
             now: The time of the transition.
-            over: Further fields that change. The default of `actor` is follow_up, that of `code`
-                an empty text.
+            changes: Values of further fields. Without them, `actor` is `follow_up` and `code` is
+                empty.
         """
         evidence = self._evidence_in(state, changes.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **changes}
@@ -261,8 +264,8 @@ class Case(NotificationState):
         LOWERED_KEY is added if the case's change did not help or was rolled back. It means that
         Mendq only proposes further changes. A person's approval removes it.
         """
-        has_not_helped = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
-        if state is State.ROLLED_BACK or has_not_helped:
+        has_fix_failed = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
+        if state is State.ROLLED_BACK or has_fix_failed:
             return {**evidence, LOWERED_KEY: self.case_id}
         is_approved = state is State.APPROVED
         return {
@@ -274,8 +277,9 @@ class Case(NotificationState):
     def place_after(self, newest: Case | None) -> Case:
         """Return this transition, changed to follow `newest`, the newest stored transition.
 
-        If another transition of the same case was stored meanwhile, this one gets the next number,
-        that transition's state as its state before, and a time that is not earlier.
+        If another transition of the same case was stored meanwhile, this transition gets the next
+        number. Its state before becomes the state of the stored transition, and its time is not
+        earlier than the stored one. Otherwise it is returned unchanged.
         """
         if newest is None or newest.case_id != self.case_id or newest.n < self.n:
             return self
@@ -301,33 +305,33 @@ class Case(NotificationState):
 
     @property
     def news(self) -> str:
-        """The state and the refusal code. Two notifications of the case with the same value are
-        repeats.
+        """The state and the refusal code as text.
+
+        If two notifications about the case have the same text, the second one repeats the first.
         """
         return f"{self.state}:{self.code}"
 
 
 def _read_steps(steps: Any) -> tuple[Mapping[str, str], ...]:
-    """Return copies of the step documents. Raise TypeError or ValueError if Mendq did not write
-    them.
-    """
-    documents = tuple({**step} for step in steps)
-    if not all(isinstance(text, str) for step in documents for text in step.values()):
+    """Return copies of the stored steps. Raise TypeError or ValueError if they are not valid."""
+    step_documents = tuple({**step} for step in steps)
+    if not all(isinstance(text, str) for step in step_documents for text in step.values()):
         raise TypeError("a step of its is no texts by name")
-    return documents
+    return step_documents
 
 
 def _check_evidence(evidence: Any, at: datetime) -> None:
-    """Raise TypeError or ValueError if Mendq did not write the evidence, or if a time is
-    impossible.
+    """Raise TypeError or ValueError if the stored evidence or one of its times is not valid.
+
+    `at` is the time of the transition, which is checked too.
     """
     if not isinstance(evidence, Mapping):
         raise TypeError("its evidence is no mapping")
     stored_times = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
-    for moment in (at, *map(datetime.fromisoformat, stored_times)):
+    for time in (at, *map(datetime.fromisoformat, stored_times)):
         # Times are added to these, and the last year has no room for them.
-        if moment.tzinfo is None or moment.year == MAXYEAR:
-            raise ValueError(f"{moment} is no time of a case")
+        if time.tzinfo is None or time.year == MAXYEAR:
+            raise ValueError(f"{time} is no time of a case")
     for name, expected_type in (("failed_calls", int), ("principals", list), ("requests", list)):
         if not isinstance(evidence.get(name, expected_type()), expected_type):
             raise TypeError(f"its evidence's {name} is no {expected_type.__name__}")
@@ -338,9 +342,7 @@ def _check_evidence(evidence: Any, at: datetime) -> None:
 
 
 class OpeningDetails(TypedDict):
-    """The details that open a case: the reason, who opened it, and the refusal's code if there is
-    one.
-    """
+    """Details of a case's first transition: the reason, the actor, and perhaps a refusal's code."""
 
     reason: str
     actor: str
@@ -360,14 +362,14 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 ) -> Case:
     """Return the first transition of a new case.
 
-    The case's name depends on the queue, the symptom, the day, and the previous case of the queue
-    and symptom. So two runs that open the case at the same time give it the same name. A run that
-    gets the same events again, because the first run died, does so too.
+    The case's id depends on the queue, the symptom, the day, and the previous case of the queue and
+    symptom. So two runs that open the case at the same time give it the same id. A run that gets
+    the same events again, because the first run died, gives it the same id too.
     """
     previous_id = previous.case_id if previous else ""
-    digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
+    case_digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
     return Case(
-        case_id=f"{symptom}-{digest[:12]}",
+        case_id=f"{symptom}-{case_digest[:12]}",
         n=1,
         at=now,
         came_from=None,

@@ -47,7 +47,7 @@ class Sighting:
         principal_arn: The caller; empty if CloudTrail does not name it.
         event_name: The call, such as `SendMessage`.
         requested_visibility_seconds: The visibility timeout that the call itself asked for.
-        refused_by: The policy that refused the call; None if none did.
+        refused_by: The policy that refused the call; None if no policy refused it.
         is_measured: True for a finding of a scan. One finding is enough evidence, because a scan
             measures several hours.
         error_code: The call's error code.
@@ -120,34 +120,36 @@ class Sighting:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read a text that `to_text` wrote. Raise ValueError or TypeError for any other text.
+        """Return the sighting from a text that `to_text` wrote.
 
-        Older versions left out some of the last fields. These get their defaults.
+        Raise ValueError or TypeError for any other text. Texts of older versions lack some of the
+        last fields, which get their defaults.
         """
         (
             milliseconds,
             event_id,
             request_id,
-            principal,
+            principal_arn,
             event_name,
-            requested_seconds,
-            policy,
+            requested_visibility_seconds,
+            policy_text,
             *later_fields,
         ) = json.loads(text)
         return cls(
             datetime.fromtimestamp(milliseconds / 1000, UTC),
             event_id,
             request_id,
-            principal,
+            principal_arn,
             event_name,
-            requested_seconds,
-            None if policy is None else RefusedBy(policy),
+            requested_visibility_seconds,
+            None if policy_text is None else RefusedBy(policy_text),
             *later_fields,
         )
 
     def request(self) -> dict[str, str]:
-        """Return the details that AWS Support asks for, and where the call came from. Empty fields
-        are left out.
+        """Return the details of the call that AWS Support asks for, and the caller's address.
+
+        The values are texts by name. Empty values are left out.
         """
         request = {"at": format_time(self.event_time), "operation": self.event_name}
         for name in _REQUEST_FIELDS:
@@ -163,8 +165,9 @@ class Evidence:
 
     @classmethod
     def of(cls, sightings: Iterable[Sighting]) -> Self:
-        """Make the evidence from sightings. If several have the same event id, the earliest is
-        kept.
+        """Make the evidence from sightings.
+
+        Of several sightings with the same event id, only the earliest is kept.
         """
         sighting_by_event_id: dict[str, Sighting] = {}
         for sighting in sorted(sightings):
@@ -181,10 +184,11 @@ class Evidence:
         if any(sighting.is_measured for sighting in self.sightings):
             return True
         times = [sighting.event_time for sighting in self.sightings]
-        window = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
-        offset = SUFFICIENT_EVENTS - 1
+        longest_span = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
+        later_offset = SUFFICIENT_EVENTS - 1
         return any(
-            later - first <= window for first, later in zip(times, times[offset:], strict=False)
+            later_time - first_time <= longest_span
+            for first_time, later_time in zip(times, times[later_offset:], strict=False)
         )
 
     def since(self, moment: datetime | None) -> Evidence:
@@ -198,24 +202,25 @@ class Evidence:
     def fresh(self, now: datetime) -> Evidence:
         """Return the evidence without sightings older than EVIDENCE_MAXIMUM_AGE.
 
-        The case store may still contain older ones.
+        The case store may still contain older sightings.
         """
         return self.since(now - EVIDENCE_MAXIMUM_AGE)
 
     def worth_keeping(self) -> tuple[Sighting, ...]:
-        """Return the newest sightings, at most MAXIMUM_STORED_SIGHTINGS. The case store keeps
-        these, so that later ones can complete the evidence.
+        """Return the newest sightings, at most MAXIMUM_STORED_SIGHTINGS.
+
+        The case store keeps these, so that later sightings can complete the evidence.
         """
         return self.sightings[-MAXIMUM_STORED_SIGHTINGS:]
 
     def reader_visibility_seconds(self) -> int | None:
         """Return the smallest visibility timeout in seconds that the failed calls asked for.
 
-        None if there are no calls, or if one of them asked for none. A call that asks for 0 gives
-        its message back, so it counts as a call that asked for none.
+        None if there are no failed calls, or if a call asked for no visibility timeout. A call that
+        asks for 0 seconds gives its message back, so it counts as a call that asked for none.
         """
-        asked_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
-        return min(asked_seconds, default=0) or None
+        requested_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
+        return min(requested_seconds, default=0) or None
 
     def principals(self) -> tuple[str, ...]:
         """Return the callers in alphabetical order, at most MAXIMUM_PRINCIPALS."""
@@ -263,32 +268,32 @@ class Evidence:
         """Return the evidence document of an open case, extended with this newer evidence.
 
         Args:
-            document: The stored document. Nothing of it is removed, except that only the first and
-                the last requests and MAXIMUM_PRINCIPALS principals are kept.
+            document: The stored document. Only the first and the last REQUESTS_AT_EACH_END
+                requests and at most MAXIMUM_PRINCIPALS principals are kept.
         """
         if not self.sightings:
             return dict(document)
         newer_document = self.document()
         newer_requests: Any = newer_document.pop("requests")
-        joined_lists = {
+        merged_list_by_name = {
             name: sorted({*document.get(name, ()), *values})
             for name, values in newer_document.items()
             if isinstance(values, list)
         }
         return {
             **document,
-            **joined_lists,
+            **merged_list_by_name,
             "failed_calls": document["failed_calls"] + len(self.calls),
             "first_request_id": document["first_request_id"] or newer_document["first_request_id"],
             "last_request_id": newer_document["last_request_id"] or document["last_request_id"],
             "last_at": newer_document["last_at"],
-            "principals": joined_lists["principals"][:MAXIMUM_PRINCIPALS],
+            "principals": merged_list_by_name["principals"][:MAXIMUM_PRINCIPALS],
             "requests": select_first_and_last([*document.get("requests", ()), *newer_requests]),
         }
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and the last REQUESTS_AT_EACH_END requests, in their order."""
-    first = requests[:REQUESTS_AT_EACH_END]
-    later = requests[REQUESTS_AT_EACH_END:]
-    return [*first, *later[-REQUESTS_AT_EACH_END:]]
+    """Return the first and the last requests, REQUESTS_AT_EACH_END each, in their order."""
+    first_requests = requests[:REQUESTS_AT_EACH_END]
+    later_requests = requests[REQUESTS_AT_EACH_END:]
+    return [*first_requests, *later_requests[-REQUESTS_AT_EACH_END:]]

@@ -78,8 +78,8 @@ QUEUE_UNMANAGED_REASON = "the queue is not managed any more"
 class QueueStatus(Enum):
     """The state of a case's queue, compared with the values that the case wrote.
 
-    OURS: the queue has these values. OVERRULED: it has other values. GONE: it was deleted, or
-    created again. UNMANAGED: Mendq does not manage it any more.
+    OURS: the queue has these values. OVERRULED: the queue has other values. GONE: the queue was
+    deleted, or created again. UNMANAGED: Mendq does not manage the queue any more.
     """
 
     OURS = "ours"
@@ -94,15 +94,15 @@ class VerificationEvidence:
 
     Args:
         timing: The account's waiting times.
-        failures: The newest failed calls. Only those after the time `failures_count_from` are
-            evidence against a fix.
+        failures: The newest failed calls. Only failed calls after the time `failures_count_from`
+            are evidence against a fix.
         deletes: The number of messages deleted since the symptom was last seen. None if it was not
             read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if the queue was not read.
         of_configuration: True if the fault was in the configuration and no call failed. Then no
             deleted message is needed as proof.
-        harm: A text with the change and the measurement that shows that it may do harm. Empty if
-            no measurement shows harm. None if it could not be measured: then no fix is verified.
+        harm: A text with the change and the measured sign of its harm. Empty if there is no such
+            sign. None if it could not be measured: then the fix is not verified.
     """
 
     timing: Timing
@@ -142,9 +142,9 @@ def quiet_since(case: Case, evidence: VerificationEvidence) -> datetime:
 def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time at which the symptom will have been absent for long enough.
 
-    If calls failed since the change, this is a day after the last one, because calls may fail only
-    now and then. If a scan found the symptom and no call failed, the time leaves room for another
-    scan.
+    If calls failed since the change, this is a day after the last failed call, because calls may
+    fail only now and then. If a scan found the symptom and no call failed, the time is so late that
+    another scan can find the symptom before.
     """
     last_failure_at = quiet_since(case, evidence)
     if evidence.failures.sightings:
@@ -155,7 +155,7 @@ def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
 
 
 class CaseCondition(StrEnum):
-    """Conditions of the rows, in the words of docs/states.md."""
+    """The condition of a row of FOLLOW_UP_TRANSITIONS, in the words of docs/states.md."""
 
     QUEUE_GONE = "the queue was deleted, or made again under the same name"
     QUEUE_UNMANAGED = "neither tag nor settings manage the queue any more"
@@ -184,7 +184,7 @@ class CaseCondition(StrEnum):
 
 @dataclass(frozen=True)
 class FollowUpTransition:
-    """A row of `TABLE`: a case in one of these states moves into another if the condition holds.
+    """A row of FOLLOW_UP_TRANSITIONS: a case moves to another state if the condition is true.
 
     Attributes:
         out_of: The states before.
@@ -354,7 +354,10 @@ def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime
 
 
 def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """Return True if the value is kept, the symptom is absent, and harm was measured."""
+    """Return True if the value is kept, the symptom is absent, and harm could be measured.
+
+    That no harm was found is checked by an earlier row.
+    """
     is_value_kept = evidence.queue_status is QueueStatus.OURS
     was_harm_measured = evidence.harm is not None
     return is_value_kept and was_harm_measured and _was_quiet(case, evidence, now)
@@ -365,7 +368,7 @@ def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> boo
 
 
 def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """Return True if the case has been in its state for as long as the settings allow."""
+    """Return True if the time limit of the case's state is over."""
     time_limit = longest_stay_in(case.state, evidence.timing)
     return time_limit is not None and now >= case.at + time_limit
 
@@ -407,10 +410,10 @@ CHECK_BY_CONDITION: Mapping[
 
 
 def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
-    """Return the case with its next transition; None if it stays in its state.
+    """Return the case with its next transition; None if the case stays in its state.
 
-    A running redrive gives None, because the redrive Lambda ends it. Only if its queue was deleted,
-    the case ends here.
+    For a running redrive, return None, because the redrive Lambda moves the case. Only if the queue
+    was deleted, the case ends here.
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
@@ -423,7 +426,7 @@ def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case |
 def _move_by_row(
     row: FollowUpTransition, case: Case, evidence: VerificationEvidence, now: datetime
 ) -> Case:
-    """Return the case with the transition of a row.
+    """Return the case with the transition that the row describes.
 
     If calls failed again after the fix, they are added to the case's evidence.
     """
@@ -454,8 +457,11 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
 def _compute_due_time(
     case: Case, evidence: VerificationEvidence, now: datetime, time_limit: timedelta | None
 ) -> datetime:
-    """Return when the proof is complete, the time limit of the state is over, or the week without
-    failed calls ends, whichever the state waits for. The case may have to be checked earlier.
+    """Return the time for which the case's state waits. `due_at` may choose an earlier time.
+
+    This is the time at which the proof of a fix is complete, or the end of the state's time limit,
+    or the end of SILENT_DAYS without failed calls. If the proof is late or the state has no time
+    limit, it is at most EVIDENCE_CHECK_INTERVAL from now.
     """
     if case.state in STATES_UNDER_VERIFICATION:
         proven_at = quiet_at(case, evidence)

@@ -22,8 +22,9 @@ RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
 def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the IAM actions that allow these calls. Calls other than MESSAGE_CALLS are left
-    out.
+    """Return the IAM actions that allow these calls, sorted.
+
+    Calls that are not in MESSAGE_CALLS are left out.
     """
     actions = {_ACTION_BY_EVENT_NAME[name] for name in event_names if name in _ACTION_BY_EVENT_NAME}
     return tuple(sorted(f"sqs:{action}" for action in actions))

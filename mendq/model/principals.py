@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-_MAXIMUM_NAMES = 3
+_MAXIMUM_SHOWN_NAMES = 3
 _MAXIMUM_NAME_LENGTH = 96
 
 IDENTITY_ARN = re.compile(
@@ -17,17 +17,19 @@ def name_first_few(principals: Collection[str]) -> str:
     """Return the first three names as part of a sentence, with the number of the others.
 
     Args:
-        principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
-            no caller.
+        principals: ARNs or other names. If it is empty, the text says that CloudTrail does not
+            name the caller.
     """
-    number_left = len(principals) - _MAXIMUM_NAMES
-    first_names = [_shorten(principal) for principal in list(principals)[:_MAXIMUM_NAMES]]
-    text = ", ".join(first_names) or "a caller that CloudTrail does not name"
-    return f"{text} and {number_left} more" if number_left > 0 else text
+    left_out_count = len(principals) - _MAXIMUM_SHOWN_NAMES
+    first_names = [
+        _shorten_name(principal) for principal in list(principals)[:_MAXIMUM_SHOWN_NAMES]
+    ]
+    names_text = ", ".join(first_names) or "a caller that CloudTrail does not name"
+    return f"{names_text} and {left_out_count} more" if left_out_count > 0 else names_text
 
 
-def _shorten(principal: str) -> str:
-    """Return a name of at most 96 characters. A longer name loses its middle."""
+def _shorten_name(principal: str) -> str:
+    """Return the name. A name of more than 96 characters loses its middle."""
     if len(principal) <= _MAXIMUM_NAME_LENGTH:
         return principal
     end_length = _MAXIMUM_NAME_LENGTH // 2
@@ -35,14 +37,12 @@ def _shorten(principal: str) -> str:
 
 
 def is_role(principal: str) -> bool:
-    """Return True if `principal` is the ARN of an IAM role. The ARN of a role's session is not."""
+    """Return True if `principal` is the IAM ARN of a role, not of a role's session."""
     return IDENTITY_ARN.fullmatch(principal) is not None and ":role/" in principal
 
 
 def first_identity(principals: Iterable[str]) -> str | None:
-    """Return the first IAM role or user; None if there is none. AWS services and federated callers
-    do not count.
-    """
+    """Return the first principal that is the ARN of an IAM role or user; None if there is none."""
     for principal in principals:
         if IDENTITY_ARN.fullmatch(principal):
             return principal

@@ -15,9 +15,7 @@ TIME_LIMIT_GRACE = timedelta(hours=1)
 
 
 class State(StrEnum):
-    """The states of a case, spelled as the case bucket, the case store and the nightly job use
-    them.
-    """
+    """The states of a case, spelled as in the case bucket and the case store."""
 
     OBSERVED = "observed"
     REFUSED = "refused"
@@ -60,9 +58,9 @@ STATES_WITH_FIX_IN_PLACE = (
 def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
     """Return how long a case may stay in a state before follow_up moves it to another state.
 
-    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. Cases in the
-    last two end when a person closes the case, when the queue is deleted or is not managed any
-    more, or when no call has failed for SILENT_DAYS.
+    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. A case in
+    state ESCALATED or OVERRIDDEN ends when a person closes it, when the queue is deleted or no
+    longer managed, or when no call has failed for SILENT_DAYS.
     """
     hours_by_state = {
         State.PROPOSED: timing.proposal_hours,

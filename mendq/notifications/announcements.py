@@ -111,14 +111,14 @@ _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
 def choose_severity(
     case: Case, mode: Mode, *, is_about_plan: bool, is_reported_elsewhere: bool = False
 ) -> Severity | None:
-    """Return how urgently people must hear about a case, None if it is only recorded.
+    """Return the urgency of a case's notification; None if people are not notified.
 
     Args:
         case: The case with its new transition.
-        mode: How far Mendq may go on the queue. In observe mode nothing is proposed, so nobody
-            hears of a refusal.
-        is_about_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
-            symptom is no news about this queue.
+        mode: How far Mendq may go on the queue. In mode `observe`, people are not notified of a
+            refusal.
+        is_about_plan: True if the plan was refused because of the queue's own facts, and not
+            because of a freeze, a budget or a mass symptom.
         is_reported_elsewhere: True if another notification tells people the same (rule 13).
     """
     if is_reported_elsewhere:
@@ -136,7 +136,7 @@ def choose_severity(
 
 
 class Announcement(Enum):
-    """The decision about news, or about a stored notification."""
+    """The decision what to do with news, or with a stored notification."""
 
     # Do nothing: the news is only recorded, or no notification is stored, or it is a day old.
     NOTHING_TO_ANNOUNCE = "nothing to announce"
@@ -159,7 +159,7 @@ class Announcement(Enum):
 
     @property
     def is_pending(self) -> bool:
-        """True if a case must be looked at again because of its notification, even a final one."""
+        """True if follow_up must look at the case again, even if the case has ended."""
         return self in (Announcement.BEING_SENT, Announcement.HELD_BACK)
 
 
@@ -167,8 +167,8 @@ class News(Struct, frozen=True):
     """News about a case, which people may have to hear.
 
     Args:
-        key: Two news with the same key say the same.
-        severity: None if the case is only recorded.
+        key: A text that is equal for two news that say the same.
+        severity: How urgent the news is; None if people are not notified.
         is_drill: True if the queue has the drill tag.
         replaces_stored: True if the news takes the place of a notification that is stored and not
             sent, because the case has moved since.
@@ -203,8 +203,10 @@ def make_wait_news(case: Case, severity: Severity | None) -> News:
 class Announcements(Struct, frozen=True):
     """Decides what to announce about one symptom of one queue, or about the account.
 
-    `last` is the newest stored notification about it, None if there never was one. `now` is the
-    time of the decision.
+    Args:
+        last: The newest stored notification about the symptom or the account; None if there was
+            never a notification.
+        now: The time of the decision.
     """
 
     last: NotificationRecord | None
@@ -223,7 +225,7 @@ class Announcements(Struct, frozen=True):
     def decide_stored(self, case: Case | None) -> Announcement:
         """Decide what to do about the stored notification: rules 4, 5 and 6.
 
-        `case` is the case as it is now, None if there is none.
+        `case` is the case as it is now; None if there is no case.
         """
         if self.last is None or self.last.is_sent:
             return Announcement.NOTHING_TO_ANNOUNCE
@@ -268,8 +270,10 @@ class Announcements(Struct, frozen=True):
 class HourlyBudget(Struct, frozen=True):
     """The number of notifications of one severity that may be sent in one hour: rule 7.
 
-    While fewer than `for_all` were sent, any notification may be. After that, while fewer than
-    `for_new_callers` were sent, only one with a caller that had none in this hour.
+    Args:
+        for_all: While fewer notifications than this were sent, any notification may be sent.
+        for_new_callers: After that, while fewer than this were sent, a notification may be sent
+            only if it names a caller that no other notification named in this hour.
     """
 
     for_all: int
