@@ -69,7 +69,7 @@ def _missing_examples(entry: Symptom) -> Iterator[str]:
     if entry.detection is not None and len(detected_by(entry)) < HITS:
         yield (
             f"{len(detected_by(entry))} of {HITS} examples of a queue that has the fault: add "
-            'QueueExample("what is special about it", standard(DelaySeconds=900)).'
+            'QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
         )
     kind = QueueNearMiss if entry.detection is not None else NearMiss
     near_misses = sum(isinstance(example, kind) for example in examples)
