@@ -249,7 +249,7 @@ class CaseTimeline:
 
     @property
     def is_opened_by_scan(self) -> bool:
-        """True if a scan opened the case. False if the opening was not read."""
+        """True if a scan opened the case. False if its first transition was not read."""
         return self.opening_transition is not None and self.is_opened_without_calls
 
     @property
@@ -355,20 +355,20 @@ class CaseFiles:
     """The cases that were read from the case bucket.
 
     Attributes:
-        since: The first day whose files were all read. Of older files, only those were read that
-            belong to a case with a newer transition.
+        first_complete_day: The first day whose files were all read. Of older days, only the files
+            of cases with a newer transition were read.
         timelines: A timeline for each case.
-        unreadable: The number of files that hold no transition.
+        unreadable_count: The number of files that hold no transition.
         findings: Queue ARN, symptom and sentence of each finding of the last scan.
-        measurements: The figures that scans measured last of each queue, such as the backlog, by
-            queue ARN and figure name.
+        figures_by_queue: The figures that scans measured last of each queue, such as the backlog,
+            by queue ARN and figure name.
     """
 
-    since: date
+    first_complete_day: date
     timelines: list[CaseTimeline]
-    unreadable: int = 0
+    unreadable_count: int = 0
     findings: Sequence[tuple[str, str, str]] = ()
-    measurements: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    figures_by_queue: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def load_case_files(

@@ -596,14 +596,14 @@ def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
 
 
 def _is_open_at(timeline: CaseTimeline, time_microseconds: int) -> bool:
-    """Return True if a case had not ended before a time, in microseconds since 1970."""
+    """Return True if a case had not ended before a time, given in microseconds since 1970."""
     return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= time_microseconds
 
 
 def _select_between(
     sorted_times: Sequence[int], earliest_time: int, latest_time: int
 ) -> Sequence[int]:
-    """Return the moments from `earliest` to `latest`, both included. `moments` must be sorted."""
+    """Return the times from `earliest_time` to `latest_time`, both included."""
     return sorted_times[
         bisect_left(sorted_times, earliest_time) : bisect_right(sorted_times, latest_time)
     ]

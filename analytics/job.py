@@ -250,8 +250,8 @@ def run_command(
     nightly_run = NightlyRun(
         tables,
         trail_storage,
-        cases=case_storage,
-        findings=scan_storage,
+        case_storage=case_storage,
+        scan_storage=scan_storage,
         made_at=now,
         reader=reader or Reader.choose_for_this_process(),
         place=arguments.place,
@@ -275,7 +275,7 @@ def _run_weekly(
         expected_accounts = [account for account in arguments.expected.split(",") if account]
         organization = OrganizationTables(
             root=open_root(arguments.organization, spark),
-            expected=frozenset(expected_accounts),
+            expected_accounts=frozenset(expected_accounts),
             has_one_trail=arguments.organization == arguments.out,
         )
     nightly_run_count = write_week(

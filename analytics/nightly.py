@@ -104,13 +104,13 @@ class NightlyRunResult:
         nightly_runs: The counts of each day whose tables were written.
         retained_days: The days whose tables were not changed, because log files were deleted
             (rule 5).
-        evidence: The first failed calls that were enough evidence for heal, by incident id. Empty
-            unless the caller asked for them.
+        evidence_by_incident: The first failed calls that were enough evidence for heal, by incident
+            id. Empty unless the caller asked for them.
     """
 
     nightly_runs: tuple[NightlyRead, ...] = ()
     retained_days: tuple[date, ...] = ()
-    evidence: Mapping[str, list[str]] = field(default_factory=dict)
+    evidence_by_incident: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,18 +136,18 @@ class NightlyRun:
 
     Attributes:
         tables: The tables to write. Its `say` prints the run's progress.
-        trail: The folder that contains `AWSLogs`.
-        cases: The cases in the case bucket.
-        findings: The scans in the case bucket. None if their place is not known.
+        trail_storage: The folder that contains `AWSLogs`.
+        case_storage: The cases in the case bucket.
+        scan_storage: The scans in the case bucket. None if their place is not known.
         made_at: The time of the run.
         reader: The way to read log files.
         place: Only records of this account and region are read. None: records of all.
     """
 
     tables: Tables
-    trail: Storage
-    cases: Storage
-    findings: Storage | None
+    trail_storage: Storage
+    case_storage: Storage
+    scan_storage: Storage | None
     made_at: datetime
     reader: Reader
     place: AccountAndRegion | None = None
@@ -166,12 +166,14 @@ class NightlyRun:
         Raises:
             RootUnusable: if the trail, the case bucket or the output cannot be read or written.
         """
-        reader_reason = f" ({self.reader.why})" if self.reader.why else ""
-        self.tables.say(f"reader: {self.reader.name}{reader_reason}")
+        reader_reason_text = (
+            f" ({self.reader.why_not_native})" if self.reader.why_not_native else ""
+        )
+        self.tables.say(f"reader: {self.reader.name}{reader_reason_text}")
         with (
             self.tables.out.staging() as staging,
             closing(
-                TrailReader(self.tables.spark, self.trail, self.reader, staging, self.place)
+                TrailReader(self.tables.spark, self.trail_storage, self.reader, staging, self.place)
             ) as reader,
         ):
             loaded_days = self._load_days(reader, requested_days)
@@ -188,7 +190,9 @@ class NightlyRun:
             lost_files_by_day = self.count_lost_files(loaded_days.days, listed_files)
             result = self._write_days(loaded_days, rows_by_table, lost_files_by_day)
             if with_evidence:
-                result = replace(result, evidence=collect_first_evidence(loaded_days.calls))
+                result = replace(
+                    result, evidence_by_incident=collect_first_evidence(loaded_days.calls)
+                )
             loaded_days.calls.unpersist()
         return result
 
@@ -222,7 +226,7 @@ class NightlyRun:
         `bursts` are the bursts of failed calls that are known so far.
         """
         affected_days = requested_days | Days.between(*_find_span_of_bursts(bursts, requested_days))
-        case_files = load_case_files(self.cases, affected_days)
+        case_files = load_case_files(self.case_storage, affected_days)
         touching_bursts = [
             burst
             for burst in select_bursts_of_scan_cases(bursts, case_files.timelines)
@@ -240,18 +244,19 @@ class NightlyRun:
         extended_days = affected_days | Days.between(*_cover_spans(joined_scan_spans))
         if extended_days == affected_days:
             return affected_days, case_files
-        return extended_days, load_case_files(self.cases, extended_days)
+        return extended_days, load_case_files(self.case_storage, extended_days)
 
     def _join_cases(self, loaded_days: LoadedDays) -> list[dict[str, Any]]:
         """Return all incidents, each with its case or the reason why it has none."""
         case_files = loaded_days.cases
         left_out_text = ""
-        if case_files.unreadable:
-            left_out_text = f", {case_files.unreadable} files there hold no transition"
-        self.tables.say(
-            f"{len(case_files.timelines)} cases since {case_files.since}{left_out_text}"
+        if case_files.unreadable_count:
+            left_out_text = f", {case_files.unreadable_count} files there hold no transition"
+        first_day = case_files.first_complete_day
+        self.tables.say(f"{len(case_files.timelines)} cases since {first_day}{left_out_text}")
+        listings = (
+            read_queue_listings(self.scan_storage, loaded_days.days) if self.scan_storage else []
         )
-        listings = read_queue_listings(self.findings, loaded_days.days) if self.findings else []
         self.tables.say(f"scans that say which queues were managed: {len(listings)}")
         return join_cases(loaded_days.bursts, case_files.timelines, listings, self.place)
 
@@ -288,7 +293,7 @@ class NightlyRun:
         """Return the files among these that the trail does not have any more."""
         present_files: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
-            present_files.update(self.trail.list_file_sizes(folder))
+            present_files.update(self.trail_storage.list_file_sizes(folder))
         return set(files) - present_files
 
     def _write_days(
@@ -307,7 +312,7 @@ class NightlyRun:
                 day,
                 self.made_at,
                 self.reader.name,
-                self.reader.why,
+                self.reader.why_not_native,
                 failed_calls=calls_by_day.get(day, 0),
                 incidents=len(rows_by_table["incidents"][day]),
                 **_count_files(rows_by_table["quality"][day]),
@@ -338,7 +343,7 @@ class NightlyRun:
         """Yield the days without content whose `nightly.json` must be written (rule 6)."""
         if not reads_without_content:
             return
-        first_day = find_first_publish_day(self.trail, self.place)
+        first_day = find_first_publish_day(self.trail_storage, self.place)
         if first_day is None:
             return
         for nightly in reads_without_content:
@@ -496,8 +501,8 @@ def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str
 def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
     """Return the figures that scans measured last of each queue, by queue ARN and figure name.
 
-    The figures are whole numbers, such as the backlog. All scans of the last day that has any are
-    read, because a scan need not measure every queue.
+    The figures are whole numbers, such as the backlog. The scans of the last day that has any are
+    read, the oldest first.
     """
     folders = [
         name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))

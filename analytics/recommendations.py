@@ -180,7 +180,7 @@ def list_standing_values(
 
     `standing` has at most MAXIMUM_STANDING_VALUES values, the oldest first. `standing_left_out` is
     the number of the others. A deployment may overwrite such a value. Mendq cannot see if a
-    template has the value by now, so the value is listed for as long as its case is read.
+    template has the value by now, so the value is listed until its case is too old to be read.
     """
     standing_recommendations = [
         recommendation
@@ -278,9 +278,9 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
     attribute or symptom overrules older ones, even if the newer case asks for nothing. A case
     counts if
 
-    - it has a transition on `days`, and it is the newest case of its queue and symptom or its fix
-      was verified, or
-    - its last transition was before `days`, and its fix was verified and is still in the queue.
+    - it has a transition on `days`, and it is the newest case of its queue and symptom, or
+    - it has a transition on `days`, and its fix was verified and not undone, or
+    - its last transition was before `days`, and its fix was verified and not undone.
 
     Cases of deleted queues do not count.
     """

@@ -49,8 +49,8 @@ Rules:
    of them from the start.
 
 7. Both readers give the same rows, on the driver and in Spark. They call the same Python functions
-   to read and label a record. `Reader.why` records why the slower one was used; the run's
-   `nightly.json` shows it.
+   to read and label a record. `Reader.why_not_native` records why the slower one was used, and the
+   run's `nightly.json` shows it.
 
 8. A folder's name is taken literally. Hadoop would read `{}[]*?\\` in it as a pattern, and Spark
    would read `x=1` as a column.
@@ -275,14 +275,14 @@ class Reader:
 
     Attributes:
         name: NATIVE_READER, or FALLBACK_READER for the standard library.
-        why: The reason why the native reader cannot run here. Empty if it can.
+        why_not_native: The reason why the native reader cannot run here. Empty if it can.
         driver_bytes: This process reads files if they have at most this number of compressed bytes
             in all. For the slower reader, the limit is this number divided by SLOW_READER_FACTOR.
             Above the limit, Spark reads them.
     """
 
     name: str
-    why: str = ""
+    why_not_native: str = ""
     driver_bytes: int = MAXIMUM_DRIVER_BYTES
 
     @classmethod
@@ -315,7 +315,7 @@ class Reader:
             meanwhile are left out. None if there are too many failed calls, or reading takes too
             long (rule 6).
         """
-        read_content = make_file_reader(native=self.name == NATIVE_READER)
+        read_content = make_file_reader(can_use_native=self.name == NATIVE_READER)
         deadline = monotonic() + MAXIMUM_DRIVER_SECONDS
         call_count = 0
         rows: list[dict[str, Any]] = []
@@ -492,7 +492,7 @@ def _is_hidden_from_spark(name: str) -> bool:
 
 def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Read files with the standard library, on an executor. Yield a row for each."""
-    read_content = make_file_reader(native=False)
+    read_content = make_file_reader(can_use_native=False)
     for path, content in files:
         yield _make_reading_row(path.removeprefix(root), read_content(content))
 
@@ -523,12 +523,12 @@ def _make_reading_row(file: str, reading: Reading) -> dict[str, Any]:
     """Return the content of a file as a row with the columns of READING_COLUMNS."""
     unreadable_records = [
         {"reason": reason, "records": record_count}
-        for reason, record_count in reading.unreadable.items()
+        for reason, record_count in reading.unreadable_count_by_reason.items()
     ]
     return {
         "file": file,
         "reason": reading.reason,
-        "records": reading.records,
+        "records": reading.record_count,
         "unreadable_records": unreadable_records,
         "calls": [make_call_row(position, call) for position, call in reading.calls],
     }

@@ -103,15 +103,15 @@ class Reading:
     Attributes:
         reason: Why the file is unreadable; None if it was read. An unreadable file has no records
             and no calls (rule 1).
-        records: The number of records.
+        record_count: The number of records.
         calls: The failed SQS calls, each with its record's position in the file.
-        unreadable: The number of records that cannot be read, by reason.
+        unreadable_count_by_reason: The number of records that cannot be read, by reason.
     """
 
     reason: str | None = None
-    records: int = 0
+    record_count: int = 0
     calls: tuple[tuple[int, FailedCall], ...] = ()
-    unreadable: Mapping[str, int] = field(default_factory=dict)
+    unreadable_count_by_reason: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_file(content: bytes) -> Reading:
@@ -302,13 +302,13 @@ def is_operator_agent(user_agent: str) -> bool:
     return user_agent.lstrip("[").startswith(f"{OPERATOR_AGENT} ")
 
 
-def make_file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
+def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], Reading]:
     """Return a function that reads the bytes of a trail file, or a view of them, and never raises.
 
-    The function is that of the native reader if `native` is True and its packages can be imported.
-    Otherwise it uses the standard library (rule 3).
+    The function is that of the native reader if `can_use_native` is True and the reader's packages
+    can be imported. Otherwise it uses the standard library (rule 3).
     """
-    if native and not WHY_NOT_NATIVE:
+    if can_use_native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
     return _read_view
 

@@ -81,23 +81,25 @@ class WeekInput:
     """Everything that the summary of a week is made from. It covers the weeks before, too.
 
     Attributes:
-        incidents: The rows of the table `incidents`, by day.
-        quality: The rows of the table `quality`, by day. It has the same days as `incidents`.
+        incidents_by_day: The rows of the table `incidents`, by day.
+        quality_by_day: The rows of the table `quality`, by day, for the same days.
         cases: The cases of the case bucket. None if they were not read; then the summary has no
             fields about cases.
-        nights: The counts that each nightly run wrote in its `nightly.json`, by day.
+        nightly_read_by_day: The counts that each nightly run wrote in its `nightly.json`, by day.
         first_day: The first day for which a nightly run wrote something. None if there is none.
     """
 
-    incidents: RowsByDay = field(default_factory=dict)
-    quality: RowsByDay = field(default_factory=dict)
+    incidents_by_day: RowsByDay = field(default_factory=dict)
+    quality_by_day: RowsByDay = field(default_factory=dict)
     cases: CaseFiles | None = None
-    nights: Mapping[date, NightlyRead] = field(default_factory=dict)
+    nightly_read_by_day: Mapping[date, NightlyRead] = field(default_factory=dict)
     first_day: date | None = None
 
     def is_whole(self, day: date) -> bool:
         """Return True if a day has tables, and they were written after the day was over."""
-        return day in self.quality and (day not in self.nights or self.nights[day].was_day_over)
+        return day in self.quality_by_day and (
+            day not in self.nightly_read_by_day or self.nightly_read_by_day[day].was_day_over
+        )
 
 
 def make_summary(
@@ -122,7 +124,7 @@ def make_summary(
         zone: The time zone that decides which notifications came out of hours.
     """
     days = parse_week_days(week)
-    all_incidents = select_days(days, week_input.incidents)
+    all_incidents = select_days(days, week_input.incidents_by_day)
     incidents_by_day = remove_own_incidents(all_incidents)
     incidents = list_rows(incidents_by_day)
     limited_incidents_by_day, left_out_symptom_count = limit_symptoms(incidents_by_day)
@@ -146,7 +148,7 @@ def make_summary(
         "to": str(days.last_day),
         "made_at": format_time(made_at),
         "time_zone": str(zone),
-        **_make_places([*incidents, *list_rows(select_days(days, week_input.quality))]),
+        **_make_places([*incidents, *list_rows(select_days(days, week_input.quality_by_day))]),
         "totals": {
             **_make_sums(days, incidents, week_input.cases, zone),
             "queues": count_named_queues(incidents),
@@ -157,7 +159,7 @@ def make_summary(
         "queue_days": make_queue_days(incidents_by_day),
         "times_to_heal": list_times_to_heal(limited_incidents),
         "previous_weeks": _make_previous_weeks(week, week_input, zone),
-        "does_it_help": compare_fixed_and_untouched(limited_incidents, week_input.incidents),
+        "does_it_help": compare_fixed_and_untouched(limited_incidents, week_input.incidents_by_day),
         "cases": list_worst_incidents(incidents, describe_case),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **_make_case_fields(days, incidents, week_input.cases),
@@ -225,10 +227,10 @@ def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list
     previous_weeks: list[dict[str, Any]] = []
     for earlier_week in list_weeks_before(week):
         days = parse_week_days(earlier_week)
-        days_with_tables = [day for day in days if day in week_input.incidents]
+        days_with_tables = [day for day in days if day in week_input.incidents_by_day]
         if not days_with_tables:
             continue
-        incidents_by_day = select_days(days_with_tables, week_input.incidents)
+        incidents_by_day = select_days(days_with_tables, week_input.incidents_by_day)
         incidents = list_rows(remove_own_incidents(incidents_by_day))
         whole_day_count = sum(week_input.is_whole(day) for day in days_with_tables)
         sums = _make_sums(days, incidents, week_input.cases, zone)
@@ -268,7 +270,7 @@ def _make_case_fields(
     case_ids = {row["case_id"] for row in incidents}
     return {
         "reached_a_person": make_notified_case_fields(days, timelines),
-        **make_open_case_fields(timelines, cases.measurements),
+        **make_open_case_fields(timelines, cases.figures_by_queue),
         "impact": sum_harm(case_ids, timelines),
         "earned": find_candidates_for_heal(days, timelines),
         **make_to_do(recommendations, incidents),
@@ -282,11 +284,11 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
     They include a verdict on each nightly run of the week. A verdict compares the number of records
     with those of the 14 days before.
     """
-    quality_rows = list_rows(select_days(days, week_input.quality))
+    quality_rows = list_rows(select_days(days, week_input.quality_by_day))
     read_files = [row for row in quality_rows if not row["reason"]]
     unreadable_files = [row for row in quality_rows if row["reason"]]
     not_seen_fields = {
-        "nightly_runs_missing": [str(day) for day in days if day not in week_input.quality],
+        "nightly_runs_missing": [str(day) for day in days if day not in week_input.quality_by_day],
         "files_read": len(read_files),
         "files_unreadable": len(unreadable_files),
         "bytes_read": sum(row["bytes"] for row in read_files),
@@ -296,7 +298,7 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
         "nightly_runs": [_judge_night(day, week_input) for day in days],
     }
     if week_input.cases:
-        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable
+        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable_count
     not_seen_fields["began"] = str(week_input.first_day) if week_input.first_day else None
     return not_seen_fields
 
@@ -331,18 +333,18 @@ def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
     Older versions of Mendq wrote no counts. For their days the verdict is `read` if the tables have
     records.
     """
-    quality_rows = week_input.quality.get(day, ())
-    incidents = week_input.incidents.get(day, ())
+    quality_rows = week_input.quality_by_day.get(day, ())
+    incidents = week_input.incidents_by_day.get(day, ())
     size_bytes = sum(row["bytes"] for row in quality_rows)
     number_of_records = sum(row["records"] for row in quality_rows)
-    nightly_read = week_input.nights.get(day)
+    nightly_read = week_input.nightly_read_by_day.get(day)
     is_torn = nightly_read is not None and (
         nightly_read.files != len(quality_rows)
         or nightly_read.bytes != size_bytes
         or nightly_read.records != number_of_records
         or nightly_read.incidents != len(incidents)
     )
-    judgement = judge(nightly_read, week_input.nights.values(), is_torn=is_torn)
+    judgement = judge(nightly_read, week_input.nightly_read_by_day.values(), is_torn=is_torn)
     verdict = str(judgement.verdict)
     if nightly_read is None and number_of_records:
         verdict = "read"

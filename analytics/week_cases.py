@@ -87,7 +87,7 @@ def _is_out_of_hours(local_time: datetime) -> bool:
 
 
 def make_open_case_fields(
-    timelines: Iterable[CaseTimeline], measurements: Mapping[str, Mapping[str, int]]
+    timelines: Iterable[CaseTimeline], figures_by_queue: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
 
@@ -96,7 +96,7 @@ def make_open_case_fields(
 
     Args:
         timelines: All cases.
-        measurements: The last measured figures of each queue, by queue ARN.
+        figures_by_queue: The last measured figures of each queue, by queue ARN.
     """
     waiting_timelines = [
         timeline for timeline in timelines if timeline.newest_transition.state in WAITING_STATES
@@ -104,7 +104,7 @@ def make_open_case_fields(
     waiting_timelines.sort(key=_rank_timeline_by_pressure)
     open_cases: list[dict[str, Any]] = []
     for timeline in waiting_timelines[:MAXIMUM_CASES]:
-        figures = measurements.get(timeline.newest_transition.queue_arn, {})
+        figures = figures_by_queue.get(timeline.newest_transition.queue_arn, {})
         open_cases.append(_make_open_case(timeline, figures))
     return {"open_now": open_cases, "open_now_left_out": len(waiting_timelines[MAXIMUM_CASES:])}
 
@@ -282,7 +282,7 @@ def _compare_symptom(
     Args:
         symptom: The symptom.
         rows: The incidents of the symptom.
-        failure_times: The first failures of all incidents, by queue ARN and symptom.
+        failure_times_by_queue_and_symptom: The times of the first failures of all incidents.
         days_read: The days that were read.
     """
     fixed_count = 0

@@ -95,7 +95,7 @@ class Weight:
     failed_calls: int = 0
 
     def add(self, row: Row) -> None:
-        """Count one more incident."""
+        """Add one incident and its failed calls."""
         self.incidents += 1
         self.failed_calls += row["failed_calls"]
 
@@ -142,7 +142,10 @@ def count_texts(texts: Iterable[str]) -> dict[str, int]:
 
 
 def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return a row for each symptom of a day; without incidents, one with symptom None."""
+    """Return a row for each symptom of a day.
+
+    If the day has no incidents, return one row whose symptom is None.
+    """
     weights_by_symptom = sorted(weigh_incidents_by(incidents, "symptom").items())
     if not weights_by_symptom:
         return [{"date": str(day), "symptom": None, **asdict(Weight())}]
@@ -198,7 +201,10 @@ def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
 
 
 def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the healing times of each symptom: most healed incidents first, then by name."""
+    """Return a summary of the healing times of each symptom.
+
+    Symptoms with the most healed incidents come first. Equal ones are sorted by name.
+    """
     seconds_by_symptom = defaultdict[str, list[float]](list)
     for row in incidents:
         if _has_healing_time(row):

@@ -64,7 +64,7 @@ def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> Case
     return replace(
         case_files,
         findings=read_last_findings(findings, days),
-        measurements=read_last_measurements(findings),
+        figures_by_queue=read_last_measurements(findings),
     )
 
 
@@ -74,13 +74,13 @@ class OrganizationTables:
 
     Attributes:
         root: The storage with the accounts' tables.
-        expected: Accounts that are reported as silent if they have no tables.
+        expected_accounts: Accounts that are reported as silent if they have no tables.
         has_one_trail: True if one trail has the files of all accounts. Then `root` has this
             stack's own tables, with rows of all accounts.
     """
 
     root: Storage
-    expected: frozenset[str] = frozenset()
+    expected_accounts: frozenset[str] = frozenset()
     has_one_trail: bool = False
 
 
@@ -113,17 +113,17 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     document = make_summary(week, week_input, made_at, scheduled_at, zone)
     if organization:
         if organization.has_one_trail:
-            members = list_members_of_one_trail(week, week_input.quality)
+            members = list_members_of_one_trail(week, week_input.quality_by_day)
         else:
             members = list_members(organization.root, week)
         document["organization"] = summarize_organization(
-            days, organization.root, tables.spark, members, organization.expected
+            days, organization.root, tables.spark, members, organization.expected_accounts
         )
     path = f"summary/week={week}/summary.json"
     tables.out.write(path, to_json_bytes(document))
-    nightly_run_count = sum(day in week_input.quality for day in days)
+    nightly_run_count = sum(day in week_input.quality_by_day for day in days)
     if cases:
-        tables.say(f"{format_count(len(cases.timelines), 'case')} since {cases.since}")
+        tables.say(f"{format_count(len(cases.timelines), 'case')} since {cases.first_complete_day}")
     incidents = format_count(document["totals"]["incidents"], "incident")
     tables.say(f"{path}: {incidents} from {format_count(nightly_run_count, 'nightly run')}")
     if not document["not_seen"]["week_is_over"]:
@@ -153,7 +153,7 @@ def write_backtest_incidents(
     )
     incidents: list[dict[str, Any]] = []
     for row in list_rows(remove_own_incidents(incidents_by_day)):
-        evidence = run_result.evidence.get(row["incident_id"], [])
+        evidence = run_result.evidence_by_incident.get(row["incident_id"], [])
         incidents.append({**make_incident(row), "evidence": evidence})
     days = [str(day) for day in sorted(incidents_by_day)]
     json_bytes = to_json_bytes({"weeks": weeks, "days": days, "incidents": incidents})
@@ -170,10 +170,10 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
     quality_by_day = tables.read_rows("quality", all_days)
     days_with_both_tables = sorted(incidents_by_day.keys() & quality_by_day.keys())
     return WeekInput(
-        incidents={day: incidents_by_day[day] for day in days_with_both_tables},
-        quality={day: quality_by_day[day] for day in days_with_both_tables},
+        incidents_by_day={day: incidents_by_day[day] for day in days_with_both_tables},
+        quality_by_day={day: quality_by_day[day] for day in days_with_both_tables},
         cases=cases,
-        nights=_read_nightly_counts(tables.out, all_days),
+        nightly_read_by_day=_read_nightly_counts(tables.out, all_days),
         first_day=_find_first_day(tables.out),
     )
 

@@ -66,7 +66,7 @@ class Account(Struct, frozen=True, dict=True):
     stack: str
 
     @classmethod
-    def of(cls, profile: str | None, region: str | None, stack: str) -> Account:
+    def from_options(cls, profile: str | None, region: str | None, stack: str) -> Account:
         """Return the account for the options --profile, --region and --stack.
 
         Raises CommandError if an option is empty, if there is no such profile, or if no region is

@@ -189,7 +189,7 @@ def group(name: str, sentence: str) -> typer.Typer:
 
 
 def format_help(command_function: Callable[..., object]) -> str:
-    """Return a command's docstring as help for Click. The lines below `Examples:` stay lines."""
+    """Return a command's docstring as help for Click. Lines below `Examples:` are not joined."""
     return cleandoc(command_function.__doc__ or "").replace(
         _EXAMPLES_HEADING, f"\n\b{_EXAMPLES_HEADING}"
     )

@@ -67,7 +67,7 @@ class Invocation(Struct, frozen=True, dict=True):
     @cached_property
     def account(self) -> Account:
         """The account that the options choose. Raises CommandError if they choose none."""
-        return Account.of(self.profile, self.region, self.stack)
+        return Account.from_options(self.profile, self.region, self.stack)
 
 
 def with_invocation(

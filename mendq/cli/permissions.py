@@ -72,7 +72,7 @@ def make_steer_policy() -> dict[str, Any]:
 def make_record_policy() -> dict[str, Any]:
     """Return the policy of `mendq drill --record DIR`.
 
-    The other KMS rights that a run needs come from the policy of the key that it makes.
+    A run needs further KMS rights. They come from the policy of the key that the run makes.
     """
     statements = [
         {"Effect": "Allow", "Action": actions, "Resource": [resource]}

@@ -113,8 +113,8 @@ def send_report(
 ) -> list[str]:
     """Send the report through each channel that has not sent it yet.
 
-    The topic comes first, because it needs no drawn page. If SES refuses a mail
-    permanently, the topic gets one notification about that for the week.
+    The SNS topic comes first, because its text is ready, while the picture of a mail must be drawn.
+    If SES refuses a mail permanently, the topic gets one notification about that for the week.
 
     Returns:
         The topics and mail addresses that got the report now.

@@ -1,4 +1,4 @@
-"""Start the EMR Serverless job that reads a day or sums up a week, when the schedule says so.
+"""Start the scheduled EMR Serverless jobs: one reads a day, the other sums up a week.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -37,7 +37,7 @@ class Roots(Struct, frozen=True):
         scope: ACCOUNT_SCOPE for the files of one account and region. Otherwise all are read.
         organization: The root of the tables that the organization's stacks share. Empty if the
             report is about this stack only.
-        expected: The stacks of the organization that are expected to share tables.
+        expected: The accounts that are reported as silent if they have shared no tables.
     """
 
     trail: str

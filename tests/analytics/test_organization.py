@@ -238,7 +238,7 @@ def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) 
     for day in DAYS:
         account.put("incidents", f"{day:%m-%d}", [of(WHOLE), of(LATE)] if day == MONDAY else [])
     seen = WeekInput({}, quality)
-    found = list_members_of_one_trail(WEEK, seen.quality)
+    found = list_members_of_one_trail(WEEK, seen.quality_by_day)
     root = FolderStorage(str(account.out))
     told = by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
     states = {name: (each["state"], each["incidents"]) for name, each in told.items()}

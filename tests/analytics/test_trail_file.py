@@ -44,7 +44,7 @@ from tests.real_records import DETONATIONS, detonations
 )
 def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> None:
     reading = read_file(written)
-    assert (reading.reason, reading.records, reading.calls) == (reason, 0, ())
+    assert (reading.reason, reading.record_count, reading.calls) == (reason, 0, ())
 
 
 def test_records_cost_themselves() -> None:
@@ -54,8 +54,8 @@ def test_records_cost_themselves() -> None:
     text = json.dumps(calls[0])
     reading = read_file(content([None, calls[0], text, without_time, success, calls[1]]))
     assert [position for position, _ in reading.calls] == [1, 5]
-    assert reading.records == 6
-    assert reading.unreadable == {"not_a_record": 2, "without_id_name_or_time": 1}
+    assert reading.record_count == 6
+    assert reading.unreadable_count_by_reason == {"not_a_record": 2, "without_id_name_or_time": 1}
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_look_of_mendqs_command_is_known_by_its_user_agent(
 @pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
 def test_real_records_of_other_services_are_no_faults() -> None:
     reading = read_file(content(detonations()))
-    assert reading.records == len(detonations()) > 300
-    assert (reading.calls, reading.unreadable) == ((), {})
+    assert reading.record_count == len(detonations()) > 300
+    assert (reading.calls, reading.unreadable_count_by_reason) == ((), {})
 
 
 def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
@@ -115,7 +115,7 @@ def test_values_are_counted_alike(more: int) -> None:
     text = f'{{"Records":[{record * ((MAXIMUM_CONTAINERS - 3) // 2)}{odd}]}}'
     assert text.count("[") + text.count("{") - MAXIMUM_CONTAINERS == more
     native, written = make_file_reader()(zipped(text)), read_file(zipped(text))
-    assert (native.reason, native.records) == (written.reason, written.records)
+    assert (native.reason, native.record_count) == (written.reason, written.record_count)
     assert (native.reason is None) is not bool(more)
 
 
@@ -138,7 +138,7 @@ def test_without_a_wheel_the_standard_library_reads_in_its_place(
     monkeypatch.setitem(sys.modules, "analytics.trail_file", alone)
     found.loader.exec_module(alone)
     assert wheel in alone.WHY_NOT_NATIVE
-    assert alone.make_file_reader()(memoryview(GOOD)).records == 3
+    assert alone.make_file_reader()(memoryview(GOOD)).record_count == 3
 
 
 # As Spark reads them.
@@ -167,10 +167,13 @@ def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, byt
 
 
 def row(name: str, reading: Reading) -> dict[str, Any]:
-    faults = [{"reason": why, "records": number} for why, number in reading.unreadable.items()]
+    faults = [
+        {"reason": why, "records": number}
+        for why, number in reading.unreadable_count_by_reason.items()
+    ]
     calls = [make_call_row(*each) for each in reading.calls]
     own = {"file": f"{FOLDER}/{name}.json.gz", "reason": reading.reason}
-    return own | {"records": reading.records, "unreadable_records": faults, "calls": calls}
+    return own | {"records": reading.record_count, "unreadable_records": faults, "calls": calls}
 
 
 def test_files_give_the_rows_of_the_standard_library(

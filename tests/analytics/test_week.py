@@ -114,7 +114,9 @@ def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
         life(("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0),
     )
     reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
-    document = week_of({MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nights=reads)
+    document = week_of(
+        {MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nightly_read_by_day=reads
+    )
     assert document["not_seen"]["own_incidents"] == 3
     assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
@@ -129,7 +131,7 @@ def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    document = week_of(dict.fromkeys(before[:5], ()), nights=reads)
+    document = week_of(dict.fromkeys(before[:5], ()), nightly_read_by_day=reads)
     assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
@@ -159,7 +161,7 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = make_summary(WEEK, seen({DAYS[6]: ()}, nights=reads), at)
+    document = make_summary(WEEK, seen({DAYS[6]: ()}, nightly_read_by_day=reads), at)
     assert document["not_seen"]["week_is_over"] is False
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
@@ -281,7 +283,7 @@ def test_each_nightly_has_its_own_verdict() -> None:
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]
     incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [incident()]}
-    found = week_of(incidents, quality, nights=reads)["not_seen"]["nightly_runs"]
+    found = week_of(incidents, quality, nightly_read_by_day=reads)["not_seen"]["nightly_runs"]
     assert [each["verdict"] for each in found] == ["read", "far_fewer", *["torn"] * 4, "missing"]
     assert [each["usual_records"] for each in found] == [*[10_000] * 6, None]
     assert [each["day"] for each in found] == [str(day) for day in DAYS]

@@ -145,9 +145,9 @@ def test_what_is_left_out_is_said(read_again: Summary) -> None:
 def test_the_order_of_rows_changes_no_byte(absurd: WeekInput, content: bytes) -> None:
     turned, files = (
         {day: rows[::-1] for day, rows in [*table.items()][::-1]}
-        for table in (absurd.incidents, absurd.quality)
+        for table in (absurd.incidents_by_day, absurd.quality_by_day)
     )
-    other = replace(absurd, incidents=turned, quality=files)
+    other = replace(absurd, incidents_by_day=turned, quality_by_day=files)
     assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == content
 
 

@@ -134,7 +134,7 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
     with moto_account() as made:
         session = boto3.Session(region_name="us-east-1")
         account = StandIn(session, "Mendq", made.settings)
-        monkeypatch.setattr(cli_account.Account, "of", lambda *_: account)
+        monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
         yield Operator(made, account)
 
 

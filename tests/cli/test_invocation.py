@@ -71,7 +71,7 @@ def test_what_cloudformation_says_is_one_line_and_a_document(
     session = boto3.Session(region_name="us-east-1")
     said: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
     session.events.register("before-call.cloudformation.DescribeStacks", said)
-    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Other"))
+    monkeypatch.setattr(Account, "from_options", lambda *_: Account(session, "Other"))
     exit_code, code, line = _refused("cases")
     assert (exit_code, code) == wanted
     assert names in line
@@ -126,15 +126,15 @@ def test_a_web_page_that_answers_for_aws_is_one_line(monkeypatch: pytest.MonkeyP
     session = boto3.Session("key", "secret", region_name="us-east-1")
     page: Any = SimpleNamespace(status_code=200, headers={}, content=b"<html></html>")
     session.events.register("before-send", lambda **_: page)
-    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Mendq"))
+    monkeypatch.setattr(Account, "from_options", lambda *_: Account(session, "Mendq"))
     assert all("what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan"))
 
 
 def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert Account.of(None, None, "Mendq").region == "eu-west-1"
-    account = Account.of(None, "eu-central-1", "Mendq")
+    assert Account.from_options(None, None, "Mendq").region == "eu-west-1"
+    account = Account.from_options(None, "eu-central-1", "Mendq")
     assert account.region == "eu-central-1"
     made: Any = account.clients.sqs.meta.config
     assert made.user_agent.startswith(f"{OPERATOR_AGENT} "), (

@@ -116,7 +116,7 @@ def _print_notes(out: Output, report: CostReport) -> None:
     """Print what could not be read, and notes on the prices."""
     out.say("")
     for check in report.unreadable_checks:
-        out.say(f"not looked at: {check.name}: {plain(check.says, 300)}", "red")
+        out.say(f"not looked at: {check.name}: {plain(check.sentence, 300)}", "red")
         if check.remedy:
             out.say_indented(f"-> {plain(check.remedy, 300)}")
     if report.has_more_queues:

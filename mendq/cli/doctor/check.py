@@ -57,13 +57,18 @@ class Check(Struct, frozen=True):
     name: str
     status: Status
     # A sentence for people about what was found.
-    says: str
+    sentence: str
     # A sentence or a command; empty if there is nothing to do.
     remedy: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the check as `mendq doctor --json` prints it."""
-        return {"check": self.name, "status": self.status, "says": self.says, "remedy": self.remedy}
+        return {
+            "check": self.name,
+            "status": self.status,
+            "says": self.sentence,
+            "remedy": self.remedy,
+        }
 
     def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
         """Yield the remedy if it is a command. Otherwise yield a command for each log in its text.

@@ -395,7 +395,7 @@ def _find_missing_calls(
 
 
 def list_unlogged_queues(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
-    """Return the ARNs of the queues of which no trail logs any call.
+    """Return the ARNs of the queues on which no trail logs any call.
 
     The result is empty if a trail cannot be read, because that trail may log calls.
     """

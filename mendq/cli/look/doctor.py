@@ -142,7 +142,7 @@ def _print_healthy_checks(out: Output, checks: Sequence[Check]) -> None:
 def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
     """Yield the check's line, and a second line if a problem's remedy is a sentence."""
     label = f"{check.status:<{_STATUS_COLUMN_WIDTH}}"
-    yield label, _STYLE_BY_STATUS[check.status], f"{check.name}: {plain(check.says, 300)}"
+    yield label, _STYLE_BY_STATUS[check.status], f"{check.name}: {plain(check.sentence, 300)}"
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
         yield "", "", f"-> {plain(check.remedy, 300)}"
 

@@ -64,7 +64,7 @@ def test_a_pin_that_another_made_meanwhile_is_retained(
 ) -> None:
     def look(*_: Any, **__: Any) -> None:
         monkeypatch.undo()
-        monkeypatch.setattr("mendq.cli.account.Account.of", lambda *_: operator.account)
+        monkeypatch.setattr("mendq.cli.account.Account.from_options", lambda *_: operator.account)
         operator.json("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
 
     def change(*_: Any, **__: Any) -> None:

@@ -102,7 +102,7 @@ def test_each_alarm_is_named_with_its_runbook_and_its_log(looked: Looked) -> Non
     checks = looked(" ".join(_described()), **logs)
     assert set(checks) == _described().keys() - {*KNOWN["no_faults"].split()}
     for name, check in checks.items():
-        assert check.says.startswith("has rung for 2 h"), name
+        assert check.sentence.startswith("has rung for 2 h"), name
         assert (ROOT / check.remedy.split(", then ")[-1]).is_file(), check
     silent = {name for name, check in checks.items() if "the log" not in check.remedy}
     assert silent >= {*KNOWN["no_lambda"].split()}

@@ -90,9 +90,9 @@ def test_whom_a_page_would_reach(
 def test_the_queues_of_drills_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
     every = [ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked]
     found = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
-    assert [each.says.rpartition(": ")[2] for each in found] == [named] * bool(marked)
+    assert [each.sentence.rpartition(": ")[2] for each in found] == [named] * bool(marked)
     for each in found:
-        assert "nobody is paged" in each.says
+        assert "nobody is paged" in each.sentence
         assert "untag-queue --region us-east-1" in _command(each)
 
 
@@ -117,7 +117,7 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
         else:
             stub.add_response("head_bucket", {"ResponseMetadata": meta})
         (found,) = run_checks("bucket", lambda: checks.check_trail_bucket(doctor))
-    assert (found.status, found.says[: len(says)]) == (status, says)
+    assert (found.status, found.sentence[: len(says)]) == (status, says)
     assert found.remedy.startswith(remedy)
     if remedy.startswith("aws "):
         assert mistake_in(found.remedy) == ""
@@ -129,7 +129,7 @@ def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
     monkeypatch.delitem(OUTPUTS, "NightlyApplication")
     (found,) = checks.check_trail_bucket(Doctor(operator.account, NOW))
     assert (found.name, found.status) == ("nightly job", OK)
-    assert "nightly.enabled: false" in found.says
+    assert "nightly.enabled: false" in found.sentence
 
 
 @pytest.mark.parametrize("row", KNOWN["parts"])
@@ -145,7 +145,7 @@ def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
     with Stubber(client) as stub:
         stub.add_response(operation, answer, asked)
         (check,) = Deployment(operator.account, NOW).check_resources()
-    assert (check.status, check.says[: len(says)]) == (FAIL if typed else OK, says)
+    assert (check.status, check.sentence[: len(says)]) == (FAIL if typed else OK, says)
     assert _command(check) == typed
 
 
@@ -202,7 +202,7 @@ def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> No
         ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
     ]  # fmt: skip
     assert "ask account 999999999999, whose trail it is" in checks[0].remedy
-    assert "organization cannot be read" in checks[2].says
+    assert "organization cannot be read" in checks[2].sentence
     other = f"{ARN}-others"
     assert (list_unlogged_queues(found, [other]), find_unlogged_calls(found, [other])) == (
         [],
@@ -281,7 +281,7 @@ def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
         looked_at.append((_described(f"t{number}", **where), selects))
     _, found = _looked_at(operator, *looked_at)
     check = check_trail_files("our-logs/o-abc", found, [ARN])
-    assert (check.status, says in check.says) == (status, True), check.says
+    assert (check.status, says in check.sentence) == (status, True), check.sentence
     assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
 
 
@@ -310,4 +310,4 @@ def test_topic_that_is_gone_fails_the_check_and_the_other_topic_is_still_asked(
         stub.add_response("list_subscriptions_by_topic", {"Subscriptions": [confirmed]})
         urgent, info = checks.check_topics(Doctor(operator.account, NOW))
     assert (urgent.status, info.status) == (FAIL, OK)
-    assert f"there is no topic {settings.urgent_topic_arn}" in urgent.says
+    assert f"there is no topic {settings.urgent_topic_arn}" in urgent.sentence

@@ -68,7 +68,7 @@ def test_a_run_that_ended_well_lasts_ten_minutes_and_what_is_wrong_is_said(
     check = _beat(operator, runs, errors)
     remedy = "docs/runbooks/heartbeat_missing.md, and the log of follow_up"
     assert (check.status, check.remedy) == (status, "" if status == "ok" else remedy)
-    assert says in check.says
+    assert says in check.sentence
 
 
 def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
@@ -94,7 +94,7 @@ def test_a_probe_that_was_not_seen(
     ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
     (check,) = check_probe(operator.account, NOW)
     assert (check.status, check.remedy) == (status, "docs/runbooks/probe_lost.md")
-    assert f"{lost_in_a_row} before it lost" in check.says
+    assert f"{lost_in_a_row} before it lost" in check.sentence
 
 
 @pytest.mark.parametrize(("answer", "owner", "status", "says", "remedy"), KNOWN["calendars"])
@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
             ssm.add_client_error("get_calendar_state", answer, "no: ssm:GetCalendarState")
         (check,) = check_calendars(account)
     assert (check.name, check.status) == ("calendar quiet-days", status)
-    assert says in check.says
+    assert says in check.sentence
     assert check.remedy.startswith(remedy)
 
 
@@ -165,7 +165,7 @@ def test_what_a_round_left_out(
     found = changed(ROUND, **over)
     check = check_scan(found, operator.account, NOW)
     assert (check.status, check.remedy) == (status, remedy)
-    assert says in check.says
+    assert says in check.sentence
     assert check_scan(found, operator.account, NOW + 3 * HOUR).status == "fail"
 
 

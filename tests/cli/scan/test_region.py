@@ -46,7 +46,7 @@ class Undeployed(StandIn, frozen=True, dict=True):
 @pytest.fixture
 def alone(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     made = Undeployed(operator.account.session, "Mendq", operator.account.known)
-    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
     return Operator(operator.aws, made)
 
 
@@ -245,7 +245,7 @@ def test_a_stack_that_cannot_be_read_costs_no_finding(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
     made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=why)
-    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
     dead = pair(operator, "heal")
     said = operator.json("scan")
     assert said["not_seen"]["the stack Mendq"] == describe_error(why)
@@ -258,7 +258,7 @@ def test_who_may_not_ask_for_a_stack_is_told_nothing_of_one(
 ) -> None:
     denied = _aws_refuses("AccessDenied", "DescribeStacks")
     made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=denied)
-    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
     assert operator.json("scan")["not_seen"] == {}
 
 
