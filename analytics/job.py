@@ -60,8 +60,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     Returns:
         `command`, and the roots `trail`, `cases` and `out` as texts. `weekly` also has `week`,
         `scheduled_at` (None if a person starts it), `time_zone`, `organization` and `expected`;
-        its `cases` may be None. The other commands also have `days` and `place`; `nightly` has one
-        day. `place` is None if records of all accounts and regions are read.
+        its `trail`, `cases` and `organization` may be None. Without `cases` the summary has no
+        fields about cases. The other commands also have `days` and `place`; `nightly` has one day.
+        `place` is None if records of all accounts and regions are read.
 
     Raises:
         BadArguments: if the command line is wrong.

@@ -484,7 +484,8 @@ def read_queue_listing(content: bytes) -> ScanListing | None:
 def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:
     """Return queue ARN, symptom and sentence of each finding in the last scan of `days`.
 
-    Return an empty list if there is no scan, or if the last one is broken.
+    A scan file that is not JSON is skipped. Return an empty list if there is no scan, or if the
+    last one is too large or lacks a field.
     """
     scans = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
     if not scans:

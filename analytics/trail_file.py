@@ -145,10 +145,12 @@ def read_records(number_of_records: int, candidates: Iterable[tuple[int, Any]]) 
 
 
 def gunzip(content: bytes) -> bytes:
-    """Unpack a gzip file to at most MAXIMUM_LOG_FILE_BYTES (rule 2).
+    """Unpack a gzip file of at most MAXIMUM_LOG_FILE_BYTES unpacked (rule 2).
+
+    The limit holds for the bytes that are really unpacked, whatever size the file claims.
 
     Raises:
-        UnreadableFileError: with the reason why the file cannot be unpacked.
+        UnreadableFileError: with the reason, such as `too_large` if the file exceeds the limit.
     """
     if not content:
         raise UnreadableFileError("empty")

@@ -53,9 +53,10 @@ _DAYS_BEFORE_WEEK = 7 * PREVIOUS_WEEKS
 
 
 def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
-    """Read the cases of a week and of the 13 weeks before it, and what the last scans found.
+    """Read the cases from 13 weeks before a week until now, and what the scans found.
 
-    `findings` is the storage of the scans; None if its place is not known.
+    The findings are those of the week's last scan, the measurements are the newest ones. `findings`
+    is the storage of the scans; None if its place is not known.
     """
     days = parse_week_days(week)
     case_files = load_case_files(cases, days, QUARTER_DAYS)

@@ -31,8 +31,8 @@ def main(arguments: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 120)
     parts = pages.load_parts()
     measure_part_by_name: dict[str, Callable[[Console], Iterator[Measure]]] = {
-        "handler": handler.take_measures,
-        "nightly": partial(nightly.take_measures, with_peers=options.peers),
+        "handler": handler.run_measurements,
+        "nightly": partial(nightly.run_measurements, with_peers=options.peers),
     }
     for part_name in options.only or PART_NAMES:
         parts[part_name] = pages.make_part(

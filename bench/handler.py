@@ -163,7 +163,7 @@ class Bench:
         return self.measure_cold("heal", str(batch_file), sources=sources)
 
 
-def take_measures(console: Console) -> Iterator[Measure]:
+def run_measurements(console: Console) -> Iterator[Measure]:
     """Measure cold starts, warm invocations and storms, and yield each measure."""
     with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
         bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))

@@ -108,7 +108,7 @@ class _PlannedMeasure(NamedTuple):
         return 1
 
 
-def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
+def run_measurements(console: Console, *, with_peers: bool) -> Iterator[Measure]:
     """Take all measures of the nightly job, in the order of docs/performance.md, and yield them.
 
     If `with_peers` is True, DuckDB and Polars are installed and measured too.

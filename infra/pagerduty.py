@@ -119,7 +119,7 @@ class PagerDuty(Construct):
             detail_type: the type of the events.
             detail_pattern: the pattern of the events' detail.
             request_body: the request's body.
-            retry_for: how long EventBridge retries before the event goes to the DLQ.
+            retry_time: how long EventBridge retries before the event goes to the DLQ.
         """
         target = targets.ApiDestination(
             self._destination,

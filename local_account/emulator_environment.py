@@ -42,7 +42,7 @@ INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
 
 
 def parse_port(port_text: str) -> int:
-    """Return the port number in `text`. Raises CannotStart if it is not a port number."""
+    """Return the port number in `port_text`. Raises CannotStart if it is not a port number."""
     if not port_text.isdecimal() or int(port_text) > HIGHEST_PORT:
         raise CannotStart(f"PORT {port_text} is not a port: give a number from 0 to {HIGHEST_PORT}")
     return int(port_text)

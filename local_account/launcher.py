@@ -85,13 +85,13 @@ def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
 
 def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
     """Return a line for each setting of `timing` that is below its lower limit on AWS."""
-    floor_lines = []
+    lowered_limit_lines = []
     for name, (field_of_timing, field_type) in get_fields_by_name(Timing).items():
         value = getattr(settings.timing, field_of_timing.name)
         floor = split_type_and_bounds(field_type)[1].begins()
         if value < floor:
-            floor_lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
-    return tuple(floor_lines)
+            lowered_limit_lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
+    return tuple(lowered_limit_lines)
 
 
 def make_shell_exports(url: str) -> str:

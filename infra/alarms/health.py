@@ -379,7 +379,12 @@ def list_metric_alarms(
 def _list_liveness_alarms(
     watched_resources: WatchedResources, probe_minutes: int
 ) -> Iterator[MetricAlarm]:
-    """Yield the alarms on the heartbeat, on probes, and on calls that wait for heal."""
+    """Yield the alarms on the heartbeat, probes, calls that wait for heal, and heal's failed runs.
+
+    The first two have causes of their own, so each notifies people directly. The composite alarm
+    `not_healing` notifies for the other two, which one cause can make ring together (rules 2, 3
+    and 10 of `infra/alarms/__init__.py`).
+    """
     heartbeat_rule = FiringRule(
         1, MISSING_IS_A_FAULT, HEARTBEAT_MISSING_MINUTES, HEARTBEAT_MISSING_MINUTES, BELOW_THRESHOLD
     )

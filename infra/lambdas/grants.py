@@ -78,7 +78,7 @@ def allow_case_writes(resources: StackResources) -> PolicyStatements:
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
-    """Allow sending an event for each transition, also for transitions of other Lambdas."""
+    """Allow sending events about transitions of cases, whichever Lambda made the transition."""
     yield _allow_events(resources, TRANSITION_EVENT)
 
 

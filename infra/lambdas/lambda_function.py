@@ -171,7 +171,7 @@ class AsyncLambda(OwnLambda):
         Args:
             name: the id of the rule's construct.
             description: the rule's description.
-            retry_for: how long EventBridge retries before the event goes to the Lambda's DLQ.
+            retry_time: how long EventBridge retries before the event goes to the Lambda's DLQ.
             pattern: the events that invoke the Lambda.
         """
         target = targets.LambdaFunction(

@@ -162,7 +162,8 @@ def _replace_samples_by_tokens(text: str) -> str:
 class StackSetStack(MendqStack):
     """The stack as a stack set deploys it.
 
-    It has parameters for the modes, and for one more mail address of each severity.
+    It has parameters for what each account may set differently: the modes, and one more mail
+    address for each severity.
     """
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:

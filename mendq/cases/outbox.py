@@ -128,9 +128,10 @@ class Notifier(Table, frozen=True):
         text: NotificationText,
         minimum_pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
-        """Send urgent news about the account, or the notification about it that was left unsent.
+        """Send urgent news about the account.
 
-        The hour's budget does not limit it.
+        If an earlier notification about the same subject was stored but not sent, send that one
+        instead. It does not count against the hourly limit of notifications.
 
         Args:
             symptom: A symptom's name, or another subject. Each subject has its own news.

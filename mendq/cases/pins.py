@@ -1,8 +1,9 @@
-"""Two decisions of people that the case store keeps for a queue.
+"""What people decided about a queue, as the case store keeps it.
 
-- A pin: the queue policy that a person declared right with `mendq policy pin`. Mendq may restore
-  it.
-- Approved sources: the source queues for which a person approved a plan about a DLQ.
+- A pin: the queue policy that a person confirmed as the right one with `mendq policy pin`. Mendq
+  may restore it.
+- Approved sources of a DLQ: the source queues for which a person has approved a plan about this
+  DLQ. The next plan for such a source does not need a person again.
 """
 
 from __future__ import annotations

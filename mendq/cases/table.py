@@ -154,7 +154,7 @@ TEMPORARY_ITEM_LIFETIME = timedelta(hours=2)
 
 
 class CaseStore(Table, frozen=True):
-    """The operations of a run that decides about one symptom on one queue.
+    """The case store, with the reads and writes that a run needs to decide about a symptom.
 
     Raises:
         CaseStoreUnavailable: by every method (rule 10).

@@ -135,7 +135,10 @@ class CaseStoreView(Struct, frozen=True):
         return self._change_records(case, overridden_until=overridden_until, person_value=None)
 
     def records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
-        """Return the records after people were told that the symptom is back after a rollback."""
+        """Return the records of the case's attributes, marked so that no reminder is due.
+
+        Store them after people were told that the symptom is back after a rollback.
+        """
         return self._change_records(case, owes_a_notification=False)
 
     def without_claim(self, intent: Case) -> CaseStoreView:

@@ -325,7 +325,10 @@ class Symptom:
 
 
 class ReportedSymptom(Symptom):
-    """A symptom that appears only in the scan's findings and the weekly report."""
+    """A symptom that Mendq only reports, in scans, lint and the weekly report.
+
+    It opens no case and notifies nobody.
+    """
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -129,10 +129,10 @@ def command(
 @cache
 def list_commands() -> tuple[DeclaredCommand, ...]:
     """Import every command, and return all commands in the order of `mendq --help`."""
-    sources = find_commands()
-    for source in sources.values():
+    source_by_command_name = find_commands()
+    for source in source_by_command_name.values():
         import_module(source.module)
-    command_names = list(sources)
+    command_names = list(source_by_command_name)
 
     def find_position(declared_command: DeclaredCommand) -> int:
         first_word = declared_command.full_name.partition(" ")[0]

@@ -143,13 +143,13 @@ class BatchResult(Struct):
 
     def count_by_metric(self) -> dict[OwnMetric, int]:
         """Return the values of the metrics about the batch and its outcomes."""
-        by_symptom = self.count_by_symptom_by_metric()
-        refusals = by_symptom[OwnMetric.REFUSALS].total()
+        counter_by_metric = self.count_by_symptom_by_metric()
+        refusals = counter_by_metric[OwnMetric.REFUSALS].total()
         return {
             OwnMetric.FAILED_CALLS_SEEN: self.failed_call_count,
             OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
             OwnMetric.HEAL_ERRORS: len(self.unexpected_errors),
-            OwnMetric.AUTO_FIXES: by_symptom[OwnMetric.AUTO_FIXES].total(),
+            OwnMetric.AUTO_FIXES: counter_by_metric[OwnMetric.AUTO_FIXES].total(),
             OwnMetric.REFUSALS: refusals + len(self.ignore_codes),
             OwnMetric.ESCALATIONS: sum(
                 outcome.is_escalation for outcome in self.outcome_by_group.values()

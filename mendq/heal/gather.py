@@ -234,8 +234,8 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """Return the queue's tags, or None if there is no such queue.
 
-    Return an empty mapping if the queue refuses the read, its symptom notifies anyway, and the
-    settings manage the queue by its name.
+    Return an empty mapping if the queue refuses the read, but only if the group's symptom notifies
+    people anyway and the settings manage the queue by its name.
 
     Raises:
         QueueRefusesUs: The queue refuses the read in all other cases.

@@ -132,7 +132,10 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def new_callers(self) -> Evidence:
-        """Failed calls by principals that the open, escalated case does not mention yet."""
+        """Failed calls by principals that the open, escalated case does not mention yet.
+
+        Empty if there is no such case, or if the symptom does not notify people anyway.
+        """
         case = self.open_case
         if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
             return Evidence()

@@ -126,15 +126,17 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def _require_path_inside(folder: Path, requested_name: object, outermost_folder: Path) -> Path:
-    """Return the path of the file or folder that a manifest calls `name`.
+    """Return the path of the file or folder that a manifest names.
 
     Args:
         folder: The manifest's folder.
-        name: The name in the manifest. It may be anything, because the manifest may be forged.
+        requested_name: The name in the manifest. It may be anything, because the manifest may be
+            forged.
         outermost_folder: The cdk.out folder that the user named.
 
     Raises:
-        NotATemplate: `name` is not a file name, or the path is outside `outermost_folder`.
+        NotATemplate: `requested_name` is not a file name, or the path is outside
+            `outermost_folder`.
     """
     path = folder / requested_name if isinstance(requested_name, str) else folder
     if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):

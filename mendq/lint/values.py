@@ -352,7 +352,10 @@ class ResourceResolver(ValueResolver):
 
     @cached_property
     def _logical_id_by_value(self) -> Mapping[str, str]:
-        """The logical ID of each resource, by the resource's name, URL and ARN."""
+        """The logical IDs of the resources whose values are known.
+
+        Queues are listed by name, URL and ARN, other resources by name and ARN.
+        """
         logical_id_by_value = dict[str, str]()
         for reference, value in self.value_by_reference.items():
             is_pseudo_parameter = "::" in reference

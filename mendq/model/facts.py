@@ -27,8 +27,8 @@ def is_aws_managed(kms_key: str) -> bool:
 def is_of_another_account(facts: Facts, kms_key: str) -> bool:
     """Return True if the KMS key belongs to another account than the queue.
 
-    `key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an ARN
-    contains the key's account.
+    `kms_key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an
+    ARN contains the key's account.
     """
     arn_parts = kms_key.split(":")
     return len(arn_parts) == 6 and arn_parts[4] != parts_of(facts.queue_arn).account

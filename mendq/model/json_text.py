@@ -56,12 +56,15 @@ def without_nan(value: Any) -> Any:
 
 
 def refuse_constant(constant_name: str) -> None:
-    """Raise ValueError. As argument `parse_constant`, make `json.loads` refuse NaN and Infinity."""
+    """Raise ValueError. Pass this function to `json.loads` as `parse_constant`.
+
+    Then NaN and Infinity are refused.
+    """
     raise ValueError(f"{constant_name} is no JSON")
 
 
 def finite_float(number_text: str) -> float:
-    """Return the number in `digits`. Raise ValueError if the number is too large for a double.
+    """Return the number in `number_text`. Raise ValueError if the number is too large for a double.
 
     Made for the argument `parse_float` of `json.loads`.
     """

@@ -79,7 +79,10 @@ class Timing:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The limits of a redrive, with their shipped values. Only the local account sets others.
+    """The limits of a redrive, with their shipped values.
+
+    An account can set only `soak_factor` (setting `timing.soakFactor`). The local account sets
+    others too.
 
     Attributes:
         canary: The number of messages in the first stage.
@@ -88,13 +91,13 @@ class Bounds:
         halt_share: The redrive also stops if this share of the moved messages came back.
         rate_share: The rate at which the redrive sends messages, as a share of the rate at which
             the consumers delete messages.
-        least_per_tick: The fewest messages that a tick sends. A tick is one run of the redrive
-            Lambda.
+        least_per_tick: The fewest messages of a tick that sends any. A tick is one run of the
+            redrive Lambda.
         mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
             time.
         census: The most messages that a tick receives as a sample of the DLQ.
-        soak_factor: The wait for messages that come back is this many times as long as a message
-            that always fails (a poison message) needs to come back.
+        soak_factor: The redrive waits for messages that come back. In this wait, the time that a
+            message needs to fail until it comes back is multiplied by this factor.
         least_soak_seconds: The shortest wait for messages that come back.
         tick_seconds: The time between two ticks.
         stage_seconds: The longest duration of a stage.
@@ -129,9 +132,10 @@ class Bounds:
         return min(self.halt_returned, max(1, messages_at_halt_share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
-        """Return the most messages per second that the redrive may send back to the source queue.
+        """Return the rate, in messages per second, at which messages may go back to the source.
 
-        `deletes_per_second` is the number of messages that the consumers delete per second.
+        `deletes_per_second` is the number of messages that the consumers delete per second. The
+        rate is 0 if they delete none. `least_per_tick` is not included: the caller adds it.
         """
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 

@@ -166,7 +166,7 @@ def _can_alarm_ring(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
     Fixes that are younger than END_OF_FIXES_AFTER do not count, because more fixes may follow.
-    `ages` are the times since the cases were opened.
+    `fix_ages` are the times since the cases were opened.
     """
     return (
         sum(

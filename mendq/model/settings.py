@@ -21,7 +21,7 @@ NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, setting_type: Any) -> Any:
-    """Return the value of type `kind` that an environment variable's text contains.
+    """Return the value of type `setting_type` that an environment variable's text contains.
 
     The text is JSON, except for a text setting, whose value is the text itself. Raise ValueError or
     TypeError if the text is not a value of this type.

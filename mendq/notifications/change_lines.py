@@ -26,7 +26,7 @@ from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences
 from mendq.notifications.text import (
     Section,
     command_line,
-    exact_json,
+    format_exact_json,
     format_value,
     limit_lines,
     plain,
@@ -310,5 +310,5 @@ def _write_literal(value_text: str) -> str:
         return value_text
     if not 0 < len(value_text) <= _MOST_PARSED_CHARACTERS:
         return ""
-    literal = exact_json(parse_json_object(value_text) or value_text)
+    literal = format_exact_json(parse_json_object(value_text) or value_text)
     return literal if len(literal) <= _MOST_LITERAL_CHARACTERS else ""

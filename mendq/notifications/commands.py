@@ -14,7 +14,7 @@ from shlex import quote
 from mendq.model.case import Case
 from mendq.model.metrics import Measurement
 from mendq.model.queue import parts_of, public_url
-from mendq.notifications.text import Section, command_line, exact_json
+from mendq.notifications.text import Section, command_line, format_exact_json
 
 
 def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
@@ -57,7 +57,8 @@ leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leav
 def tag_command(tag: str, queue_arn: str) -> str:
     """Return the `aws` command that tags a queue.
 
-    `tag` is a tag as `key=value`. It is a text of Mendq, so it is not quoted for the shell.
+    `tag` is a tag as `key=value`. It comes from Mendq's own code and never from
+    outside, so it is not quoted for the shell.
     """
     return f"{_sqs_command('tag-queue', queue_arn)} --tags {tag}"
 
@@ -106,7 +107,7 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
     if all(_PLAIN_WORD_PATTERN.fullmatch(value) for value in names_and_values):
         attributes_text = ",".join(f"{name}={value}" for name, value in values.items())
     else:
-        attributes_text = exact_json(dict(values))
+        attributes_text = format_exact_json(dict(values))
     command = _sqs_command("set-queue-attributes", queue_arn, queue_url)
     return f"{command} --attributes {quote(attributes_text)}"
 
@@ -114,7 +115,7 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
     """Return the `aws` command that creates a queue with these attributes."""
     options = f"--queue-name {parts_of(queue_arn).name}"
-    options += f" --attributes {quote(exact_json(dict(attributes)))}"
+    options += f" --attributes {quote(format_exact_json(dict(attributes)))}"
     return aws_command("sqs create-queue", queue_arn, options)
 
 

@@ -84,8 +84,8 @@ def describe_differences(
 def format_policy(attribute: str, policy_text: str, most_characters: int) -> str | None:
     """Return a policy as compact JSON, cut at `most_characters`.
 
-    `name` is the attribute: Policy, RedrivePolicy or RedriveAllowPolicy. Return None for any other
-    attribute, or if the text is no JSON object or an empty JSON object.
+    `attribute` is the attribute's name: Policy, RedrivePolicy or RedriveAllowPolicy. Return None
+    for any other attribute, or if the text is no JSON object or an empty JSON object.
     """
     document = parse_json_object(policy_text) if attribute in _JSON_ATTRIBUTES else None
     try:
@@ -108,9 +108,10 @@ def summarize_value(attribute: str, value_text: str) -> str:
 
 
 def _compare_attribute(name: str, value_before: str | None, value_after: str | None) -> list[str]:
-    """Return one line for each difference of an attribute. `before` or `after` is None if not set.
+    """Return one line for each difference of an attribute.
 
-    A JSON document with too many levels is compared as text.
+    A value is None if the attribute was not set, or is not set any more. A JSON document with too
+    many levels is compared as text.
     """
     printable_name = plain(name, _MOST_NAME_CHARACTERS)
     try:
@@ -129,8 +130,8 @@ def _parse_value(attribute: str, value_text: str | None) -> Any:
     """Return an attribute's value in the form in which two values are compared.
 
     The attribute Policy gives a mapping with the statements by name. RedrivePolicy and
-    RedriveAllowPolicy give the parsed JSON. Any other value, and JSON that cannot be parsed, is
-    returned unchanged.
+    RedriveAllowPolicy give the parsed JSON object. Any other value is returned unchanged, and so is
+    a text that is not a JSON object. An empty object of the two redrive policies stays text too.
     """
     if attribute == "Policy":
         policy = parse_json_object(value_text)

@@ -266,8 +266,8 @@ def format_timeline(
 def draw_bars(named_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """Return the name and a bar of characters for each time span, all bars in the same scale.
 
-    `spans` are pairs of a name and a number of seconds: the time that consumers need, and the time
-    that they have.
+    `named_spans` are pairs of a name and a number of seconds: the time that consumers need, and the
+    time that they have.
     """
     if not named_spans:
         return []

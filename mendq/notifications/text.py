@@ -127,7 +127,7 @@ def compact_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) ->
     return plain(to_json(document, is_compact=True), most_characters)
 
 
-def exact_json(document: Any) -> str:
+def format_exact_json(document: Any) -> str:
     """Return a document as JSON for a command: exact values, only ASCII characters, no links."""
     return to_json(document, is_compact=True).replace("://", ":\\u002f/")
 

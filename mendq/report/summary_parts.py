@@ -363,7 +363,7 @@ class HealCandidate(QueuePart, frozen=True):
 
 
 class SymptomComparison(SummaryPart, frozen=True):
-    """Counts that compare, for one symptom, incidents that Mendq fixed and did not touch."""
+    """How incidents of one symptom ended: those that Mendq fixed, and those it did not touch."""
 
     symptom: str
     fixed: WholeNumber

@@ -310,9 +310,9 @@ def join_most_frequent(
     """Return a text with the names that have the largest counts: `a (9), b (4) and 3 more`.
 
     Args:
-        counts: The count of each name.
+        count_by_name: The count of each name.
         most_names: The number of names to list.
-        left_out: The number of further names that `counts` does not contain.
+        left_out_count: The number of further names, which `count_by_name` does not contain.
     """
     names = [f"{name} ({count:,})" for name, count in sort_by_count(count_by_name)[:most_names]]
     further_count = len(count_by_name) - len(names) + left_out_count
@@ -332,9 +332,9 @@ def describe_leaders(
     For example: `Thu 12 Nov had the most: 7 of 20 incidents.`
 
     Args:
-        counts: The name of each day or queue, with its number of incidents.
-        kind: `day` or `queue`.
-        total: The number of all incidents.
+        names_and_counts: The name of each day or queue, with its number of incidents.
+        noun: `day` or `queue`.
+        total_incidents: The number of all incidents.
     """
     highest_count = max(count for _, count in names_and_counts)
     leaders = [name for name, count in names_and_counts if count == highest_count]

@@ -264,7 +264,7 @@ def read_last_scan_answers(
     For each queue, answers are used only in every second hour. Attributes of a managed queue are
     never used. Empty if the stored object cannot be read: then everything is read from AWS.
     """
-    stored_answers = _read_answers(hour - _ONE_HOUR, bucket)
+    stored_answers = _read_stored_answers(hour - _ONE_HOUR, bucket)
     answer_by_call: dict[Any, Any] = {}
     for arn, attributes in stored_answers.attributes.items():
         if _may_reuse_answers(arn, hour) and arn not in managed_arns:
@@ -292,7 +292,9 @@ def store_answers(
     Errors of S3 are ignored: the next hour's scan then makes more calls.
     """
     stored_answers = (
-        StoredAnswers("", {}, {}) if stretch.is_first else _read_answers(stretch.hour, bucket)
+        StoredAnswers("", {}, {})
+        if stretch.is_first
+        else _read_stored_answers(stretch.hour, bucket)
     )
     for arn, attributes in answer_cache.iterate_answers(attributes_of):
         if arn not in managed_arns and not QueueFacts(arn, attributes).visible:
@@ -306,7 +308,7 @@ def store_answers(
         bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)
 
 
-def _read_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
+def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
     """Return the answers that this hour's scan stored; empty if there are none.
 
     Empty too, without an error, if S3 fails or someone else wrote the object.

@@ -10,7 +10,7 @@ from mendq.notifications.text import (
     MOST_COMMAND_CHARACTERS,
     Section,
     command_line,
-    exact_json,
+    format_exact_json,
     format_value,
     limit_lines,
     make_body,
@@ -51,7 +51,7 @@ def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
         assert all(" " <= each <= "~" for each in shown)
         assert "://" not in shown
         assert "  " not in shown
-    typed = exact_json(document)
+    typed = format_exact_json(document)
     assert json.loads(typed) == document
     assert typed.isascii()
     assert typed.isprintable()

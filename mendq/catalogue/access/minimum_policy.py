@@ -18,7 +18,7 @@ from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.principals import IDENTITY_ARN, name_first_few
 from mendq.model.queue import partition_of, parts_of
 from mendq.notifications.commands import aws_command, list_consumers_command
-from mendq.notifications.text import Section, command_line, exact_json, plain
+from mendq.notifications.text import Section, command_line, format_exact_json, plain
 
 # Actions of a consumer. Lambda asks for three of them; a consumer that works longer than the
 # visibility timeout also calls ChangeMessageVisibility.
@@ -132,16 +132,18 @@ def _list_policy_lines(
     statements = [queue_statement]
     if key_statement:
         statements.append(key_statement)
-    yield command_line(exact_json({"Version": "2012-10-17", "Statement": statements}))
+    yield command_line(format_exact_json({"Version": "2012-10-17", "Statement": statements}))
     account = parts_of(facts.queue_arn).account
     foreign_callers = [caller for caller in callers if caller.split(":")[4] != account][:3]
     if foreign_callers:
         principal = {"Principal": {"AWS": foreign_callers}}
         yield "and, of another account's that you know and mean to let in, in the queue's policy:"
-        yield command_line(exact_json(queue_statement | principal))
+        yield command_line(format_exact_json(queue_statement | principal))
         if key_statement:
             yield "and in the key's policy:"
-            yield command_line(exact_json(key_statement | principal | {"Resource": ALL_PRINCIPALS}))
+            yield command_line(
+                format_exact_json(key_statement | principal | {"Resource": ALL_PRINCIPALS})
+            )
 
 
 def _make_allow_statement(

@@ -55,7 +55,7 @@ def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: 
 
     A grant to everybody or to an account does not count, because people did not mean this caller. A
     conditional grant does not count, because the condition may not hold. A statement that may deny
-    the call counts as a deny.
+    the call counts as a deny, except the usual one that denies calls without TLS.
 
     Args:
         policy: The policy's text. The result is False if it cannot be read.

@@ -83,7 +83,7 @@ _QUEUE_OF_FAILING_FUNCTION = _make_queue(
     12, 60, 2, backlog_now=10, lambda_consumers=(FAILING_FUNCTION,)
 )
 _UNCHANGED_OLDEST_COUNTS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
-_QUEUE_WITH_NONE_FINISHED = _make_queue(60, 1_200, 0, backlog_now=60)
+_QUEUE_WITHOUT_DELETES = _make_queue(60, 1_200, 0, backlog_now=60)
 _QUEUE_WITH_RETRIES = _make_queue(420, 840, 420)
 _QUEUE_WITH_THREE_BAD_MESSAGES = _make_queue(140, 500, 137, backlog_now=3)
 _QUEUE_LOSING_TO_DLQ = queue_with_dlq(
@@ -112,7 +112,7 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueExample(
             "most messages are not finished", _make_queue(backlog_now=600), "consumer_failing"
         ),
-        QueueExample("few messages, none finished", _QUEUE_WITH_NONE_FINISHED, "consumer_failing"),
+        QueueExample("few messages, none finished", _QUEUE_WITHOUT_DELETES, "consumer_failing"),
         QueueExample("most moved to the DLQ", _QUEUE_LOSING_TO_DLQ, "consumer_failing"),
         QueueExample(
             "a Lambda function fails, on a quiet queue",

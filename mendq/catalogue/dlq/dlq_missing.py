@@ -399,7 +399,7 @@ _QUEUE_WITH_ONE_BAD_MESSAGE = replace_values(
     _QUEUE_WITHOUT_DLQ, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1
 )
 _QUEUE_RECEIVED_VERY_OFTEN = replace_values(_QUEUE_WITH_RETURNING_MESSAGE, received=720)
-_QUEUE_WITH_NONE_FINISHED = replace_values(
+_QUEUE_WITHOUT_DELETES = replace_values(
     _QUEUE_WITHOUT_DLQ,
     ApproximateNumberOfMessages=60,
     sent=60,
@@ -409,7 +409,7 @@ _QUEUE_WITH_NONE_FINISHED = replace_values(
     visible_now=60,
 )
 _QUEUE_WITH_TWO_UNFINISHED = replace_values(
-    _QUEUE_WITH_NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
+    _QUEUE_WITHOUT_DELETES, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
 )
 _QUEUE_WITH_ALL_FINISHED = replace_values(_QUEUE_WITHOUT_DLQ, sent=420, received=840, deleted=420)
 _QUEUE_OF_SLOW_CONSUMERS = replace_values(
@@ -477,7 +477,7 @@ DLQ_MISSING = FixedSymptom(
             "name_taken",
         ),
         RefusalExample("no limit is known to be safe", _QUEUE_RECEIVED_VERY_OFTEN, "no_safe_limit"),
-        RefusalExample("nothing is finished", _QUEUE_WITH_NONE_FINISHED, "cause_first"),
+        RefusalExample("nothing is finished", _QUEUE_WITHOUT_DELETES, "cause_first"),
         RefusalExample(
             "two came and none is finished", _QUEUE_WITH_TWO_UNFINISHED, "nothing_finished"
         ),

@@ -332,7 +332,10 @@ def _refuse_unexplained_double_handling(
 def find_objections_to_need(
     facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """Yield the refusals of a timeout of `seconds` for this need. Only the first one counts."""
+    """Yield each reason not to set the timeout to `seconds`, as a refusal.
+
+    Callers use only the first one.
+    """
     current_seconds = facts.visibility_seconds
     if current_seconds >= need.sufficient_seconds:
         reason = (

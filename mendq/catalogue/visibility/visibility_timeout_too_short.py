@@ -7,16 +7,16 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 How it shows: on a FIFO queue, a late DeleteMessage or ChangeMessageVisibility fails, and CloudTrail
 records it. On a standard queue a late delete succeeds (HTTP 200), so only metrics show the fault:
-more deletes than messages left the queue, or messages reach the DLQ although work is known to take
-longer than the timeout.
+there are more deletes than there are messages that left the queue, or messages reach the DLQ
+although work is known to take longer than the timeout.
 
 What Mendq changes: it raises `VisibilityTimeout` to what `needed_timeout.py` plans: AWS's advice
 for a Lambda function, or one and a half times what a tag or the consumers name, or a guess.
 
 Why that is safe: a longer timeout loses nothing; it only delays the retry after a crash. The plan
-stays below a ceiling, below the retention period, and below the limit on messages in flight. A
-consumer that fails gets no longer timeout. If only consumers publish the need, or if
-messages merely reached the DLQ and only a tag names the need, a person approves the change.
+stays below a ceiling, below the retention period, and below the limit on messages in flight. If
+the consumer fails, the timeout is not raised. If the needed time is known only from what consumers
+publish, or only from a tag while messages merely reached the DLQ, a person approves the change.
 """
 
 from __future__ import annotations

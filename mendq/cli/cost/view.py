@@ -55,7 +55,10 @@ def _print_stack(out: Output, report: CostReport) -> None:
 
 
 def _print_choices(out: Output, report: CostReport) -> None:
-    """Print what each choice of logged calls costs, and which symptoms each would not show."""
+    """Print what each choice of logged calls costs, and how many symptoms it would show.
+
+    Symptoms that a choice would not show are named if they are five at most.
+    """
     counted_queues = list(report.calls_by_queue.values())
     queue_arns = report.queue_arns
     out.say_heading(f"What seeing the calls of {format_count(len(queue_arns), 'queue')} costs")

@@ -1187,8 +1187,8 @@ def _make_call_rows(calls: list[JsonObject]) -> list[tuple[str, ...]]:
 def _align_columns(table_rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Yield one line for each row. All cells of a column have the same width."""
     widths = [max(len(cell) for cell in column) for column in zip(*table_rows)]
-    for cells in table_rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()
+    for row_cells in table_rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row_cells, widths)).rstrip()
 
 
 def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:

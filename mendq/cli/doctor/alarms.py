@@ -122,9 +122,10 @@ class StackAlarms(Struct, frozen=True):
         return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(remedy_steps))
 
     def _describe_log(self, alarm: Alarm) -> str:
-        """Return a text that names the log to read.
+        """Return a text that names the log of the Lambda that the alarm is about.
 
-        The text is empty if no log helps, or if the stack has no such Lambda.
+        The text is empty if the alarm is about no Lambda of the stack, or if the stack's resources
+        cannot be read.
         """
         alarm_construct = (
             _make_construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")

@@ -105,7 +105,11 @@ def check_trails(account: Account, trails: list[Trail]) -> Iterator[Check]:
 
 
 def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) -> Iterator[Check]:
-    """Yield a check: is the trail logging? Also add the selectors to the last one of `trails`."""
+    """Yield a check that says whether the trail is logging.
+
+    The last item of `trails` is this trail. Replace it by one with the trail's event selectors;
+    there are none if the trail is not logging.
+    """
     client = account.clients.cloudtrail
     trail_arn = trail_description["TrailARN"]
     selectors: list[Any] = []

@@ -69,10 +69,10 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
         Path, typer.Option(metavar="DIR", parser=parse_folder, help="Where the pages are put.")
     ] = Path(),
 ) -> Exit:
-    """What past CloudTrail files would have meant, had Mendq been there.
+    """Show what Mendq would have done about the failed calls in past CloudTrail files.
 
-    Needs no deployment and changes nothing. The trail is read here, by Spark. Exits with 3 if over
-    1 % of its bytes could not be read, with 4 if there was nothing for any of the days.
+    Needs no deployment and changes nothing. Spark reads the files on this machine. Exits with 3 if
+    over 1 % of the bytes could not be read, with 4 if the trail has no files of these days.
 
     Examples:
       mendq backtest --trail logs/ --from 2026-11-02 --to 2026-11-08

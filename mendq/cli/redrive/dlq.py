@@ -171,8 +171,8 @@ class _Sample(Struct, frozen=True):
                 late_death_count += 1
         shortest_life_text = f"{max_receives} x {visibility_seconds} s"
         if early_death_count:
-            early_text = format_count(early_death_count, "message")
-            hint = f"{early_text} died sooner than {shortest_life_text} after a receive"
+            early_deaths_text = format_count(early_death_count, "message")
+            hint = f"{early_deaths_text} died sooner than {shortest_life_text} after a receive"
             yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
         if late_death_count:
             late_text = format_count(late_death_count, "message")

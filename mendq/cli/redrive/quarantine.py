@@ -136,9 +136,9 @@ def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
 
 
 def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
-    """Yield the quarantines of the managed queues, in the order of these queues.
+    """Yield the quarantines of the managed queues, sorted by the names of these queues.
 
-    Raises FactsUnavailable if AWS does not answer.
+    Raises FactsUnavailable if AWS cannot be read.
     """
     with translate_aws_errors("the queues of the account"):
         existing_names = {*list_queue_names(account.clients)}

@@ -92,7 +92,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         """Return True if messages that died in this queue may go to the replacement.
 
         With --from, only the messages of that queue may go. Without it, only those of deleted
-        queues. Messages stay if the ARN is not that of a queue that could have this DLQ.
+        queues, and messages stay if the ARN is not that of a queue that could have this DLQ.
         """
         why_not_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
         if self.only_source_arn or why_not_source:

@@ -196,7 +196,10 @@ class DlqWork(Struct, frozen=True):
         """
 
     def require_allowed(self, preview_tally: Tally) -> None:
-        """Raise CommandError if the messages that were seen forbid the work."""
+        """Raise CommandError if the work must not be done on the messages of the preview.
+
+        A subclass may override this. Here all work is allowed.
+        """
 
     def make_extra_document(self) -> dict[str, Any]:
         """Return what `--json` prints besides the numbers."""
@@ -205,9 +208,10 @@ class DlqWork(Struct, frozen=True):
     def carry_out(self) -> Exit:
         """Print a preview, ask, process the messages, and print the result. Return the exit code.
 
-        Only messages that were seen before the question are processed. Exception: without
-        --leave-first, also messages that a FIFO queue hid behind them. A message that was sent back
-        and failed again has a new id, so it is not sent twice.
+        From a standard queue, or with --leave-first, only messages that were seen before the
+        question are processed. A message that was sent back and failed again has a new id, so it is
+        not sent twice. From a FIFO queue without --leave-first, every matching message that is
+        received is processed, because SQS hides the messages of a group behind its first ones.
         """
         preview_tally = self._make_tally()
         out = self.call.out

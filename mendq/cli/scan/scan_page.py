@@ -47,7 +47,7 @@ def render_page(document: Mapping[str, Any]) -> str:
 def _group_by(
     field_name: str, findings: Iterable[Mapping[str, Any]]
 ) -> dict[str, list[Mapping[str, Any]]]:
-    """Group findings by the value of their field `key`.
+    """Group findings by the value of one field.
 
     The groups, and the findings in a group, are in the order in which they come.
     """
