@@ -197,7 +197,7 @@ def _make_math_metric(
 def _make_intake_widgets(
     watched_resources: WatchedResources, probe_minutes: int
 ) -> list[cloudwatch.IWidget]:
-    """Return the graphs about failed calls on their way to heal.
+    """Return the graphs of signs of life, of calls that wait for heal, and of Mendq's own DLQs.
 
     Five follow-ups in a period of five minutes mean that follow_up ran each minute.
     """
@@ -231,7 +231,8 @@ def _make_error_widgets(
     """Return the graphs of errors.
 
     AWS does not count an error that the Lambda caught, so Mendq's own counts have a graph too.
-    Nightly runs have one point a day, so their graph always shows the last week.
+    If the nightly job is enabled, its runs have a graph as well. They have one point a day, so that
+    graph always shows the last week.
     """
     lambda_error_metrics = [
         watched_resources.error_metric(handler_name, label=handler_name.replace("_", "-"))
@@ -282,9 +283,10 @@ def _make_count_widgets() -> list[cloudwatch.IWidget]:
 
 
 def _make_count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
-    """Return the sum of a metric over a day; 0 if Mendq sent nothing.
+    """Return the sum of a metric over a day.
 
-    CloudWatch would show `--` for a metric that was not sent, as if the count were unknown.
+    If Mendq sends the metric only when something happens, the sum is 0 while nothing is sent.
+    CloudWatch would show `--`, as if the count were unknown.
     """
     (daily_sum_metric,) = _make_own_metrics([metric], "Sum", A_DAY)
     if metric not in METRICS_SENT_ON_EVENTS:

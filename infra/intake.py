@@ -1,4 +1,4 @@
-"""The intake queue, and the EventBridge rules that send failed calls from CloudTrail to it."""
+"""The intake queue, and the EventBridge rules that send failed calls and Health events to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mendq.model.names import (
     role_name,
 )
 
-# Heal retries a call up to five times. By then a claim has ended and throttling is over.
+# Heal tries a call up to five times. By then a claim has ended and throttling is over.
 MAXIMUM_RECEIVE_COUNT = 5
 # The most failed calls in one invocation of heal, and the most invocations at the same time.
 MAXIMUM_BATCH_SIZE = 1_000
@@ -93,9 +93,10 @@ class Intake(Construct):
         """Let the intake queue invoke heal.
 
         Batches are large, because heal reads each queue once for all failed calls of a batch. Only
-        the records that heal reports as failed come again. At most MAXIMUM_CONCURRENCY invocations
-        run at once, so that one continues while another is slow. No concurrency is reserved for
-        heal, because that would take it from the account's other functions.
+        the records that heal reports as failed come again, or all if the invocation fails. At most
+        MAXIMUM_CONCURRENCY invocations run at once, so that one continues while another is slow. No
+        concurrency is reserved for heal, because that would take it from the account's other
+        functions.
         """
         heal_function.add_event_source(
             sources.SqsEventSource(
@@ -112,10 +113,12 @@ class Intake(Construct):
 
 
 def _failed_call_pattern(stack: Stack) -> events.EventPattern:
-    """Return the pattern of failed SQS calls, except calls by Mendq's own roles.
+    """Return the pattern of failed SQS calls, except calls by the roles of Mendq.
 
-    It matches any errorCode, because AWS does not document how CloudTrail spells SQS's codes.
-    `mendq.catalogue.match` selects those that are symptoms.
+    The probe's role is not excluded, because Mendq must see the probe's call.
+
+    The pattern matches any errorCode, because AWS does not document how CloudTrail spells SQS's
+    codes. `mendq.catalogue.match` selects those that are symptoms.
 
     A role is recognized by the end of the session issuer's ARN. The end is the same in both
     spellings, the IAM role and the assumed role; both ARNs in full would exceed the length of a
@@ -138,9 +141,10 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
 
 
 def _aws_health_pattern(stack: Stack) -> events.EventPattern:
-    """Return the pattern of AWS Health events about this region.
+    """Return the pattern of AWS Health issues and investigations in this region.
 
-    The pattern tests the region, because two regions also receive events about other regions.
+    They are about the services in HEALTH_SERVICES. The pattern tests the region, because two
+    regions also receive events about other regions.
     https://docs.aws.amazon.com/health/latest/ug/choosing-a-region.html
     """
     return events.EventPattern(

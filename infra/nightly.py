@@ -189,7 +189,8 @@ class NightlyJob(Construct):
         """Yield the statements that only the hub's job needs.
 
         They allow reading the tables of all members. If the hub's job reads the trail for all
-        accounts, members share no tables: then the statements allow reading the members' cases.
+        accounts, members share no tables: then the statements allow reading the cases and
+        findings of the members.
         """
         organization = self._settings.organization
         if organization is None or not self._settings.is_hub:

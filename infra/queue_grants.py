@@ -124,10 +124,10 @@ def list_write_statements(
 def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> PolicyStatements:
     """Yield statements that allow moving messages out of managed DLQs.
 
-    Nothing is allowed if no queue can be in a mode in which Mendq writes. A quarantine has no tag
-    of Mendq's, so the statements name it by the end of its name. KMS keys cannot be named either:
-    the statements allow any key that SQS uses on behalf of the role. The last statements deny a
-    redrive on queues whose tags forbid it.
+    Nothing is allowed if no queue, or no symptom that plans a redrive, can be in a mode in which
+    Mendq writes. A quarantine has no tag of Mendq's, so the statements name it by the end of its
+    name. KMS keys cannot be named either: the statements allow any key that SQS uses on behalf of
+    the role. In any case, the last two statements deny a redrive on queues whose tags forbid it.
     """
     managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
     if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:
@@ -148,7 +148,8 @@ def _allow_on_managed_queues(
 ) -> PolicyStatements:
     """Allow actions on queues whose tag enables writes, and on queues that the settings name.
 
-    `Consent.mode_of` makes the same decision for one queue.
+    Tagged queues are left out unless `tag_may_raise_to` is a mode in which Mendq writes, and named
+    queues unless `mode` is one. `Consent.mode_of` makes the same decision for one queue.
     """
     if not actions:
         return
@@ -202,8 +203,8 @@ def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
     Args:
         role: the role of a Lambda that writes queues.
         is_redrive: True for the role of redrive. It may create a quarantine and send messages to
-            it, and must not move messages of Mendq's own queues. Other roles are denied no message
-            action on Mendq's own queues, because heal receives from the intake queue.
+            it, but may not receive or delete messages of Mendq's own queues. This is not denied
+            to other roles, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
     step_actions = write_actions(STEP_CLASSES)

@@ -25,7 +25,9 @@ def make_account_condition(stack: Stack) -> dict[str, dict[str, str]]:
 def make_role(
     scope: Construct, name: str, *, purpose: str, service: str, description: str
 ) -> iam.Role:
-    """Make a role that one AWS service may assume, on behalf of the stack's account only.
+    """Make a role that one AWS service may assume.
+
+    Every service except Lambda may assume it only on behalf of the stack's account.
 
     Args:
         scope: the construct that holds the role.

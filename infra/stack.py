@@ -150,7 +150,7 @@ class MendqStack(Stack):
     def _add_outputs(
         self, resources: StackResources, intake: Intake, lambdas: dict[str, OwnLambda]
     ) -> None:
-        """Add the outputs: names and URLs that operators and tools look up."""
+        """Add the outputs: names, ARNs and URLs that operators and tools look up."""
         value_by_output = {
             "TrailBucket": resources.buckets.trail.bucket_name,
             "CaseBucket": resources.buckets.cases.bucket_name,

@@ -1,4 +1,6 @@
-"""The case table and the buckets of cases and reports. They stay if the stack is deleted."""
+"""The case table, and the buckets of cases and reports. They stay if the stack is deleted.
+
+The bucket of an organization is made here too."""
 
 from __future__ import annotations
 
@@ -80,7 +82,8 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     """Make the bucket of cases. Cases never expire; overwritten objects are kept for 90 days.
 
     If the organization's hub reads the cases of all accounts, the bucket has a fixed name, by which
-    the hub finds it, and its policy allows the hub's role to read.
+    the hub finds it. In every account except the hub's own, its policy allows the hub's role to
+    read.
     """
     overwritten_object_expiry = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
@@ -137,8 +140,8 @@ def _allow_roles(
 def _make_organization_bucket(scope: Construct, settings: OrganizationSettings) -> s3.Bucket:
     """Make the bucket to which the accounts of an organization copy their tables.
 
-    Each account may only put objects below its own prefix; it may not read, list or delete. The
-    policy has the caller's account as a variable in the key:
+    The Lambda watch_nightly of each account may only put objects below the account's own prefix; it
+    may not read, list or delete. The policy has the caller's account as a variable in the key:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/remediate-s3-bucket-policies.html
     """
     expiry_rule = s3.LifecycleRule(

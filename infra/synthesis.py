@@ -36,8 +36,9 @@ CDK_JSON_FILE = ROOT / "cdk.json"
 def make_app(outdir: Path | None = None) -> cdk.App:
     """Return a CDK app with the context of cdk.json, which otherwise only the CDK CLI reads.
 
-    Context from the CLI's option `-c` replaces the same key of cdk.json. Raises SettingsRefused if
-    cdk.json cannot be read.
+    Context from the CLI's option `-c` replaces the same key of cdk.json. The cloud assembly is
+    written to `outdir`, otherwise to the folder that the CLI gives in CDK_OUTDIR, otherwise to
+    `cdk.out`. Raises SettingsRefused if cdk.json is not JSON or has the settings in a wrong place.
     """
     output_folder = outdir or os.environ.get("CDK_OUTDIR") or ROOT / "cdk.out"
     return cdk.App(context=_load_context(), outdir=str(output_folder))
@@ -47,8 +48,9 @@ def load_raw_settings(app: cdk.App, settings_file: str = "") -> Any:
     """Return the settings as the user wrote them: from `settings_file`, or from the app's context.
 
     The context is in cdk.json, or comes from `-c mendq='{..}'`. Raises SettingsRefused if the
-    settings are not JSON. The result may be something other than an object: the caller must check
-    that, as `read_deployment_settings` does.
+    settings are not JSON, or if the file cannot be read or is not an object. From the context, the
+    result may be something other than an object: the caller must check that, as
+    `read_deployment_settings` does.
     """
     if settings_file:
         return load_object(Path(settings_file))
@@ -63,7 +65,7 @@ def load_raw_settings(app: cdk.App, settings_file: str = "") -> Any:
 def _load_context() -> Mapping[str, Any]:
     """Return the object `context` of cdk.json.
 
-    Raises SettingsRefused if it cannot be read, has a key twice, or has the settings in a place
+    Raises SettingsRefused if cdk.json is not JSON, has a key twice, or has the settings in a place
     where the CDK does not find them.
     """
     cdk_json = _parse_settings(CDK_JSON_FILE.read_text(), CDK_JSON_FILE.name, "fix it there")
@@ -107,6 +109,9 @@ def synthesize(
 ) -> cx_api.CloudAssembly:
     """Write the cloud assembly, with one stack named Mendq for each environment in the settings.
 
+    If the settings name no environment, there is one stack, for the account and region of the
+    credentials.
+
     Args:
         settings: the deployment's settings.
         app: the CDK app, which names the folder of the assembly.
@@ -114,7 +119,8 @@ def synthesize(
         code: the staged code; None: this function stages it for `platform_options`.
 
     Raises:
-        SettingsRefused: A stack could not use a setting because of its account or region.
+        SettingsRefused: A stack could not use a setting because of its account or region, or a list
+            in the settings is too long for the environment variables of a Lambda.
         WheelsUnavailable: A package that a zip needs is missing.
         RuntimeError: CDK's validation failed.
     """
@@ -165,9 +171,10 @@ def _add_stack(
 def synthesize_undeployable_template(
     settings: DeploymentSettings, region: str
 ) -> Mapping[str, Any]:
-    """Return the template of one stack with empty zips. It takes seconds and cannot be deployed.
+    """Return the template of one stack, with small files in place of the code.
 
-    Raises RuntimeError if CDK's validation fails.
+    It takes seconds and cannot be deployed. Raises RuntimeError if CDK's validation fails, and
+    SettingsRefused if cdk.json, or a list in the settings, cannot be used.
     """
     with TemporaryDirectory(prefix="mendq-") as folder:
         app = make_app(Path(folder) / "cdk.out")

@@ -105,7 +105,7 @@ COMPOSITE_BY_PART: Mapping[str, AlarmDescription] = {
 
 
 class Alarms(Construct):
-    """Every alarm of the stack, each connected to the topic that it notifies."""
+    """The alarms of the stack. Those that notify people are connected to their topics."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Alarms(Construct):
     def split_by_name(
         self, names: Collection[str]
     ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
-        """Return the alarms that notify people in two lists.
+        """Divide the alarms that notify people into two lists.
 
         The first list has the alarms whose names are in `names`, the second all others.
         """

@@ -47,7 +47,7 @@ class AlarmDescription(Struct, frozen=True):
         impact: the effect on users, in words.
         command: the command that a person should run first.
         runbook: name of the runbook's page, if it is not the alarm's own name.
-        severity: which of Mendq's two topics the alarm notifies; None if only other alarms use it.
+        severity: which of Mendq's two topics the alarm notifies; None if a composite alarm uses it.
         part: the part of the stack that holds the alarm; empty for some composites.
         is_essential: True if the setting `alarms: essential` keeps the alarm.
     """
@@ -125,7 +125,7 @@ class MetricAlarm(Struct, frozen=True):
     def is_essential(self) -> bool:
         """True if the setting `alarms: essential` keeps the alarm.
 
-        Of alarms that each watch one resource, the setting keeps only the intake's.
+        Of the alarms with a `resource`, the setting keeps only the intake's.
         """
         return self.description.is_essential and self.resource in ("", INTAKE_SUFFIX)
 

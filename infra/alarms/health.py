@@ -463,10 +463,10 @@ def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm
 
 
 def _list_own_metric_alarms() -> Iterator[MetricAlarm]:
-    """Yield the alarms on metrics that heal, follow_up and scan send.
+    """Yield the alarms on errors that heal, follow_up and scan caught, and on waiting cases.
 
-    AWS does not count an error that a Lambda caught, so the Lambdas count such errors with these
-    metrics. No composite joins these alarms: a queue that heal cannot fix must not hide that heal
+    AWS does not count an error that a Lambda caught, so the Lambdas send metrics of their own. No
+    composite joins these alarms: a queue that heal cannot fix must not hide that heal
     has stopped.
     """
     heal_errors_metric = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)

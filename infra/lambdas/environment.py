@@ -41,8 +41,8 @@ class Peers(Struct, frozen=True):
     This is known only after all Lambdas are made.
 
     Attributes:
-        function_name_by_owner: names of the Lambda functions that this one invokes, by the owner of
-            writes that each of them is.
+        function_name_by_owner: names of the Lambda functions that this one invokes, by owner. An
+            owner is a Lambda that writes queues.
         heal_function_name: name of heal's Lambda function.
         probe_queue_url: URL of the queue that the probe sends to.
     """

@@ -227,6 +227,8 @@ def allow_report_delivery(resources: StackResources) -> PolicyStatements:
 def _allow_mail(resources: StackResources) -> PolicyStatements:
     """Allow sending mail from the sender's address only. A raw mail needs both actions.
 
+    Nothing is allowed if the settings name no sender or no recipients.
+
     SES checks the permission on three resources: the sender's identity; a recipient's identity, if
     it belongs to the account, as in SES's sandbox; and the sender's configuration set, which is set
     in SES. An address is verified if the address itself, its domain or a parent domain is an

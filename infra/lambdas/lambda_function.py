@@ -44,7 +44,7 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
     """Set a Lambda's environment variables from its settings.
 
     Raises SettingsRefused if the variables are longer than Lambda allows. The mistake names the
-    list in the settings that takes most of the space.
+    list in the settings that takes the most space of all lists.
     """
     value_by_variable = settings.to_environment()
     length_by_variable = {
@@ -103,7 +103,7 @@ class OwnLambda(Construct):
     def __init__(self, scope: Construct, handler: Handler, code: lambda_.Code) -> None:
         super().__init__(scope, handler.construct_id)
         self.role = make_role(
-            self._role_scope(),
+            self._make_role_scope(),
             "Role",
             purpose=handler.purpose,
             service="lambda",
@@ -133,8 +133,8 @@ class OwnLambda(Construct):
             system_log_level_v2=lambda_.SystemLogLevel.INFO,
         )
 
-    def _role_scope(self) -> Construct:
-        """Return the construct that holds the role: the Lambda, except for heal.
+    def _make_role_scope(self) -> Construct:
+        """Return the construct that holds the role: this Lambda, or a new construct for heal.
 
         Heal's role stays where the stacks that are deployed already have it. If its construct
         moved, CloudFormation would create a second role of the same name before it deletes the

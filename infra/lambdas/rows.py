@@ -95,7 +95,8 @@ class LambdaRow(Struct, frozen=True):
         make_settings: returns the settings that the Lambda reads from its environment variables.
         grants: the grants of the Lambda's role.
         retry_time: how long Lambda retries an asynchronous invocation before the event goes to the
-            Lambda's DLQ; None if every caller waits for the answer.
+            Lambda's DLQ; None if the Lambda has no DLQ, because its callers wait for the answer or,
+            as with redrive, invoke it again.
         called_handlers: names of the handlers of the Lambdas that this Lambda invokes.
         add_rule: adds the EventBridge rule that invokes this Lambda; None if there is no such rule.
         needs_nightly_job: True if the Lambda exists only if the nightly job is enabled.
@@ -115,8 +116,8 @@ class LambdaRow(Struct, frozen=True):
 def _add_run_ended_rule(resources: StackResources, watch_nightly: AsyncLambda) -> None:
     """Add the rule that invokes watch_nightly when a job run of Mendq's EMR application ends.
 
-    An event that is not delivered within six hours goes to the DLQ, and the alarm on missing
-    nightly runs rings.
+    An event that is not delivered within six hours goes to the DLQ. Then the alarm on this DLQ
+    rings, and later the one on missing nightly runs.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
     watch_nightly.invoke_on_event(
@@ -324,7 +325,7 @@ def _is_needed(row: LambdaRow, resources: StackResources) -> bool:
 
 
 def _make_lambda(row: LambdaRow, scope: Construct, code: lambda_.Code) -> OwnLambda:
-    """Make the Lambda of a row, with a DLQ if it is invoked asynchronously."""
+    """Make the Lambda of a row, with a DLQ if the row has a `retry_time`."""
     if row.retry_time is None:
         return OwnLambda(scope, row.handler, code)
     return AsyncLambda(scope, row.handler, code, row.retry_time)

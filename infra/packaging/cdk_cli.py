@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
 def replace_settings_option(arguments: Sequence[str]) -> list[str]:
     """Replace `--settings FILE` at the start of the arguments by the settings as context.
 
-    Other arguments stay unchanged. Raises SettingsRefused if the file is not a JSON object.
+    Other arguments stay unchanged. Raises SettingsRefused if the file cannot be read or is not a
+    JSON object.
     """
     if arguments[:1] != ["--settings"]:
         return list(arguments)

@@ -28,8 +28,8 @@ _GZIP_LEVEL = 4
 def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_FOLDER) -> Path:
     """Return the .tgz of the job's packages. The same lock file gives the same bytes.
 
-    The archive is built once and kept beside the wheels. Raises WheelsUnavailable if a package is
-    missing.
+    The archive is built once and kept below `wheels_folder`. Raises WheelsUnavailable if a package
+    is missing.
 
     Args:
         platform_options: options of `uv pip install` for the platform. LAMBDA_OPTIONS are replaced

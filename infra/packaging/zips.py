@@ -141,7 +141,8 @@ def install_packages(
         wheels_folder: the folder of downloaded packages.
 
     Raises:
-        WheelsUnavailable: The folder of packages, or a package, is missing.
+        WheelsUnavailable: The folder of packages is missing, or uv fails, as it does if a package
+            is missing.
     """
     if not wheels_folder.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels_folder.name}/; {WHEELS_REMEDY}")

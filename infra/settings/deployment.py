@@ -339,7 +339,7 @@ class OrganizationSettings:
 
 
 def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
-    """Return fault and remedy if `name` is no symptom with a mode, otherwise None."""
+    """Return fault and remedy if `name` is not a symptom that takes a mode, otherwise None."""
     if name not in SYMPTOM_BY_NAME:
         names_with_mode = [symptom.name for symptom in CATALOGUE if symptom.steps]
         return "no such symptom", suggest_name(name, names_with_mode)

@@ -2,7 +2,8 @@
 
 A settings class is a frozen dataclass. The type of each field says which values the setting may
 have: as `Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text_bounds`, `name_bounds`,
-`list_bounds` or `Range`. A field whose type is another settings class is a section.
+`list_bounds` or `Range`. `bool` and `Mode` need no bounds. A field whose type is another settings
+class is a section.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class SettingsRefused(Exception):
 
 
 class Conflict(Struct, frozen=True):
-    """A mistake that a settings class finds by comparing several of its fields.
+    """A mistake that a settings class finds itself, mostly by comparing several of its fields.
 
     Attributes:
         compared_fields: names of the fields that are compared. The conflict is reported only if
@@ -165,7 +166,7 @@ def has_bounds(setting_type: Any) -> bool:
 def get_fields_by_name(settings_type: Any) -> Mapping[str, tuple[Field[Any], Any]]:
     """Return the fields of a settings class with their types, by the names that a user writes.
 
-    The result is empty if `settings_type` is no settings class.
+    The result is empty if `settings_type` is not a settings class.
     """
     settings_class, _ = split_type_and_bounds(settings_type)
     if not is_dataclass(settings_class):
@@ -397,7 +398,7 @@ def read_settings(
         applies_floors: False replaces the lower limits of `timing` by those of the local account.
         path_prefix: text that is put before the path of each mistake.
         convert_text: converts each valid text before it becomes part of the settings. Keys, and
-            words from a fixed list of names, are not converted.
+            words from a fixed list of names, are not converted. None: no text is converted.
     """
     reader = SettingsReader(applies_floors, convert_text)
     settings: SettingsClass = reader.read(settings_class, raw_settings, "")

@@ -177,9 +177,11 @@ def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None
 
 
 def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
-    """Yield a warning if the trail is expensive.
+    """Yield a warning if the trail logs every queue.
 
-    CloudTrail bills every call that it logs, also calls that succeed.
+    Also yield it if Mendq makes the trail and more calls a day are expected than
+    EXPECTED_EVENTS_WITHOUT_WARNING. CloudTrail bills every call that it logs, also calls that
+    succeed.
     """
     trail = settings.trail
     expected_events_per_day = trail.expected_events_per_day
@@ -196,7 +198,7 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
 
 
 def _warn_about_missing_recipients(settings: DeploymentSettings) -> Iterator[str]:
-    """Yield warnings about notifications and mails that would reach nobody.
+    """Yield warnings about notifications and mails that reach nobody, and a mode without queues.
 
     With the default settings, which only observe, there is no warning about missing subscribers.
     """
@@ -225,7 +227,8 @@ def make_stack_settings(
 
     A stack that is not the hub has no nightly job if the hub's job reads the trail for all
     accounts. It mails no report if these settings also deploy the hub, because the recipients then
-    get the hub's report. `account` is None if it is not known.
+    get the hub's report. In the result, `environments` has only this stack. It is empty if
+    `account` is None, which means that the account is not known.
     """
     environments = (Environment(account, region),) if account else ()
     stack_settings = replace(settings, environments=environments)

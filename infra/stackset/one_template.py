@@ -127,8 +127,8 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
     In `raw_settings`, `${AWS::AccountId}` and `${AWS::Region}` stand for the account and region of
     each stack.
 
-    Raises SettingsRefused with every mistake. A setting that only one account or region could use
-    is a mistake too.
+    Raises SettingsRefused if the settings have mistakes. `environments`, and a setting that only
+    one account or region could use, are mistakes too.
     """
     sample_text = json.dumps(raw_settings)
     for placeholder, sample in _SAMPLE_BY_PLACEHOLDER.items():
@@ -225,8 +225,9 @@ def make_stack_set_template(
 ) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return the template, and the local files that it refers to, by their keys in the bucket.
 
-    Raises SettingsRefused if the variants cannot be merged into one template, as happens if the
-    settings name too many queues. Raises RuntimeError if CDK's validation fails.
+    Raises SettingsRefused if the settings name too many queues: then the variants cannot be merged
+    into one template, or the names do not fit into the environment of a Lambda. Raises RuntimeError
+    if CDK's validation fails.
     """
     template_by_variant: dict[_Variant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
@@ -298,7 +299,7 @@ def _merge_parts(part_by_variant: Mapping[_Variant, Any], used_conditions: dict[
     """Merge one part of the variants' templates.
 
     A statement that all variants have stays as it is. A statement that only some variants have is
-    put under a condition. Raises _VariantsDiffer.
+    put under a condition. Raises _VariantsDiffer if no condition can express the difference.
 
     Args:
         part_by_variant: the part in each variant.

@@ -58,7 +58,8 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
 class Account(Struct, frozen=True, dict=True):
     """The account, region and stack of a command.
 
-    The properties ask AWS only when they are read, so that offline commands make no call.
+    AWS is asked only when a property is read or a method is called, so that offline commands make
+    no call.
     """
 
     session: Session
@@ -157,12 +158,12 @@ class Account(Struct, frozen=True, dict=True):
     def open_store(self, store_class: type[CaseStoreTable]) -> CaseStoreTable:
         """Return an object of `store_class`, which reads and writes a part of the case store.
 
-        Raises CommandError if there is no stack.
+        Raises CommandError if there is no stack, or if it is too old.
         """
         return store_class(self.clients.dynamodb, self.output("CaseTable"))
 
     def open_store_if_deployed(self, store_class: type[CaseStoreTable]) -> CaseStoreTable | None:
-        """Return an object as `open_store` does. Return None if Mendq is not deployed."""
+        """Return an object as `open_store` does. Return None if there is no such stack."""
         try:
             return self.open_store(store_class)
         except CommandError as error:
@@ -172,7 +173,10 @@ class Account(Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> OwnerSettings:
-        """Settings of the deployed heal Lambda. Raises CommandError if they cannot be read."""
+        """Settings of the deployed heal Lambda.
+
+        Raises CommandError if there is no stack, or if this version cannot read its settings.
+        """
         function_name = self.output("HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=function_name)
         variables = answer.get("Environment", {}).get("Variables", {})
@@ -194,7 +198,8 @@ class Account(Struct, frozen=True, dict=True):
     def invoke(self, output_name: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke the Lambda that the stack output `output_name` names, and return its answer.
 
-        Raises CommandError if the Lambda fails or answers with anything but a JSON object.
+        Raises CommandError if there is no such Lambda, or if it fails or answers with anything but
+        a JSON object.
         """
         client: LambdaClient = self._make_client("lambda", _INVOKE_CONFIGURATION)
         function_name = self.output(output_name)

@@ -47,7 +47,10 @@ class CommandGroup(TyperGroup):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's
-        """Write one section of the help for each panel."""
+        """Write one section of the help for each panel.
+
+        If the group's own help has no examples, add the first example of each command.
+        """
         rows_by_panel = defaultdict[str, list[tuple[str, str]]](list)
         for panel, name, sentence in self.list_help_rows():
             rows_by_panel[panel].append((name, sentence))
@@ -135,25 +138,29 @@ class CommandSource(NamedTuple):
 
 @cache
 def find_commands() -> Mapping[str, CommandSource]:
-    """Return all commands by name, in the order of `mendq --help`, without importing any."""
-    sources = list[CommandSource]()
+    """Return all commands and groups of commands by name, without importing any.
+
+    They are in the order of `mendq --help`.
+    """
+    command_sources = list[CommandSource]()
     for panel in PANELS:
         for path in sorted(Path(__file__).with_name(panel).glob("*.py")):
             module = f"{__package__}.{panel}.{path.stem}"
-            sources += parse_commands(path.read_text(), panel, module)
-    sources.sort(key=lambda source: (PANELS.index(source.panel), source.position))
-    return {source.name: source for source in sources}
+            command_sources += parse_commands(path.read_text(), panel, module)
+    command_sources.sort(key=lambda source: (PANELS.index(source.panel), source.position))
+    return {source.name: source for source in command_sources}
 
 
-def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSource]:
-    """Yield the commands that `source`, the text of `module`, declares in this panel.
+def parse_commands(source_text: str, panel: str, module: str) -> Iterator[CommandSource]:
+    """Yield the commands that `source_text`, the text of `module`, declares in this panel.
 
-    For a command that belongs to a group, the group is yielded in place of the command.
+    For each command of a group that `module` declares, the group is yielded in place of the
+    command.
     """
     group_match_by_variable = {
-        match["variable"]: match for match in _GROUP_PATTERN.finditer(source)
+        match["variable"]: match for match in _GROUP_PATTERN.finditer(source_text)
     }
-    for match in _COMMAND_PATTERN.finditer(source):
+    for match in _COMMAND_PATTERN.finditer(source_text):
         position = int(match["position"])
         group_match = group_match_by_variable.get(match["group"])
         if group_match is None:
@@ -211,7 +218,10 @@ def _has_json_option(arguments: Sequence[str]) -> bool:
 
 @contextmanager
 def _print_usage_errors(*, as_json: bool) -> Iterator[None]:
-    """Print a usage error of the block as JSON if `as_json`. Typer prints it for people, too."""
+    """Print a usage error of the block as JSON if `as_json`, and raise it again.
+
+    Typer then prints it for people. If an argument has an equals sign, a hint is added.
+    """
     try:
         yield
     except typer.TyperException as error:

@@ -101,7 +101,10 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
     def say_verbatim(self, line: str) -> None:
-        """Print a text that others wrote, with its blanks and with control characters escaped."""
+        """Print a text that others wrote, with its blanks and tabs.
+
+        Other characters that cannot be printed are escaped.
+        """
         characters = list[str]()
         for character in line:
             is_safe = character.isprintable() or character == "\t"
@@ -143,7 +146,10 @@ class Output(Struct, frozen=True, dict=True):
 
     @contextmanager
     def show_progress(self, description: str, total_count: int) -> Iterator[Callable[[int], None]]:
-        """Show a progress bar up to `total_count`. Yield a function that takes the count so far."""
+        """Show a progress bar up to `total_count`. Yield a function that takes the count so far.
+
+        Without a terminal nothing is shown.
+        """
         with Progress(
             *Progress.get_default_columns(),
             MofNCompleteColumn(),

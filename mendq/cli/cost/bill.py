@@ -168,15 +168,16 @@ def list_costs(stack: BilledStack) -> list[CostLine]:
 
     Resource types without a price are left out; `list_unpriced_types` returns them.
 
-    Raises NotPriced if the template is not one of Mendq's, or if a schedule has an unknown form. A
-    damaged template may also raise LookupError or TypeError.
+    Raises NotPriced if the template has no resources, or if a schedule has an unknown form or
+    starts something other than a Lambda of the stack. A damaged template may also raise LookupError
+    or TypeError.
     """
-    lines = [
+    cost_lines = [
         PRICING_FUNCTION_BY_TYPE[resource_type](stack)
         for resource_type in sorted(stack.resource_types & PRICING_FUNCTION_BY_TYPE.keys())
     ]
-    lines.append(_price_metrics(stack))
-    return sorted(lines, key=lambda line: -line.dollars)
+    cost_lines.append(_price_metrics(stack))
+    return sorted(cost_lines, key=lambda line: -line.dollars)
 
 
 def list_free_types(stack: BilledStack) -> dict[str, str]:
@@ -188,7 +189,7 @@ def list_free_types(stack: BilledStack) -> dict[str, str]:
 
 
 def list_unpriced_types(stack: BilledStack) -> list[str]:
-    """Return the stack's resource types whose cost Mendq does not know, sorted.
+    """Return the stack's resource types whose cost Mendq does not know, in alphabetical order.
 
     The bill leaves them out.
     """
@@ -197,12 +198,12 @@ def list_unpriced_types(stack: BilledStack) -> list[str]:
     )
 
 
-def sum_with_and_without_dashboard(lines: Iterable[CostLine]) -> tuple[float, float]:
+def sum_with_and_without_dashboard(cost_lines: Iterable[CostLine]) -> tuple[float, float]:
     """Return the dollars per month at list price, first with a dashboard and then without one.
 
-    Both sums are correct whether or not `lines` contains a dashboard.
+    Both sums are correct whether or not `cost_lines` contains a dashboard.
     """
-    dollars_without = sum(line.dollars for line in lines if line.item != DASHBOARD_ITEM)
+    dollars_without = sum(line.dollars for line in cost_lines if line.item != DASHBOARD_ITEM)
     return dollars_without + prices.DASHBOARD_MONTH.cost(1), dollars_without
 
 

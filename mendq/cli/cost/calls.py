@@ -51,7 +51,8 @@ class QueueCalls(Struct, frozen=True):
 
         Only calls in COUNTED_CALLS are counted, because SQS has no metric for the others. For them
         the number is an upper bound: a batch call counts once for each of its messages, and one
-        metric counts single and batch calls together. None if no metric has data.
+        metric counts single and batch calls together. None if no metric that counts these calls has
+        data.
         """
         wanted_calls = frozenset(event_names)
         week_sums = [
@@ -64,7 +65,7 @@ class QueueCalls(Struct, frozen=True):
     def estimate_monthly_dollars(self, event_names: Iterable[str]) -> float | None:
         """Estimate the dollars per month of a trail that logs the calls in `event_names`.
 
-        None if no metric counts these calls or has data.
+        None if no metric that counts these calls has data.
         """
         weekly_calls = self.estimate_weekly_calls(event_names)
         return None if weekly_calls is None else DATA_EVENT.cost(_to_monthly_calls(weekly_calls))
@@ -106,9 +107,9 @@ def _to_monthly_calls(weekly_calls: float) -> float:
     return weekly_calls * 30 / 7
 
 
-def round_if_known(dollars: float | None, digits: int = 2) -> float | None:
+def round_if_known(number: float | None, digits: int = 2) -> float | None:
     """Round a number to `digits` decimal places. Return None for None (not known)."""
-    return None if dollars is None else round(dollars, digits)
+    return None if number is None else round(number, digits)
 
 
 def count_calls(
@@ -136,7 +137,7 @@ def count_calls(
 
 
 class CallMetric(NamedTuple):
-    """A metric of SQS that counts calls to one queue."""
+    """A metric of SQS that counts calls, or messages in calls, to one queue."""
 
     queue_arn: str
     metric: str
@@ -184,7 +185,10 @@ class TrailChoice(Struct, frozen=True):
         return sorted(self.event_names - COUNTED_CALLS)
 
     def estimate_monthly_dollars(self, counted_queues: Iterable[QueueCalls]) -> float:
-        """Estimate the dollars per month to log the chosen calls to all these queues together."""
+        """Estimate the dollars per month to log the chosen calls to all these queues together.
+
+        A queue for which no metric has data counts as 0.
+        """
         return sum(
             queue_calls.estimate_monthly_dollars(self.event_names) or 0
             for queue_calls in counted_queues

@@ -53,8 +53,9 @@ class CostReport(Struct):
     def read(self) -> None:
         """Price the stack, list the queues, and count the calls to them.
 
-        Errors of AWS are stored in `unreadable_checks`. Raises CommandError if only the managed
-        queues must be counted and no stack is deployed.
+        If only the managed queues must be counted, the stack is looked up first: CommandError is
+        raised if there is none, or if it is too old, and ClientError if AWS refuses this read.
+        Later errors of AWS are stored in `unreadable_checks`.
         """
         if not self.is_every_queue_counted:
             self.account.output("CaseTable")
@@ -74,7 +75,10 @@ class CostReport(Struct):
         return METRIC_READ.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
 
     def _price_stack(self) -> Iterator[Check]:
-        """Price the deployed template, and store the bill. Yield a check only if that fails."""
+        """Price the deployed template, and store the bill.
+
+        Yield a check only if the template cannot be priced.
+        """
         cloudformation: CloudFormationClient = self.account.session.client("cloudformation")
         template: Any = cloudformation.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
@@ -102,7 +106,7 @@ class CostReport(Struct):
     def _list_every_queue(self) -> Iterator[str]:
         """Yield the ARNs of all queues of the region except Mendq's own.
 
-        Mendq's trail does not log its own queues.
+        Mendq's own are the probe's queue, and the queues whose names begin with the stack's name.
         """
         account = self.account
         for name in list_queue_names(account.clients):

@@ -83,7 +83,7 @@ def _print_choices(out: Output, report: CostReport) -> None:
 
 
 def _print_queues(out: Output, report: CostReport) -> None:
-    """Print the queues whose calls cost most to log, and notes on how the calls were counted."""
+    """Print up to 20 queues whose calls cost most to log, and notes on how calls were counted."""
     out.say_heading("By queue: dollars a month at most")
     table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     dearest_queues = sorted(

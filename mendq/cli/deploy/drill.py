@@ -322,9 +322,10 @@ class DrillRun(Struct):
         return self.call.account.open_store(CaseStore).look(self.queue_arn, TOO_SHORT.name, ()).case
 
     def end_case(self) -> None:
-        """Roll back the fix if there is one, and end the case.
+        """Roll back the fix if there is one, and end the case. Do nothing if there is no case.
 
-        If the case could not be ended, `ending_fault` says why.
+        If the case could not be ended, `ending_fault` says why. Raises CommandError if a Lambda
+        fails.
         """
         if self.case is None:
             return
@@ -347,7 +348,7 @@ class DrillRun(Struct):
         """Send a request about the case to a Lambda. Return the case after the Lambda's answer.
 
         `output_name` is the stack's output that contains the Lambda's name. If the Lambda answers
-        with an error, `ending_fault` gets its text.
+        with an error, `ending_fault` gets its text. Raises CommandError if the Lambda fails.
         """
         assert self.case is not None  # noqa: S101 - a request is only made about a case
         account = self.call.account

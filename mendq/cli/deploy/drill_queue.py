@@ -40,7 +40,8 @@ class DrillQueue(Struct, frozen=True):
         """Receive a message, wait for the end of its visibility timeout, and try to delete it.
 
         The delete is tried LATE_CALL_COUNT times. Return the time after the last failed delete.
-        Raises CommandError if SQS accepts a late delete, because then there is nothing to fix.
+        Raises CommandError if SQS accepts a late delete, because then there is nothing to fix, or
+        if the message does not arrive. Raises ClientError if SQS answers with another error.
         """
         receipt_handle = self._receive_message()
         print_line(
@@ -65,7 +66,10 @@ class DrillQueue(Struct, frozen=True):
         return int(answer["Attributes"]["VisibilityTimeout"])
 
     def _receive_message(self) -> str:
-        """Send a message and receive it. Return its receipt handle."""
+        """Send a message and receive it. Return its receipt handle.
+
+        Raises CommandError if the message does not arrive.
+        """
         fifo_arguments: Any = {"MessageGroupId": "drill", "MessageDeduplicationId": "drill"}
         self.client.send_message(QueueUrl=self.url, MessageBody="mendq drill", **fifo_arguments)
         answer = self.client.receive_message(

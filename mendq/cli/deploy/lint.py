@@ -28,7 +28,10 @@ _FAIL_ON_HELP = "The least finding that ends it with 1."
 
 
 class OutputFormat(StrEnum):
-    """Output formats of `mendq lint`. --json has the same output as `json`."""
+    """Output formats of `mendq lint`.
+
+    With --json, standard output is that of `json`, and standard error that of `text`.
+    """
 
     TEXT = "text"
     JSON = "json"
@@ -76,9 +79,9 @@ def lint(
     return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE
 
 
-def _refuse_unknown_symptoms(ignored: Collection[str]) -> None:
-    """Raise CommandError if `ignored` has a name that is not a symptom that lint can find."""
-    unknown_symptoms = [name for name in ignored if name not in _SYMPTOM_NAMES]
+def _refuse_unknown_symptoms(symptom_names: Collection[str]) -> None:
+    """Raise CommandError if one of these names is not a symptom that lint can find."""
+    unknown_symptoms = [name for name in symptom_names if name not in _SYMPTOM_NAMES]
     if unknown_symptoms:
         message = (
             f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
@@ -104,11 +107,12 @@ def _explain_missing_package(templates: Sequence[str]) -> Iterator[None]:
         raise CommandError(message, Exit.USAGE) from error
 
 
-def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
+def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[LintResult]:
     """Return the results of all templates that one argument of the command names.
 
     Templates are read one after the other, because all templates of a cdk.out folder may not fit
-    into memory. Raises CommandError if a template cannot be read.
+    into memory. Findings of `ignored_symptoms` are left out. Raises CommandError if a template
+    cannot be read.
     """
     from mendq.lint import files  # noqa: PLC0415 - cfn-lint takes seconds
     from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
@@ -120,7 +124,7 @@ def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
         for source in files.list_sources(argument):
             error_prefix = f"{source.file}: "
             result = lint_template(
-                read_template(source.content), source.file, source.target, ignored
+                read_template(source.content), source.file, source.target, ignored_symptoms
             )
             results.append(result)
             error_prefix = ""

@@ -15,7 +15,7 @@ _STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bol
 
 
 def print_results(out: Output, results: Sequence[LintResult]) -> None:
-    """Print each template's findings, what was ignored, and what could not be judged."""
+    """Print each template's findings, what was ignored and what was not judged, and the counts."""
     for result in results:
         _print_result(out, result)
     out.say(_summarize_results(results), "bold")

@@ -113,8 +113,9 @@ def patch(
 def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
     """Return the values that the case wrote, or would write, by attribute.
 
-    Empty if the case was rolled back, or ended without a change. Attributes whose value cannot be
-    read from the queue are left out.
+    A case that has written nothing would write the values of its plan, but only while it is in a
+    state of _STATES_WITHOUT_CHANGE. In other states, and after a rollback, the result is empty.
+    Attributes whose value cannot be read from the queue are left out.
     """
     case = history[-1]
     if case.state is State.ROLLED_BACK:
@@ -130,8 +131,8 @@ def _read_overriding_values(
 ) -> dict[str, str]:
     """Return the present values of attributes that someone else has changed since Mendq wrote them.
 
-    The result is by attribute. `own_value_by_attribute` has the values that Mendq wrote. Raises
-    CommandError if the queue was deleted.
+    The result is by attribute. `own_value_by_attribute` has the values that Mendq wrote. A DLQ that
+    Mendq has made is not compared. Raises CommandError if the queue was deleted.
     """
     try:
         current_value_by_attribute = attributes_of(call.account.clients, history[-1].queue_arn)
@@ -170,7 +171,8 @@ def _patch_template(
             name them; empty if they name none.
         resource: the queue's logical id or address as the operator gave it, or empty.
 
-    Raises CommandError if the template cannot be read, or does not name exactly one such queue.
+    Raises CommandError if the template cannot be read, if it does not name exactly one such queue,
+    or if a package that reads templates is not installed.
     """
     try:
         from mendq.lint import patch as lint_patch  # noqa: PLC0415 - cfn-lint takes seconds

@@ -47,7 +47,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 FunctionOfText = Callable[[str], object]
 JsonObject = dict[str, Any]
 
-# The names of all resources of a run begin with this.
+# The names of all resources of a run except the KMS key begin with this.
 NAME_PREFIX = "mendq-drill-record-"
 # Tags of a run's queues. Mendq leaves queues with these tags alone, and its reports omit them.
 QUEUE_TAGS = {"mendq": "off", "mendq:drill": "true"}
@@ -764,7 +764,8 @@ class RecordingRun:
     def _find_own_keys(self) -> None:
         """Search for the run's KMS keys by rule 4 and store their ids in `_key_ids`.
 
-        If AWS does not answer, `_key_ids` is None and `deletion_failure_by_name` gets the error.
+        If AWS refuses or does not answer, `_key_ids` is None and `deletion_failure_by_name` gets
+        the error.
         """
         self.deletion_failure_by_name.pop("key", None)
         try:
@@ -799,9 +800,9 @@ class RecordingRun:
     def _is_own_key(self, key_id: str, start_seconds: float, *, is_tagged: bool = False) -> bool:
         """Return True if AWS's answers say that the key is the run's (rule 4).
 
-        If only some of the answers say so, `untouched_reason_by_key_id` gets the difference.
-        `is_tagged` is True if the tag of the queue `events` contains the key's id. The tag alone
-        never proves that the key is the run's.
+        If the key only seems to be the run's, `untouched_reason_by_key_id` gets the reason why it
+        is left alone. `is_tagged` is True if the tag of the queue `events` contains the key's id.
+        The tag alone never proves that the key is the run's.
         """
         try:
             key_metadata = self._call_aws("kms.describe_key", {"KeyId": key_id})["KeyMetadata"]
@@ -928,7 +929,8 @@ class RecordingRun:
         """Make all resources, let the calls fail, and save the CloudTrail records of the calls.
 
         Wait a quarter of `minutes` before the calls, because a new trail logs a queue only after
-        some minutes. Then wait for the records, for at most the other three quarters.
+        some minutes. Then wait for the records, for at most the other three quarters. Make no call
+        if AWS refused the queue `events`, or the setup steps of both deliveries.
         """
         # Ctrl-C must not stop the setup half-way, because only AWS's answers say what was made. So
         # the setup runs in a thread, and Ctrl-C takes effect when the thread has ended.
@@ -962,7 +964,8 @@ class RecordingRun:
     def _make_call_fail(self, call: FailingCall) -> JsonObject:
         """Send a call that fails. Return its row for `row_by_call`, with no records yet.
 
-        The row contains AWS's answer, the time of the call and the request id.
+        The row contains AWS's answer, the time of the call and the request id. To provoke
+        throttling, the call is sent BURST_CALL_COUNT times, and the row is about the first error.
         """
         if "<late>" in str(call.arguments):
             self._value_by_placeholder["late"] = self._receive_expired_handle(
@@ -1019,7 +1022,7 @@ class RecordingRun:
     def _receive_expired_handle(self, queue_url: str) -> str:
         """Return the receipt handle of a message whose visibility timeout is over.
 
-        The message is sent and received for this.
+        The message is sent and received for this. Raises KeyError if it does not arrive.
         """
         fifo_arguments = {}
         if ".fifo" in queue_url:
@@ -1210,7 +1213,7 @@ def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
 def clean_up_and_record(
     session: Any, folder: Path, minutes: float, print_line: FunctionOfText, confirm: FunctionOfText
 ) -> JsonObject:
-    """Clean up an earlier run if one is unfinished, then make a new run. Return its document.
+    """Clean up an earlier run if one is unfinished, then make a new run and return its document.
 
     If the clean-up cannot delete everything, start no new run, and return the earlier run's
     document.
@@ -1218,7 +1221,7 @@ def clean_up_and_record(
     Args:
         session: the boto3 session.
         folder: DIR, the folder for `unfinished.json` and for the records.
-        minutes: how long the run takes at most, without its setup and clean-up.
+        minutes: how long the run waits at most: before the failing calls, and for their records.
         print_line: prints one line of progress.
         confirm: gets a question and raises an exception unless the answer is yes. Called before the
             resources of an earlier run are deleted, and before a new run makes resources.

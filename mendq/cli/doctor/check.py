@@ -96,8 +96,9 @@ def make_fault_check(name: str, fault: str, ok_text: str, remedy: str = "") -> C
 def run_checks(name: str, make_checks: Callable[[], Iterable[Check] | None]) -> Iterator[Check]:
     """Yield the checks that `make_checks` returns.
 
-    If AWS or the case store does not answer, or the stack is too old, the last check is called
-    `name` and has the status UNKNOWN. If AWS denied a call, it says which IAM action is missing.
+    If AWS or the case store does not answer, or `make_checks` raises CommandError (for example
+    because the stack is too old), the last check is called `name` and has the status UNKNOWN. If
+    AWS denied a call, it says which IAM action is missing.
     """
     try:
         yield from make_checks() or ()

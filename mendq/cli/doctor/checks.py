@@ -94,7 +94,10 @@ class Doctor(Struct, dict=True):
 
 
 def check_topics(doctor: Doctor) -> Iterator[Check]:
-    """Yield one check for each SNS topic: does it exist, and are its subscriptions confirmed?"""
+    """Yield one check for each of the topics `urgent` and `info`. Topics of teams are not checked.
+
+    Does the topic exist, and are its subscriptions confirmed?
+    """
     settings = doctor.account.settings
     yield _check_topic(doctor.account, "urgent", settings.urgent_topic_arn)
     yield _check_topic(doctor.account, "info", settings.info_topic_arn)
@@ -142,7 +145,8 @@ def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
 def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     """Yield checks of the bucket that the nightly job reads: its files, and its region.
 
-    The job runs without a VPC, so it can only reach buckets in its own region.
+    The job runs without a VPC, so it can only reach buckets in its own region. If the stack has no
+    nightly job, yield one check that says so. The files are checked only if a trail is known.
     """
     account = doctor.account
     if account.has_no_nightly_job:
@@ -176,7 +180,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
 
 
 def check_queues(doctor: Doctor) -> Iterator[Check]:
-    """Read the managed queues into `doctor`. Check their number, drill tags and logged calls."""
+    """Store the managed queues in `doctor`. Check their number, drill tags and logged calls."""
     queues = managed_queues(doctor.account)
     doctor.queue_arns = [queue.queue_arn for queue in queues]
     queue_count = len(queues)

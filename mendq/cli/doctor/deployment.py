@@ -39,7 +39,7 @@ class Deployment(Struct, frozen=True, dict=True):
 
     @cached_property
     def resources(self) -> list[tuple[str, str, str]]:
-        """The stack's resources: type, logical id and physical id of each."""
+        """The stack's resources that exist: type, logical id and physical id of each."""
         client: CloudFormationClient = self.account.session.client("cloudformation")
         pages = client.get_paginator("list_stack_resources").paginate(StackName=self.account.stack)
         resources = []
@@ -54,7 +54,7 @@ class Deployment(Struct, frozen=True, dict=True):
 
     def check_resources(self) -> Iterator[Check]:
         """Yield one check for each Lambda, role, rule, schedule, queue and event source mapping."""
-        check_by_type: dict[str, Callable[[str, str], Check]] = {
+        make_check_by_type: dict[str, Callable[[str, str], Check]] = {
             "AWS::Lambda::Function": self._check_function,
             "AWS::IAM::Role": self._check_role,
             "AWS::Events::Rule": self._check_rule,
@@ -62,13 +62,13 @@ class Deployment(Struct, frozen=True, dict=True):
             "AWS::SQS::Queue": self._check_queue,
             "AWS::Lambda::EventSourceMapping": self._check_mapping,
         }
-        for checked_type, check_resource in check_by_type.items():
+        for checked_type, make_check in make_check_by_type.items():
             type_label = checked_type.rpartition("::")[2].lower().removeprefix("eventsource")
             for resource_type, logical_id, physical_id in self.resources:
                 if resource_type == checked_type:
                     check_name = f"{type_label} {logical_id}"
                     make_checks = partial(
-                        _make_checks_of_resource, check_resource, check_name, physical_id
+                        _make_checks_of_resource, make_check, check_name, physical_id
                     )
                     yield from run_checks(check_name, make_checks)
 
@@ -162,7 +162,7 @@ class Deployment(Struct, frozen=True, dict=True):
 
 
 def _make_checks_of_resource(
-    check_resource: Callable[[str, str], Check], check_name: str, physical_id: str
+    make_check: Callable[[str, str], Check], check_name: str, physical_id: str
 ) -> list[Check]:
     """Return the one check of a resource, in the form that `run_checks` needs."""
-    return [check_resource(check_name, physical_id)]
+    return [make_check(check_name, physical_id)]

@@ -154,7 +154,9 @@ def check_freeze(account: Account) -> Iterator[Check]:
 
 
 def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Check]:
-    """Yield the check of one change calendar: a warning if it is closed, a fault if unreadable.
+    """Yield the check of one change calendar: a warning if it is closed.
+
+    If the calendar does not exist or cannot be read, yield a fault, except in the cases below.
 
     The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
     operator, heal may still be allowed. Therefore a denial is reported as a fault only if the
@@ -230,7 +232,7 @@ class HourlyScan(Struct, frozen=True, dict=True):
 
 
 def read_last_scan(account: Account) -> HourlyScan | None:
-    """Return the newest scan that can be read, or None if there is none.
+    """Return the newest scan that `read_last_scans` can read, or None if there is none.
 
     Raises ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
     """
@@ -240,11 +242,11 @@ def read_last_scan(account: Account) -> HourlyScan | None:
 
 
 def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]:
-    """Yield the last two scans that can be read, the newest first.
+    """Yield the scans of the newest hour and of the hour before it, the newest first.
 
-    Each scan comes with the name of the last queue that it has checked, or with None if the scan is
-    complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
-    does not answer.
+    A scan that cannot be read is left out. Each scan comes with the name of the last queue that it
+    has checked, or with None if the scan is complete. The earlier one counts as complete. Raises
+    ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
     """
     scan_item = account.open_store(Table).get(items.item_key(items.ACCOUNT_PARTITION, "scan"))
     if "round" not in scan_item:
@@ -263,7 +265,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
-    """Return the check of the last hourly scan. `scan` is None if there was no scan yet.
+    """Return the check of the last hourly scan. `scan` is None if no scan could be read.
 
     The scan matters because many symptoms cause no failed call: only the scan finds them.
     """

@@ -280,7 +280,10 @@ def is_field_match(field_selector: Mapping[str, Any], value: str) -> bool:
 
 
 class SymptomVisibility(Struct, frozen=True):
-    """The queues, as ARNs, on which failed calls show one symptom fully, partly, or not at all."""
+    """The queues, as ARNs, on which failed calls show one symptom fully, partly, or not at all.
+
+    A queue on which failed calls never show the symptom, whatever is logged, is left out.
+    """
 
     symptom: str
     visible: tuple[str, ...]
@@ -328,8 +331,8 @@ def list_symptom_visibility(
 def find_gap(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
     """Return why failed calls do not fully show the symptom on that queue.
 
-    The first value is the reason, None if they fully show it. The second value is True if no failed
-    call can show it (the queue is blind to it).
+    The first value is the reason, None if they fully show it. The second value is True if no logged
+    call can show it (the trails are blind to it).
     """
     logged_calls = select_logged_calls(trails, queue_arn, DATA_EVENT_NAMES)
     needed_calls = list_needed_calls(symptom, queue_arn)
@@ -348,7 +351,7 @@ def find_gap(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple
 
 
 def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:
-    """Return the SQS calls whose failures show the symptom on that queue."""
+    """Return the names of the SQS calls whose failures can show the symptom on that queue."""
     candidate_calls = frozenset(DATA_EVENT_NAMES)
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT:
         candidate_calls = RECEIVED_MESSAGE_CALLS
