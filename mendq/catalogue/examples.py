@@ -70,9 +70,9 @@ def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQ
 def queue(
     tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **overrides: Any
 ) -> Facts:
-    """Return a FIFO queue with SQS's defaults, except the values in `overrides`.
+    """Return a queue, by default a FIFO queue, with SQS's default timeout and retention.
 
-    `replace_values` says which names `overrides` may have.
+    `overrides` has other values. `replace_values` says which names it may have.
     """
     default_names = ("VisibilityTimeout", "MessageRetentionPeriod")
     defaults = {name: str(DEFAULT_ATTRIBUTES[name]) for name in default_names}
@@ -80,9 +80,9 @@ def queue(
 
 
 def standard_queue(**overrides: Any) -> Facts:
-    """Return a standard queue that is not a DLQ, with the values in `overrides`.
+    """Return the example standard queue, which is not a DLQ.
 
-    `replace_values` says which names `overrides` may have.
+    `overrides` has other values. `replace_values` says which names it may have.
     """
     return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **overrides})
 
@@ -90,7 +90,7 @@ def standard_queue(**overrides: Any) -> Facts:
 def queue_with_dlq(
     receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **overrides: Any
 ) -> Facts:
-    """Return a standard queue whose messages move to `dlq_arn` after `receives` receives."""
+    """Return a queue whose messages move to `dlq_arn` after `receives` receives."""
     return standard_queue(RedrivePolicy=Redrive(dlq_arn, receives).text, **overrides)
 
 
@@ -110,7 +110,7 @@ def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
 
 
 def as_dlq(facts: Facts) -> Facts:
-    """Return the queue changed to a DLQ: no producer sends to it, and another queue names it."""
+    """Return the queue as a DLQ: no producer sends to it, and STANDARD_ARN is its source."""
     return replace_values(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
@@ -124,10 +124,14 @@ _FACT_FIELD_NAMES = frozenset(field.name for field in fields(Facts))
 # A gauge is a metric with one value at a moment. Examples give it for the start (`before`) and for
 # the end (`now`) of the measured time, such as `backlog_before` and `visible_now`.
 _GAUGE_TIMES = ("before", "now")
-_GAUGE_BY_NAME = {
-    f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _GAUGE_TIMES
+_TIME_AND_GAUGE_BY_NAME = {
+    f"{gauge.name}_{gauge_time}": (gauge_time, gauge.name)
+    for gauge in fields(Gauges)
+    for gauge_time in _GAUGE_TIMES
 }
-_COUNT_NAMES = frozenset(field.name for field in fields(Measurement)) | _GAUGE_BY_NAME.keys()
+_COUNT_NAMES = (
+    frozenset(field.name for field in fields(Measurement)) | _TIME_AND_GAUGE_BY_NAME.keys()
+)
 
 
 def replace_values(facts: Facts, **overrides: Any) -> Facts:
@@ -193,10 +197,14 @@ def measurement(base: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measuremen
             or at the end of the measured time, such as `backlog_before` and `visible_now`.
     """
     gauges_by_time: dict[str, Any] = {"before": base.before, "now": base.now}
-    for name in counts.keys() & _GAUGE_BY_NAME.keys():
-        gauge_time, gauge = _GAUGE_BY_NAME[name]
-        gauges_by_time[gauge_time] = replace(gauges_by_time[gauge_time], **{gauge: counts[name]})
-    other_counts = {name: count for name, count in counts.items() if name not in _GAUGE_BY_NAME}
+    for name in counts.keys() & _TIME_AND_GAUGE_BY_NAME.keys():
+        gauge_time, gauge_name = _TIME_AND_GAUGE_BY_NAME[name]
+        gauges_by_time[gauge_time] = replace(
+            gauges_by_time[gauge_time], **{gauge_name: counts[name]}
+        )
+    other_counts = {
+        name: count for name, count in counts.items() if name not in _TIME_AND_GAUGE_BY_NAME
+    }
     return replace(base, **gauges_by_time, **other_counts)
 
 
@@ -213,8 +221,8 @@ CLOSED_KMS_CASE = case("kms_throttled", State.WATCHING, State.CLOSED)
 def policy(**statement: object) -> str:
     """Return a queue policy of one statement.
 
-    By default it lets everybody send to the example standard queue. `statement` has other elements
-    of it, such as `Principal`.
+    By default it lets everybody send to the example standard queue. `statement` has elements that
+    replace the default ones or are added, such as `Principal`.
     """
     allow_elements = {
         "Effect": "Allow",
@@ -225,7 +233,7 @@ def policy(**statement: object) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
-# A policy that denies every call from outside one VPC.
+# A policy that denies sending from outside one VPC.
 ONE_NETWORK_POLICY = policy(
     Effect="Deny", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 )
@@ -237,15 +245,15 @@ SOLE_SOURCE = SoleSource(
 DLQ_MEASUREMENT = measurement(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
-def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
+def source(dlq_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
     """Return the source of the example DLQ: the queue in which the DLQ's messages failed.
 
     Args:
-        messages_arn: The ARN that its RedrivePolicy names.
+        dlq_arn: The ARN that its RedrivePolicy names.
         attributes: Other queue attributes.
     """
     defaults = {
-        "RedrivePolicy": Redrive(messages_arn, 5).text,
+        "RedrivePolicy": Redrive(dlq_arn, 5).text,
         "VisibilityTimeout": "60",
         "MessageRetentionPeriod": str(DEFAULT_ATTRIBUTES["MessageRetentionPeriod"]),
     }

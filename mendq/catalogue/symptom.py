@@ -145,15 +145,17 @@ class Detection:
         detect: Returns the fault, or None if the queue does not have it. It reads only the facts in
             `needs`.
         needs: The facts to gather before `detect`.
-        is_suspect: Returns True if attributes, tags and consumers make the symptom likely. Only
-            then the scan reads the queue's metrics, because each metric costs money.
+        is_suspect: Returns True if attributes, tags, consumers and the DLQ make the symptom
+            possible. Only then the scan reads the queue's metrics, because each metric costs money.
         is_of_configuration: True if the fault is in the configuration and not in the traffic. Then
-            the scan detects it before it reads metrics and reports a few queues a day. Many queues
-            with the fault at once do not mean a common cause.
+            the scan runs `detect` before it reads metrics. If Mendq has a plan for the fault, it
+            handles only a few new queues a day. Many queues with the fault at once do not mean a
+            common cause.
         is_measured_last: True if the symptom does no harm yet, or only costs money. The scan reads
             its metrics after those of all other symptoms.
-        metric_kinds: Only if `is_measured_last`: the kinds of metrics (`METRICS_BY_KIND`) to read
-            if no other symptom needs the queue's metrics.
+        metric_kinds: The kinds of metrics (`METRICS_BY_KIND`) that `detect` needs; empty for the
+            usual ones. The scan reads only these kinds if every symptom for which it measures the
+            queue names kinds.
     """
 
     detect: Callable[[Facts], DetectedFault | None]
@@ -169,7 +171,7 @@ class CallExample:
     """An example of a failed call that means the symptom.
 
     `expected_outcome` is the result of the entry's plan for the queue in `facts`: the steps, or the
-    code of the refusal if Mendq must not change the queue.
+    code of the refusal if Mendq must not change the queue. Empty if the entry has no plan.
     """
 
     title: str
@@ -183,7 +185,7 @@ class QueueExample:
     """An example of a queue in which the entry's detection finds the fault.
 
     `expected_outcome` is the result of the entry's plan: the steps, or the code of the refusal if
-    Mendq must not change the queue.
+    Mendq must not change the queue. Empty if the entry has no plan.
     """
 
     title: str
@@ -209,7 +211,7 @@ class QueueNearMiss:
 
 @dataclass(frozen=True)
 class RefusalExample:
-    """A queue with the symptom that the entry must not change, with the code of its refusal."""
+    """A queue that the entry's plan must not change, with the code of the refusal."""
 
     title: str
     facts: Facts
@@ -247,8 +249,8 @@ class Symptom:
         seen_as: Patterns of failed calls that mean the symptom; empty if no call fails.
         is_evidence: Returns True if a matching call counts as evidence about the queue.
         detection: The way in which a scan finds the fault; None if only failed calls show it.
-        tags: The queue tags that the detection and the plan read, except `TAGS_OF_EVERY_QUEUE`. The
-            symptom `tag_not_understood` reports a tag that no symptom declares as a typing error.
+        tags: The queue tags that the detection and the plan read, except `TAGS_OF_EVERY_QUEUE`. If
+            no symptom declares a `mendq:...` tag, `tag_not_understood` reports it as a mistake.
         examples: Returns calls and queues that have the fault, and others that only look like it.
             They are built only when a test asks for them.
     """
@@ -266,7 +268,7 @@ class Symptom:
     # True if people are notified even if Mendq has nothing to write.
     notifies_anyway = True
 
-    # The subclasses that notify or fix have these fields. A symptom that is only reported has none.
+    # Fields of the subclasses that notify or fix. A symptom that is only reported has the defaults.
     needs: frozenset[Need] = field(default=frozenset(), init=False)
     plan: Planner | None = field(default=None, init=False)
     steps: tuple[type[AttributeStep], ...] = field(default=(), init=False)
@@ -287,7 +289,10 @@ class Symptom:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Names of the queue attributes that plans for the symptom write."""
+        """The attributes that plans for the symptom write, as `AttributeStep.attribute` names them.
+
+        Not all are SQS attributes: creating a DLQ and moving messages have names of their own.
+        """
         return tuple(step.attribute for step in self.steps)
 
     @property
@@ -316,7 +321,7 @@ class Symptom:
 
     @property
     def default_mode_text(self) -> str:
-        """The highest mode if the settings name none, in words for the documentation."""
+        """How far Mendq goes with the symptom at most, in words for people."""
         return "count only" if self.detection is None else "report only"
 
     def matches(self, call: FailedCall) -> bool:
@@ -337,13 +342,13 @@ class NotifiedSymptom(Symptom):
 
     Attributes:
         needs: The facts to gather before `plan`.
-        plan: Returns the steps to take, or the refusal that says why Mendq changes nothing.
+        plan: Returns the plan with its steps, or the refusal that says why Mendq changes nothing.
         shown_attributes: Queue attributes that the notification shows, even if they are not set.
         extra_sections: Returns further sections of the notification. People read them before Mendq
             changes anything.
-        gives_way_to: Names of symptoms that explain the fault better or must be fixed first. Mendq
-            does not act on this symptom while a case of such a symptom is open for the queue or its
-            source, or if the same scan has found such a symptom there.
+        gives_way_to: Names of symptoms that explain the fault better or must be fixed first. If the
+            same scan has found such a symptom on the queue or on one of its sources, Mendq does not
+            act on this one. Open cases of such symptoms are checked by `detect` or `plan`.
         advice_if_many: The advice to people if many queues have the symptom at once.
         habit: The end of a sentence in the weekly report, after the name of a queue that has the
             symptom again and again; empty if the report says nothing.
@@ -359,7 +364,7 @@ class NotifiedSymptom(Symptom):
 
     @property
     def default_mode_text(self) -> str:
-        """The highest mode if the settings name none, in words for the documentation."""
+        """How far Mendq goes with the symptom at most, in words for people."""
         return "page only"
 
 
@@ -381,7 +386,7 @@ class FixedSymptom(NotifiedSymptom):
 
     @property
     def default_mode_text(self) -> str:
-        """The highest mode if the settings name none, in words for the documentation.
+        """The highest mode if the settings name none, in words for people.
 
         A symptom that needs `APPROVED_SOURCES` is proposed first. Mendq makes the change alone only
         after a person has approved it once for the same source queue.

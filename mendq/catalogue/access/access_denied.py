@@ -11,7 +11,7 @@ refused (`RefusedBy`).
 What Mendq does: people decide what a policy grants, so Mendq never writes a statement of its own.
 It notifies people with the policy that refused, its owner, and the least policy that would allow
 the call. In one case it proposes a change: a person has pinned the queue's policy (called it good),
-a deployment has overwritten it since, and the pinned policy grants exactly the refused calls. Then
+a deployment has overwritten it since, and the pinned policy grants all the refused calls. Then
 Mendq proposes to put the pinned policy back, byte for byte.
 
 Why that is safe: the text comes from a person, not from Mendq. `restore_policy.py` refuses if the
@@ -59,7 +59,7 @@ SESSION_SETTLING_TIME = timedelta(seconds=60)
 
 
 def is_evidence(call: FailedCall) -> bool:
-    """Return True if the call is about messages and the caller's session is not new."""
+    """Return True if the call is about messages, and no new session is known to have made it."""
     created_at = call.session_created_at
     is_session_settled = created_at is None or call.event_time - created_at > SESSION_SETTLING_TIME
     return is_message_call(call) and is_session_settled
@@ -68,7 +68,8 @@ def is_evidence(call: FailedCall) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan to restore the pinned policy if the calls are refused only because it was overwritten.
 
-    Otherwise return the refusal that notifies people.
+    Otherwise return the refusal that notifies people, or a `Retry` as long as CloudTrail has not
+    reported who changed the policy.
 
     If the caller's own IAM policy refused all calls, either policy may be the one that people meant
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.

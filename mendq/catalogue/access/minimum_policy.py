@@ -1,6 +1,6 @@
 """Sections of a notification about refused calls: the least policy that would allow them.
 
-The policy is ready to paste, but a person decides whether to paste it. So a second section says who
+The policy is ready to paste, but a person decides whether to paste it. So another section says who
 else the grant may concern: other callers that the queue's policy lets in, functions that read the
 queue, functions that run as the same role, and other users of the queue's KMS key.
 """
@@ -39,9 +39,9 @@ def make_caller_lookup_command(event_name: str, queue_arn: str) -> str:
     CloudTrail answers for the last 90 days.
     """
     parts = parts_of(queue_arn)
-    is_about_queue = f"contains(CloudTrailEvent, '/{parts.account}/{parts.name}\\\"')"
+    queue_filter = f"contains(CloudTrailEvent, '/{parts.account}/{parts.name}\\\"')"
     options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
-    query = f'--query "Events[?{is_about_queue}].[EventTime,Username]"'
+    query = f'--query "Events[?{queue_filter}].[EventTime,Username]"'
     return aws_command("cloudtrail lookup-events", queue_arn, f"{options} {query}")
 
 
@@ -155,10 +155,10 @@ def _make_allow_statement(
 def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, Any]:
     """Return the statement that allows the use of the queue's KMS key, through SQS only.
 
-    Empty if the queue has no KMS key or the key that AWS manages: nobody can grant the use of that
-    key, and callers of its account need no grant. Senders need kms:Decrypt too. A policy cannot
-    name an alias as its resource, so for an alias the statement names all keys of the account,
-    under the condition that they have this alias.
+    Empty if the queue has no KMS key, or has the key that AWS manages: nobody can grant the use of
+    that key, and callers of its account need no grant. Senders need kms:Decrypt too. A policy
+    cannot name an alias as its resource, so for an alias the statement names all keys of the
+    account, under the condition that they have this alias.
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
     key = facts.kms_key

@@ -5,8 +5,8 @@ and callers lose their access, Mendq proposes to write the pinned text again. Th
 
 1. The pinned text goes back as a whole, byte for byte. Mendq never writes a statement of its own.
 2. It must grant the refused calls to every refused caller by name and without a condition. A grant
-   to everybody or to a whole account is not enough, and a deny that may concern the caller rules it
-   out.
+   to everybody or to a whole account is not enough. A deny that may concern the caller rules it
+   out, except the usual deny of calls without TLS.
 3. It must not let everybody in.
 4. `CheckedPin` says whether the last change of the policy may have been made on purpose. Until
    CloudTrail has reported who made the change, Mendq waits.
@@ -59,7 +59,7 @@ def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: 
 
     Args:
         policy: The policy's text. The result is False if it cannot be read.
-        principal_arn: The caller. The result is False if it is no role or user.
+        principal_arn: The caller. The result is False if it is not a role or user.
         action: The IAM action, such as `sqs:SendMessage`.
         queue_arn: The queue.
     """
@@ -206,7 +206,8 @@ def describe_granting_pin(facts: Facts) -> str:
 def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> str:
     """Return why the pinned policy must not be restored now; empty if nothing is against it.
 
-    It must not if it would not help, or if it would let everybody in.
+    The reasons are: the queue could not be read, the pinned policy is in force already, it does not
+    grant all the refused calls, or it lets everybody in.
     """
     if not facts.exists:
         return "the queue could not be looked at"
@@ -220,7 +221,10 @@ def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> st
 
 
 def _grants_all_calls(policy: str, facts: Facts) -> bool:
-    """Return True if the policy grants every refused action to every refused caller."""
+    """Return True if the policy grants every refused action to every refused caller.
+
+    False if no caller or no action is known.
+    """
     actions = actions_allowing(facts.event_names)
     if not facts.principals or not actions:
         return False
@@ -254,7 +258,8 @@ def _make_simulation_command(facts: Facts) -> str:
     """Return the command that shows how IAM decides by the caller's own policies.
 
     It evaluates the caller's policies, its permissions boundary and the policies of its
-    organization. If no caller is a role or user, return the command that shows the queue's policy.
+    organization. If no caller is a role or user, or if no refused action is known, return the
+    command that shows the queue's policy.
     """
     identity = first_identity(facts.principals)
     actions = actions_allowing(facts.event_names)

@@ -46,7 +46,8 @@ WORDS_BY_METRIC: Mapping[str, str] = {
 def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
     """Yield each metric that no alarm watches, with the queue that it belongs to.
 
-    The queue is the one of `facts` or its DLQ. Alarms that were not read count as present.
+    The queue is the one of `facts` or its DLQ. A DLQ needs only one alarm, on DEPTH_METRIC or
+    AGE_METRIC. If a queue's alarms were not read, nothing is yielded for it.
     """
     is_dlq = facts.receives_only_dlq_messages
     if facts.alarmed is not None and not is_dlq:

@@ -4,7 +4,8 @@ The fault: somebody wrote a tag to steer Mendq and made a mistake, such as `mend
 number of seconds, or a misspelt key. Mendq does not do what they expect.
 
 How it shows: in the queue's tags alone. Mendq knows `TAGS_OF_EVERY_QUEUE` and the tags that
-symptoms declare; every other key `mendq` or `mendq:...`, in upper or lower case, is a mistake.
+symptoms declare. Every other key `mendq:...`, or one of these in other upper or lower case, is a
+mistake.
 
 What Mendq does: it reports the tag. It never writes tags, because only the author knows what the
 tag should say. An unknown word counts as the most careful one: a mode that cannot be read is

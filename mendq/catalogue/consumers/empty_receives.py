@@ -55,7 +55,8 @@ _DETECTION_NEEDS = frozenset({Need.MEASUREMENTS})
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue with short polling on which nearly every receive returns no message.
 
-    A queue that a Lambda function reads is not reported, because Lambda uses long polling.
+    There must also be at least LEAST_EMPTY_RECEIVES_PER_HOUR empty receives per hour. A queue that
+    a Lambda function reads is not reported, because Lambda uses long polling.
     """
     measurement = facts.measurement
     if measurement is None or not facts.is_short_polled:
@@ -78,8 +79,9 @@ def detect(facts: Facts) -> DetectedFault | None:
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan the longest wait if receives are throttled, or if nearly all of them are empty.
 
-    After failed calls, `facts.event_names` has the throttled API calls. After a scan,
-    `facts.found` says how many receives were empty.
+    If other calls are throttled, or if the wait is the longest already, return the refusal. After
+    failed calls, `facts.event_names` has the throttled API calls. After a scan, `facts.found` says
+    how many receives were empty.
     """
     quotas_command_line = quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:

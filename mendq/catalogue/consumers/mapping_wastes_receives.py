@@ -12,8 +12,8 @@ are three ways:
    batch back.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 
-How it shows: the first two are in the mapping's configuration. The third also needs metrics: runs
-fail, and messages are received without being deleted.
+How it shows: the first two are in the configuration of mapping, function and queue. The third also
+needs metrics: runs fail, and messages are received without being deleted.
 
 What Mendq does: it reports the mapping with the command that changes it. It changes nothing,
 because a mapping belongs to the function's owner, and the third change needs new code in the
@@ -44,10 +44,10 @@ LEAST_MAXIMUM_CONCURRENCY = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Report the first mapping with a fault, by its configuration or by the queue's metrics."""
+    """Report the first fault of the first faulty mapping, by configuration or by metrics."""
     for consumer in facts.lambda_consumers:
-        for fault_sentence, corrected_option in _list_faults(consumer, facts):
-            options = f"--uuid {consumer.mapping_id} {corrected_option}"
+        for fault_sentence, correcting_option in _list_faults(consumer, facts):
+            options = f"--uuid {consumer.mapping_id} {correcting_option}"
             change_command = aws_command(
                 "lambda update-event-source-mapping", facts.queue_arn, options
             )
@@ -58,7 +58,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield each fault of a mapping: a sentence, and the option that corrects it.
 
-    A reserved concurrency of 0 is no fault, because people switch a function off in this way. A
+    A reserved concurrency of 0 is not a fault, because people switch a function off in this way. A
     function without reserved concurrency shares the account's concurrency.
     """
     maximum_concurrency = consumer.maximum_concurrency or 0

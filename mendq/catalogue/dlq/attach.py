@@ -5,8 +5,8 @@ for a few messages that always fail. It is harmful if the consumers fail: then g
 there too, and the whole backlog at once. The rules:
 
 1. No DLQ while a cause is known: consumers fail, the visibility timeout is too short, or fewer than
-   half of the messages are finished. Without measurements there is no plan either, unless the queue
-   is idle.
+   half of the messages are finished (unless one message blocks its FIFO group). Without
+   measurements there is no plan either, unless the queue is idle.
 2. `maxReceiveCount` must not catch good messages. It is at least three times the mean number of
    receives per finished message. If every value that Mendq may set is too low, a person chooses.
 3. The new queue has a name that Mendq knows to be free, or exactly the attributes that Mendq would
@@ -44,9 +44,9 @@ from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import get_attributes_command, metric_command
 from mendq.notifications.text import format_count, format_duration
 
-# People are paged about failing consumers only if there are at least this many messages, and at
-# least this share of them is not finished. A few messages that consumers give back again and again
-# cause many receives too. These numbers decide only about the page, not about attaching a DLQ.
+# Numbers for the page about failing consumers: there are at least this many messages, and more than
+# this share of them is not finished. A few messages that consumers give back again and again cause
+# many receives too. A DLQ is refused for fewer messages already (`_refuse_if_nothing_finished`).
 FEWEST_MESSAGES_TO_PAGE = 100
 LEAST_UNFINISHED_SHARE = 0.2
 # A message that never finishes is received once in each visibility timeout. If the messages that
@@ -186,7 +186,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
         f"{first_sentence}. A message that was received {receive_limit} times and not deleted "
         "would move to "
         f"{dlq_arn} and be kept there for 14 days"
-        f"{_describe_order(facts)}{_list_unknowns(facts, receive_limit)}"
+        f"{_describe_order(facts)}{_describe_unknowns(facts, receive_limit)}"
     )
     steps = (CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receive_limit).text))
     return Plan(steps, reason, at_most=_choose_highest_mode(facts))
@@ -215,7 +215,7 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
     reason = (
         first_sentence
         + _describe_order(facts)
-        + _list_unknowns(facts, facts.max_receive_count or 0)
+        + _describe_unknowns(facts, facts.max_receive_count or 0)
     )
     return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
 
@@ -223,8 +223,9 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
 def _choose_highest_mode(facts: Facts) -> Mode:
     """Return HEAL if messages were finished, each at its first receive. Otherwise return PROPOSE.
 
-    One message that was received twice is enough to ask a person. A detection may ignore small
-    numbers, but a write must not.
+    The result is also PROPOSE if the backlog became smaller, or if messages arrived and none was
+    finished since the last delete. One message that was received twice is enough to ask a person. A
+    detection may ignore small numbers, but a write must not.
     """
     measurement = facts.measurement
     if measurement is None or measurement.deleted == 0:
@@ -237,8 +238,8 @@ def _choose_highest_mode(facts: Facts) -> Mode:
     return Mode.HEAL
 
 
-def _choose_sums(facts: Facts, measurement: Measurement) -> Measurement:
-    """Return the sums that show best how often finished messages were received.
+def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Measurement:
+    """Return the measured sums that show best how often finished messages were received.
 
     If a FIFO group is blocked, return the sums since it blocked, in which other groups' messages
     were finished. If messages needed many more receives in the last hour, return the sums of the
@@ -281,15 +282,18 @@ def _sum_last_hour(measurement: Measurement) -> Measurement | None:
 def _choose_receive_limit(facts: Facts) -> int | None:
     """Return the maxReceiveCount to set, or None if every value that Mendq may set is too low.
 
-    A good message must not reach the DLQ. If no message was finished, Mendq cannot know how often a
-    good message is received, so it uses the highest value. But if the reason is a blocked FIFO
-    group, it uses the default: only the group's first messages were received, and their receives
-    say nothing about other messages.
+    A good message must not reach the DLQ. The result is DEFAULT_MAX_RECEIVE_COUNT if every
+    receive led to a delete, or if the queue was not measured. If no message was finished, Mendq
+    cannot know how often a good message is received, so it uses the highest value. But if the
+    reason is a blocked FIFO group, it uses the default: only the group's first messages were
+    received, and their receives say nothing about other messages.
     """
     measurement = facts.measurement
     if measurement is None or measurement.fruitless_receives == 0:
         return DEFAULT_MAX_RECEIVE_COUNT
-    mean_receives = _choose_sums(facts, measurement).receives_per_finished(is_fifo=facts.is_fifo)
+    mean_receives = _choose_measurement_for_mean(facts, measurement).receives_per_finished(
+        is_fifo=facts.is_fifo
+    )
     if mean_receives is None:
         return (
             DEFAULT_MAX_RECEIVE_COUNT
@@ -320,63 +324,64 @@ def _describe_mean(facts: Facts) -> str:
     """Return a text: the mean number of receives per finished message, and why it is inexact."""
     measurement = facts.measurement
     assert measurement is not None  # noqa: S101 - else there is no mean
-    sums = _choose_sums(facts, measurement)
-    mean_receives = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
+    measurement_for_mean = _choose_measurement_for_mean(facts, measurement)
+    mean_receives = measurement_for_mean.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
         f"for each finished message CloudWatch counted {mean_receives:,.1f} receives on average in "
-        f"{format_duration(sums.duration)}. The mean also counts receives of messages that never "
-        "finish, because CloudWatch reports only sums"
+        f"{format_duration(measurement_for_mean.duration)}. The mean also counts receives of "
+        "messages that never finish, because CloudWatch reports only sums"
     )
 
 
-def _list_unknowns(facts: Facts, receive_limit: int) -> str:
-    """Return sentences for the person who approves; empty if nobody must approve.
+def _describe_unknowns(facts: Facts, receive_limit: int) -> str:
+    """Return sentences for the person who approves.
 
-    The sentences say what the measurements do not show, and how many messages wait now.
+    Empty if nobody must approve, or if the queue was not measured. The sentences say what the
+    measurements do not show, and how many messages wait now.
     """
     measurement = facts.measurement
     if measurement is None or _choose_highest_mode(facts) is Mode.HEAL:
         return ""
-    sentences = []
+    unknown_sentences = []
     if measurement.deleted == 0:
-        sentences.append(
+        unknown_sentences.append(
             f"No message was finished in the last {format_duration(measurement.duration)}, so "
             "Mendq "
             "cannot tell whether all messages fail or only these. Look at the consumers' log "
             "before you approve, and decline if they finish nothing"
         )
         if receive_limit == MOST_RECEIVES_BEFORE_DLQ:
-            sentences.append(
+            unknown_sentences.append(
                 f"It is also unknown how often a good message is received, so maxReceiveCount is "
                 f"{receive_limit}, the highest value that Mendq sets"
             )
     elif measurement.has_stopped_finishing:
         arrived_text = format_count(measurement.sent_since_delete, "message")
-        sentences.append(
+        unknown_sentences.append(
             f"{arrived_text} arrived since the last delete, and none was finished: look at the "
             "consumers' log before you approve"
         )
     elif measurement.fruitless_receives:
-        sentences.append(
+        unknown_sentences.append(
             f"F{_describe_mean(facts)[1:]}. If consumers give messages back on purpose, approve "
             f"only if no good message needs more than {format_count(receive_limit, 'receive')}"
         )
     if measurement.surplus_deletes > 0:
-        sentences.append(
+        unknown_sentences.append(
             f"Consumers made {format_count(measurement.surplus_deletes, 'delete')} more than "
             "messages "
             "left the queue: some messages may have been handled twice, because the visibility "
             "timeout is too short"
         )
     if waiting_count := facts.visible + facts.in_flight:
-        sentences.append(
+        unknown_sentences.append(
             f"{format_count(waiting_count, 'message')} {'waits' if waiting_count == 1 else 'wait'} "
             "now; a "
             f"message that was already received {format_count(receive_limit, 'time')} moves to the "
             "DLQ "
             "at its next receive"
         )
-    return "".join(f". {sentence}" for sentence in sentences)
+    return "".join(f". {sentence}" for sentence in unknown_sentences)
 
 
 def _describe_order(facts: Facts) -> str:
@@ -418,8 +423,8 @@ def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
     """Return a refusal if consumers fail or are too slow; None if a DLQ may be attached.
 
     A DLQ would take the whole backlog of such consumers at once. The current measurements decide,
-    also if a person closed an earlier case about the consumers. Without measurements the result is
-    a refusal, except if nothing reads the queue and nothing waits.
+    also if a person closed an earlier case about the consumers. Without measurements, and while a
+    message movement task runs, the result is a refusal, except if the queue is idle.
     """
     cause = _find_cause(facts)
     if cause is not None:
@@ -508,12 +513,12 @@ class _FinishingCounts:
 
     @property
     def is_finishing_most(self) -> bool:
-        """Return True if at least half of the messages were finished, or at most one arrived."""
+        """True if at least half of the messages were finished, or at most one arrived."""
         return self.sent <= 1 or 2 * self.deleted >= self.sent
 
     @property
     def is_failing(self) -> bool:
-        """Return True if fewer than half were finished, and most receives led to no delete."""
+        """True if fewer than half were finished, and at least half of the receives were in vain."""
         return (
             not self.is_finishing_most and self.received >= 2 * self.deleted and self.received > 0
         )

@@ -48,7 +48,7 @@ _DETECTION_NEEDS = frozenset(
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a DLQ with more messages than before, without an open case that explains them.
 
-    Messages that producers send to the queue directly are no DLQ messages and do not count. The
+    Messages that producers send to the queue directly are not DLQ messages and do not count. The
     result is None without measurements, and while a message movement task runs.
     """
     measurement = facts.measurement
@@ -74,8 +74,9 @@ def is_suspect(facts: Facts) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: the fault is not in the DLQ.
 
-    If a change by Mendq may have moved the messages, the notification offers its rollback. If the
-    case of that change reports the messages already, there is no second notification.
+    If a change by Mendq may have moved the messages, the notification offers its rollback. There is
+    no second notification if the case of that change reports the messages already and the DLQ has
+    only one source.
     """
     fault = facts.found or "messages arrive"
     own_change = facts.own_change
@@ -99,7 +100,8 @@ def _describe_receives(facts: Facts) -> str:
     """Return the end of a sentence: after how many receives messages of the first source come here.
 
     The text also says what to do if work takes longer than the visibility timeout, because counts
-    cannot tell such messages from messages that fail. The text is empty if the number is not known.
+    cannot tell such messages from messages that fail. The text is empty if no source or no
+    `maxReceiveCount` is known.
     """
     first_source = facts.dlq_sources[0] if facts.dlq_sources else None
     if first_source is None or first_source.max_receive_count is None:

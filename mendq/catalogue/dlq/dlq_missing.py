@@ -119,7 +119,8 @@ def detect(facts: Facts) -> DetectedFault | None:
 def is_suspect(facts: Facts) -> bool:
     """Return True if the queue's metrics must show whether it needs a DLQ.
 
-    Such a queue has no DLQ and no Lambda function that reads it, and holds messages.
+    Such a queue has no DLQ, is not known to be a DLQ, is not read by a Lambda function, and holds
+    messages.
     """
     may_need_dlq = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
     return may_need_dlq and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
@@ -332,10 +333,10 @@ class _StayingMessages:
         timeout_count = max(_count_timeouts(facts, duration), 1)
         half_length = len(stretches) // 2
         halves = (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
-        in_vain_by_half = [_count_receives_in_vain(half) for half in halves]
+        receives_in_vain_by_half = [_count_receives_in_vain(half) for half in halves]
         # A message that is still in flight was not received in vain yet.
         in_flight_increase = stretches[-1].now.in_flight - stretches[0].before.in_flight
-        receives_in_vain = max(0, sum(in_vain_by_half) - max(0, in_flight_increase))
+        receives_in_vain = max(0, sum(receives_in_vain_by_half) - max(0, in_flight_increase))
         delete_count = sum(stretch.deleted for stretch in stretches)
         return cls(
             timeout_count=timeout_count,
@@ -345,7 +346,8 @@ class _StayingMessages:
             fewest_messages=fewest_messages,
             usual_messages=median(backlogs),
             deletes_per_minute=delete_count / (duration / DATAPOINT_PERIOD),
-            is_steady=min(in_vain_by_half) >= LEAST_STEADY_SHARE * max(in_vain_by_half),
+            is_steady=min(receives_in_vain_by_half)
+            >= LEAST_STEADY_SHARE * max(receives_in_vain_by_half),
             is_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )
 

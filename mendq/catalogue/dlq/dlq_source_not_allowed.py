@@ -54,7 +54,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan to allow the refused sources by name, as many as SQS takes."""
+    """Plan to allow the refused sources by name, as many as SQS takes.
+
+    Notify people if the policy is `denyAll`, or if it names as many sources as SQS takes already.
+    """
     fault = detect(facts)
     allow_policy = _parse_allow_policy(facts)
     if fault is None or allow_policy is None:
@@ -91,7 +94,7 @@ def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
 
 
 def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
-    """Return the fitting sources that the DLQ does not allow; none if its policy is unreadable."""
+    """Return the fitting sources that the DLQ does not allow; empty if its policy is unreadable."""
     allow_policy = _parse_allow_policy(facts)
     if allow_policy is None:
         return ()

@@ -71,8 +71,9 @@ class GoodMessageBounds:
 def bound_good_messages(facts: Facts) -> GoodMessageBounds:
     """Return upper bounds on the good messages that move to the DLQ with the failing ones.
 
-    A Lambda mapping's batch size lowers the bound only if the mapping is unchanged since the oldest
-    message was sent. Receives with an earlier, larger batch size count too.
+    The batch size of Lambda mappings lowers the bounds only if all mappings of the queue are
+    enabled, and unchanged since the oldest message was sent: receives with an earlier, larger batch
+    size count too.
     """
     measurement = facts.measurement
     waiting_messages = facts.visible + facts.in_flight
@@ -101,7 +102,7 @@ def _find_largest_batch(facts: Facts) -> int:
 def describe_good_messages(facts: Facts) -> str:
     """Return a text that says how many good messages may move to the DLQ, and why.
 
-    The text also has the command that sends them back.
+    If good messages may move, the text also has the command that sends them back.
     """
     bounds = bound_good_messages(facts)
     if not bounds.is_possible:
@@ -159,7 +160,10 @@ def _describe_growth(bounds: GoodMessageBounds) -> str:
 
 
 def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
-    """Return the section about good messages: why this bound, and what to do before and after."""
+    """Return the section about good messages: why this bound, and what to do before and after.
+
+    Empty if no good message can move to the DLQ.
+    """
     bounds = bound_good_messages(facts)
     if not bounds.is_possible:
         return ()

@@ -132,7 +132,7 @@ KMS_SEND_ACTION = "kms:GenerateDataKey"
 
 
 def is_redrive_off(tags: Mapping[str, str]) -> bool:
-    """Return True if the tag REDRIVE_TAG forbids moving messages: its value is not `on`.
+    """Return True if the tag REDRIVE_TAG forbids moving messages: it is set, but not to `on`.
 
     The IAM policy of Mendq's redrive role has the same condition.
     """

@@ -3,12 +3,13 @@
 To "redrive" means to move messages from a DLQ back to the queue in which they failed. That helps
 only if the cause of the failure is fixed. The rules:
 
-1. A case about the source must explain the messages, and its cause must be fixed. If only a person
-   says so, or if nothing shows since when the messages wait, a person approves the redrive.
+1. A case about the source must explain the messages, and its cause must be fixed. If the fix is not
+   proven, if nothing shows since when the messages wait, or if the DLQ is a FIFO queue, a person
+   approves the redrive.
 2. The DLQ has exactly one source, and nothing else sends to it. Otherwise nobody knows which
-   messages are fixed.
+   messages are fixed. It has no DLQ itself.
 3. Nobody else works on the messages: no function reads the DLQ, nobody deletes messages, and no
-   message movement task runs.
+   message movement task runs or has run lately.
 4. Both queues allow it: the source is managed by Mendq, no tag forbids it, and no policy
    denies calls from outside a network.
 5. If messages could expire before the redrive is over, the DLQ's retention is raised to 14 days
@@ -60,9 +61,10 @@ _EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
 def find_causes(facts: Facts) -> CauseCases:
     """Return the cases that may explain the DLQ's messages.
 
-    A case counts if it is still open, or if its last change was after the first message came. If
-    the age of the first message is not known, Mendq assumes the DLQ's whole retention period.
-    Without any measurement, every case counts.
+    Only cases of CAUSE_SYMPTOMS count. A case counts if it is open without a proven fix, or if its
+    last change was not before the first message came. If the age of the first message is not known,
+    Mendq assumes the DLQ's whole retention period. Without any measurement, the time of the last
+    change does not matter.
     """
     measurement = facts.measurement
     if measurement is None:
@@ -82,7 +84,10 @@ def find_causes(facts: Facts) -> CauseCases:
 
 
 def estimate_time_left(facts: Facts) -> TimeLeft:
-    """Return bounds on the time until the first message of the DLQ expires."""
+    """Return bounds on the time until the first message of the DLQ expires.
+
+    If the age of that message is not known, the bounds are 0 and the DLQ's whole retention period.
+    """
     retained_seconds = facts.retention_seconds
     if facts.measurement is None or not is_age_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
@@ -117,7 +122,8 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan to send all messages of the DLQ back to their source.
 
     If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
-    first. A person must approve the plan if `_list_doubts` has a doubt.
+    first. A person must approve the plan if `_list_doubts` has a doubt. The plan goes no further
+    than the source's mode allows.
 
     Args:
         facts: The DLQ.
@@ -293,9 +299,11 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
 
 
 def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
-    """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
+    """Yield refusals because of the DLQ and its source.
 
-    Whether Mendq manages the DLQ itself is not checked here.
+    The DLQ does not have exactly one source, a tag forbids the redrive, Mendq does not manage the
+    source, producers send to the DLQ, or the DLQ has a DLQ itself. It is not checked here if Mendq
+    manages the DLQ.
     """
     source_arns = facts.source_arns
     sole_source = facts.sole_source
@@ -389,8 +397,8 @@ def _name_queue_of_case(case: Case) -> str:
 def describe_deletes(facts: Facts) -> str | None:
     """Return a text for people if somebody deletes messages from the DLQ, lately or regularly.
 
-    The text says how many messages were deleted, and when. None if nobody deletes messages, or if
-    the DLQ was not measured.
+    The text says how many messages were deleted, and when. None if the DLQ was not measured, or if
+    no message was deleted lately and there were deletes in too few different hours.
     """
     measurement = facts.measurement
     if measurement is None:

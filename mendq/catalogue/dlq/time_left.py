@@ -125,9 +125,9 @@ def estimate_duration(
 def can_messages_expire_during(time_until_expiry: TimeLeft, duration: timedelta | None) -> bool:
     """Return True if messages may expire before a redrive of this duration has sent them.
 
-    The redrive may take `DURATION_SAFETY_FACTOR` times as long, and people may need the time
-    `UNHURRIED_TIME` before it starts. If `duration` is None, the redrive moves nothing and halts,
-    so only `UNHURRIED_TIME` counts.
+    The redrive may take `DURATION_SAFETY_FACTOR` times as long. At least `UNHURRIED_TIME` is always
+    needed, because people may need it before the redrive starts. Only that time counts if
+    `duration` is None: the redrive then moves nothing and halts.
     """
     return time_until_expiry.lower_bound < max(
         DURATION_SAFETY_FACTOR * (duration or timedelta()), UNHURRIED_TIME
@@ -139,7 +139,7 @@ def sort_by_urgency(
 ) -> list[ItemType]:
     """Return the items sorted by the time until they expire, the shortest time first.
 
-    Items that never expire (`seconds_left` returns None) come last, in their present order.
+    Items for which `seconds_left` returns None come last. Items with equal times keep their order.
     """
 
     def get_sort_key(item: ItemType) -> float:

@@ -98,7 +98,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def _estimate_seconds_until_dlq(facts: Facts) -> int:
-    """Return the seconds until the DLQ takes the oldest message; negative if that time is over.
+    """Return the seconds until the DLQ takes the oldest message; 0 or less if that time is over.
 
     This assumes one receive of the message after each visibility timeout.
     """

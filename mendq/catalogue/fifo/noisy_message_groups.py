@@ -36,9 +36,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue with a noisy group whose quiet groups wait for too long.
 
     SQS returns quiet messages first, so a noisy group alone harms nobody. Two things must be true.
-    More quiet messages wait than consumers deleted in the last 15 minutes; otherwise a single
-    message may only take long. And the oldest quiet message has waited for at least 15 minutes;
-    otherwise quiet messages have just arrived in a burst.
+    More quiet messages wait than consumers deleted in the last 15 minutes, by more than
+    TOLERATED_MESSAGES; otherwise a single message may only take long. And the oldest quiet message
+    has waited for at least 15 minutes; otherwise quiet messages have just arrived in a burst.
     """
     measurement = facts.measurement
     if measurement is None:

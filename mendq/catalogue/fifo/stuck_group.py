@@ -68,6 +68,8 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     - Receives fail by chance: then their number varies with the traffic.
     - Nothing at all is finished while several groups are received: then the consumer fails.
 
+    If less than LEAST_HOURS_TO_EXCLUDE_CHANCE was measured, backlog and chance are not checked.
+
     Args:
         measurement: The measured time. Its `recent.standstill` has the counts since the present
             oldest message became the oldest.

@@ -41,7 +41,7 @@ def refuse_without_key(facts: Facts) -> Refusal:
     """Return the refusal if callers were refused the use of a key, but the queue has no KMS key.
 
     If a key is removed from a queue, the messages in it stay encrypted with that key, and consumers
-    still need it. If only sends were refused, nothing is wrong any more.
+    still need it. If no receive was refused, nothing is wrong any more.
     """
     if RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
@@ -89,15 +89,15 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         return refuse_without_key(facts)
     code, owner_sentence = _explain_missing_grant(facts, key)
     refused_callers = name_first_few(facts.principals)
-    missing_grants = _list_missing_grants(facts)
+    grants_sentence = _describe_missing_grants(facts)
     reason = (
-        f"the key {key} is not granted. {missing_grants}. {owner_sentence}. Refused: "
+        f"the key {key} is not granted. {grants_sentence}. {owner_sentence}. Refused: "
         f"{refused_callers}"
     )
     return Escalate(code, reason, make_key_policy_command(facts, key))
 
 
-def _list_missing_grants(facts: Facts) -> str:
+def _describe_missing_grants(facts: Facts) -> str:
     """Return a sentence about the grants on the key that are missing.
 
     It names the grants that senders need, or those that consumers need, as the failed calls show.

@@ -7,8 +7,8 @@ used up, sends and receives on the queue fail.
 How it shows: CloudTrail records failed calls with the code KMS.ThrottlingException.
 
 What Mendq changes: it raises `KmsDataKeyReusePeriodSeconds`, so that SQS asks KMS less often. A
-value below SQS's default of 300 s goes to 300 s, a higher one is doubled, up to 3,600 s. Beyond
-that Mendq notifies people, because the quota is too small or others use it up.
+value below SQS's default of 300 s goes to 300 s, any other is doubled, up to 3,600 s. Beyond that
+Mendq notifies people, because the quota is too small or others use it up.
 
 Why that is safe: messages stay encrypted with the same key, and SQS keeps working during the
 change. The one effect: if the key is revoked, SQS may use its last data key for up to the new
@@ -46,7 +46,10 @@ _REQUEST_QUOTA_TEXT = (
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan a longer reuse of each data key, so that SQS asks KMS less often."""
+    """Plan a longer reuse of each data key, so that SQS asks KMS less often.
+
+    Return a refusal if the queue has no KMS key, or if the reuse is the longest already.
+    """
     if facts.kms_key is None:
         reason = (
             "the queue is not encrypted with a KMS key now, so there are no data keys to keep "

@@ -55,7 +55,8 @@ def is_about_raisable_limit(error_message: str) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan SQS's maximum, if the queue's attribute is below it.
 
-    The limit in the failed call does not count, because anybody may have written its text.
+    If the DLQ takes less or cannot be checked, the plan has a command that a person runs first. The
+    limit in the failed call does not count, because anybody may have written its text.
     """
     current_bytes = number_in(facts.attributes, SetMaximumMessageSize.attribute)
     if current_bytes >= LONGEST_MESSAGE_BYTES:

@@ -97,6 +97,7 @@ def is_suspect(facts: Facts) -> bool:
     """Return True if one function reads the queue, with batches that may outlast the timeout.
 
     False if several functions read the queue, because nobody knows which one received a message.
+    False also if the queue has no messages now.
     """
     if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
         return False

@@ -135,7 +135,7 @@ def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
 
 
 def list_readable_needs(facts: Facts) -> list[VisibilityNeed]:
-    """Return the needs as `list_named_needs` does; none if a tag cannot be read."""
+    """Return the needs as `list_named_needs` does; empty if the queue's tag cannot be read."""
     try:
         return list_named_needs(facts)
     except TagUnreadable:
@@ -145,8 +145,8 @@ def list_readable_needs(facts: Facts) -> list[VisibilityNeed]:
 def find_slowest_function(facts: Facts) -> tuple[float, str]:
     """Return the longest p99 of a Lambda function's runs in seconds, and the function's name.
 
-    Return 0 and an empty name if no function reads the queue, or if one of them did not run in the
-    last hour.
+    Return 0 and an empty name if no function reads the queue, or if the p99 of one of them is not
+    known, for example because it did not run in the last hour.
     """
     durations = [
         (consumer.duration_p99_seconds or 0, consumer.name) for consumer in facts.lambda_consumers
@@ -190,11 +190,11 @@ def plan_advised_timeout(
 
 
 def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
-    """Return the need that the queue's consumers publish as a metric; none if they publish nothing.
+    """Return a list with the need that the queue's consumers publish as a metric, or an empty list.
 
-    A published need counts only if the current timeout covers all of `needs`, because a need that
-    a function or a tag names comes first. Anybody who may write metrics in the account can publish
-    a need, so a person must approve the change.
+    The list is empty if they publish nothing. It is also empty if the current timeout does not
+    cover all of `needs`, because a need that a function or a tag names comes first. Anybody who may
+    write metrics in the account can publish a need, so a person must approve the change.
     """
     p99_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
     if p99_seconds is None or list_unmet_needs(facts, needs):
@@ -252,7 +252,7 @@ def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[Visibili
 
 
 def guess_need(facts: Facts) -> VisibilityNeed:
-    """Return a guessed need if the consumers are unknown: one and a half times the timeout."""
+    """Return the guess for unknown consumers: one and a half times the current timeout."""
     seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
     source_text = "nothing names what its consumers need, so half as much again"
     return VisibilityNeed(seconds, seconds, source_text, is_guess=True)
@@ -494,9 +494,9 @@ def build_needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
     }
     document: list[dict[str, Any]] = []
     for source_name, durations in durations_by_source.items():
-        longest = max(filter(None, durations), default=0)
-        if longest:
-            document.append({"what": source_name, "seconds": longest})
+        longest_seconds = max(filter(None, durations), default=0)
+        if longest_seconds:
+            document.append({"what": source_name, "seconds": longest_seconds})
     return document
 
 
@@ -536,13 +536,13 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
     return [(name, seconds) for name, seconds in spans if _can_be_drawn(seconds)]
 
 
-def _parse_seconds(text: object) -> int | None:
+def _parse_seconds(step_value: object) -> int | None:
     """Return the whole number of up to six digits in a text; None for everything else."""
-    if not isinstance(text, str) or len(text) >= 7:
+    if not isinstance(step_value, str) or len(step_value) >= 7:
         return None
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(step_value) if step_value.isascii() and step_value.isdigit() else None
 
 
 def _can_be_drawn(seconds: Any) -> TypeGuard[float]:
-    """Return True if `seconds` is a number that a picture can show. A boolean is no number."""
+    """Return True if `seconds` is a number that a picture can show. A boolean is not a number."""
     return type(seconds) in {int, float} and 0 < seconds <= _LONGEST_SPAN_SECONDS

@@ -49,7 +49,10 @@ LONGEST_SAFE_RUN_SECONDS = 20
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a queue with the default timeout and runs that take more than two thirds of it."""
+    """Find a queue with the default timeout and a function whose p99 is over 20 s.
+
+    None if a function fails, or if a case of SYMPTOMS_TO_FIX_FIRST is open.
+    """
     p99_seconds, function_name = find_slowest_function(facts)
     if (
         p99_seconds <= LONGEST_SAFE_RUN_SECONDS

@@ -4,8 +4,9 @@ The fault: the visibility timeout is far longer than the work. If a run crashes,
 hidden until the timeout ends, so the retry comes hours late.
 
 How it shows: the timeout is more than 20 times the p99 duration of the queue's Lambda functions,
-more than twice what AWS advises, and more than 15 minutes. And crashes happen: runs fail, or a
-message is older than the timeout although the queue was empty at times.
+more than twice what AWS advises or a tag needs, and more than 15 minutes. And crashes happen: some
+receives led to no delete, and runs fail, or a message is older than the timeout although at times
+no message waited.
 
 What Mendq changes: it proposes the timeout that AWS advises, or that a tag names. It never makes
 this change alone.
@@ -96,7 +97,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Return True if the timeout is far above the advised one; False if a tag cannot be read."""
+    """Return True if a function reads the queue and the timeout is far above the advised one.
+
+    False if a tag cannot be read.
+    """
     advised_seconds = choose_goal_seconds(facts, list_readable_needs(facts))
     tolerated_seconds = max(REPORTED_ABOVE_SECONDS, REPORTED_ABOVE_ADVICE_FACTOR * advised_seconds)
     is_advice_known = bool(advised_seconds and facts.lambda_consumers)

@@ -99,7 +99,8 @@ def summarize_case(case: Case) -> dict[str, Any]:
 def read_hold_up(account: Account, case: Case) -> HoldUp | None:
     """Return since when and why a Lambda function cannot continue the case.
 
-    None if nothing holds up the case, or if the case does not wait for a Lambda function.
+    None if nothing holds up the case, if the case does not wait for a Lambda function, or if `case`
+    is not the case's newest transition.
     """
     if case.state not in STATES_THAT_CALL_OWNER:
         return None
@@ -194,8 +195,8 @@ def describe_deadline(case: Case, timing: Timing | None) -> str:
 def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     """Return the states in which a person may make this decision about the case.
 
-    `decision` is `approve`, `decline` or `close`. A case with a symptom that this version of Mendq
-    does not know cannot be approved, and it can be closed in fewer states.
+    `decision` is `approve`, `decline` or `close`. If this version of Mendq does not know the case's
+    symptom, the case cannot be approved, and it can be closed in every state in which it is open.
     """
     decision_transition = TRANSITION_BY_DECISION[decision]
     if case.symptom in SYMPTOM_BY_NAME:
@@ -221,7 +222,7 @@ def list_step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
 
     For a policy, the lines show only what differs.
     """
-    lines: list[str] = []
+    step_lines: list[str] = []
     for step in steps:
-        lines.extend(change_lines.describe_step(step))
-    return lines
+        step_lines.extend(change_lines.describe_step(step))
+    return step_lines

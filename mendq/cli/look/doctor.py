@@ -179,16 +179,16 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
 def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> None:
     """Print on how many queues the trails show each symptom, and why not on the others."""
     table = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
-    symptoms_by_reason = defaultdict[str, list[str]](list)
+    symptom_names_by_reason = defaultdict[str, list[str]](list)
     for symptom in symptoms:
         partly_cell = Text(str(len(symptom.partly)), style="yellow" if symptom.partly else "dim")
         blind_cell = Text(str(len(symptom.blind)), style="red" if symptom.blind else "dim")
         table.add_row(symptom.symptom, str(len(symptom.visible)), partly_cell, blind_cell)
         for reason in _list_reasons(symptom):
-            symptoms_by_reason[reason].append(symptom.symptom)
+            symptom_names_by_reason[reason].append(symptom.symptom)
     out.show(table)
     lines = []
-    for reason, symptom_names in symptoms_by_reason.items():
+    for reason, symptom_names in symptom_names_by_reason.items():
         lines.append(("why not", "dim", f"{', '.join(symptom_names)}: {reason}"))
     out.say_labelled(lines, indent=0)
 

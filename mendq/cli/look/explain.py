@@ -45,10 +45,12 @@ def explain(
       mendq explain record.json
       mendq explain - --json < trail.json.gz
     """
-    content = _read_json(file)
-    records = content.get("Records") if isinstance(content, dict) else content
+    json_document = _read_json(file)
+    records = json_document
+    if isinstance(json_document, dict):
+        records = json_document.get("Records")
     if not isinstance(records, list):
-        explanation = explain_record(content)
+        explanation = explain_record(json_document)
         call.out.print_json(explanation)
         _print_explanation(call.out, explanation)
         return
@@ -72,7 +74,8 @@ def explain(
 def explain_record(record: object) -> dict[str, Any]:
     """Return how Mendq reads a record: the call, its symptom, and what Mendq would do about it.
 
-    If the record cannot be read, `unreadable` has the reason, and the other values are None.
+    If the record cannot be read or is not a failed SQS call, `unreadable` has the reason, and the
+    other values are None.
     """
     failed_call = read(record)
     if isinstance(failed_call, Unreadable):

@@ -138,7 +138,7 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
 
 
 def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
-    """Yield an event for each baseline, the oldest first, with its changes since the last one."""
+    """Yield an event for each baseline, the oldest first, with the changes since the one before."""
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
         changes = describe_differences(attributes_before, baseline.attributes)

@@ -95,7 +95,7 @@ def _open_in_browser(out: Output, page_path: Path) -> None:
 
 
 def require_week(text: str) -> str:
-    """Return the text of --week. Raises CommandError if it is no week such as 2026-W46."""
+    """Return the text of --week. Raises CommandError if it is not a week such as 2026-W46."""
     if not _is_week(text):
         problem = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
         raise CommandError(problem, Exit.USAGE)
@@ -149,7 +149,7 @@ def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str
     """
     summarized_weeks = reports.list_weeks(SUMMARY_KEY)
     if week:
-        summarized_weeks = [summarized for summarized in summarized_weeks if summarized == week]
+        summarized_weeks = [other_week for other_week in summarized_weeks if other_week == week]
     if summarized_weeks:
         remedy = "if it stays away, the log of deliver_report says why"
         return CommandError(
@@ -166,7 +166,7 @@ def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str
 
 
 def _parse_summary(content: bytes | None) -> Summary | None:
-    """Return the summary. None if there is none, or if this version cannot read it.
+    """Return the summary. None if `content` is None, or if this version cannot read it.
 
     The command saves the page even without a summary.
     """

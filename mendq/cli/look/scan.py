@@ -147,8 +147,8 @@ def _scan_region(
 ) -> Exit:
     """Scan the queues of the region whose names match, and print the findings.
 
-    Return 0 even if there are findings, 1 if no queue could be checked, and 4 if a named queue does
-    not exist.
+    Return 1 if there are queues and none of them could be read. Otherwise return 4 if a named queue
+    does not exist, and 0 in all other cases, even if there are findings.
     """
     if html_path is not None:
         require_writable_place(html_path)
@@ -273,7 +273,7 @@ def _describe_no_findings(
 
 
 def _group_by_reason(reason_by_target: Mapping[str, str | Exception]) -> dict[str, list[str]]:
-    """Return the names of the queues by the reason why they were not checked.
+    """Return the names of queues and other targets by the reason why they were not checked.
 
     In a reason, the queue's ARN is replaced by "the queue", so that equal reasons are one group.
     """
@@ -298,7 +298,7 @@ def print_findings(
 ) -> None:
     """Print a block of lines for each finding, at most `most_per_symptom` for a symptom.
 
-    Several queues with a symptom that Mendq only reports share one block.
+    Several queues with a symptom that Mendq only reports share one block, without that limit.
     """
     for symptom, findings in _group_by_symptom(action_by_finding).items():
         if len(findings) > 1 and _has_no_plan(symptom):
@@ -316,9 +316,9 @@ def print_findings(
 def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding]) -> None:
     """Print one block for all queues with a symptom that Mendq only reports."""
     queue_names = [parts_of(finding.queue_arn).name for finding in findings]
-    action = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
-    _print_block(
-        out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action
+    action_line = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
+    _print_finding_block(
+        out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action_line
     )
 
 
@@ -332,16 +332,18 @@ def _print_findings_of_symptom(
     for finding in findings:
         action = action_by_finding[finding]
         queue_name = parts_of(finding.queue_arn).name
-        _print_block(out, queue_name, symptom, finding.sentence, action.line)
+        _print_finding_block(out, queue_name, symptom, finding.sentence, action.line)
         for manual_command in action.commands:
             out.say_command(manual_command)
 
 
-def _print_block(out: Output, title: str, symptom: str, because: str, action: str) -> None:
+def _print_finding_block(
+    out: Output, title: str, symptom: str, because: str, action_line: str
+) -> None:
     """Print the lines of a finding: title, symptom, why it was found, and what Mendq would do."""
     out.show(Text.assemble((plain(title, 80), "bold"), "\n  ", (symptom, "yellow")))
     out.say_indented(because)
-    out.say_indented(f"-> {action.replace(f'{because}. ', '')}", "cyan")
+    out.say_indented(f"-> {action_line.replace(f'{because}. ', '')}", "cyan")
 
 
 def _group_by_symptom(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:

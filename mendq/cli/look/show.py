@@ -162,7 +162,7 @@ class ShownCase(Struct, frozen=True):
 
 
 def read_case_details(call: Invocation, case_id: str) -> ShownCase:
-    """Read the case, its queue and its redrive. Raises CommandError if there is no such case."""
+    """Read the case, its queue and its redrive. Raises CommandError as `find_case` does."""
     account = call.account
     transitions = find_case(account, case_id)
     case = transitions[-1]
@@ -261,13 +261,13 @@ def print_details(out: Output, details: ShownCase) -> None:
         out.say_labelled(list_progress_lines(details.progress))
     if details.attributes_before is not None:
         out.say_heading("Facts from before")
-        lines = []
+        attribute_lines = []
         for name, text in select_configuration(details.attributes_before).items():
             shown_value = format_policy(name, text, _MOST_VALUE_CHARACTERS) or format_value(
                 text, _MOST_VALUE_CHARACTERS
             )
-            lines.append((plain(name, 64), "", shown_value))
-        out.say_labelled(lines)
+            attribute_lines.append((plain(name, 64), "", shown_value))
+        out.say_labelled(attribute_lines)
     next_step_texts = details.next_step
     if next_step_texts["sentence"]:
         out.say_heading("Next")
@@ -302,7 +302,7 @@ def _print_undo(out: Output, details: ShownCase) -> None:
 
 
 def print_case_head(out: Output, details: ShownCase) -> None:
-    """Print the case's id, queue, state and deadline, and why it is in that state."""
+    """Print the case's id, queue, state and deadline, the reason, and what holds up the case."""
     case = details.case
     deadline = describe_deadline(case, details.timing)
     out.say(case.case_id, "bold")

@@ -133,19 +133,21 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
         for key, (name, statistic) in metric_by_key.items()
     ]
     points_by_key = read_series(clients, queries, since, until, subject=case.queue_arn)
-    series = {}
+    points_by_metric = {}
     for key, points in points_by_key.items():
-        series[" ".join(metric_by_key[key])] = [(format_time(at), value) for at, value in points]
+        points_by_metric[" ".join(metric_by_key[key])] = [
+            (format_time(at), value) for at, value in points
+        ]
     return {
         "since": format_time(since),
         "until": format_time(until),
         "period_seconds": period_seconds,
-        "series": series,
+        "series": points_by_metric,
     }
 
 
 def _choose_period_seconds(age: timedelta) -> int:
-    """Return the shortest period, in seconds, of which CloudWatch has datapoints that old."""
+    """Return the shortest period, in seconds, for which CloudWatch still has datapoints so old."""
     for retention, period_seconds in _PERIOD_SECONDS_BY_AGE:
         if age < retention:
             return period_seconds

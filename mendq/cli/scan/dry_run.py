@@ -264,10 +264,13 @@ class DryRun(Struct, frozen=True, dict=True):
         return accumulate(partial_results, merge_results, initial=ScanResult())
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
-        """Return what Mendq would do about each finding. The findings' queues are read again."""
+        """Return what Mendq would do about each finding.
+
+        Facts that heal needs and the scan did not read are read now.
+        """
         sorted_findings = sorted(findings)
         try:
-            waiting_reason_by_finding, merged_finding_by_finding = self._list_waiting(
+            waiting_reason_by_finding, merged_finding_by_finding = self._find_waiting_findings(
                 sorted_findings
             )
         except UNDECIDABLE_ERRORS as error:
@@ -310,7 +313,7 @@ class DryRun(Struct, frozen=True, dict=True):
             )
         return False
 
-    def _list_waiting(
+    def _find_waiting_findings(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Find the findings that the scan would not pass to heal now.
@@ -331,11 +334,11 @@ class DryRun(Struct, frozen=True, dict=True):
         for finding, representative in map_merged_findings(findings, merged_findings).items():
             representative_name = parts_of(representative.queue_arn).name
             reason_by_finding[finding] = f"said_of_another: {representative_name} speaks for it"
-        symptoms_first_by_symptom = {
+        earlier_symptoms_by_symptom = {
             name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()
         }
         for finding, symptom_name in find_waiting_findings(
-            merged_findings, symptoms_first_by_symptom
+            merged_findings, earlier_symptoms_by_symptom
         ).items():
             reason_by_finding[finding] = f"{symptom_name} goes first"
         daily_limited_findings = [
@@ -358,8 +361,8 @@ class DryRun(Struct, frozen=True, dict=True):
     def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
         """Group the findings' queues by symptom, to see if many queues show the same symptom.
 
-        Each queue is in two groups: under the symptom's name, as the scan counts it, and under the
-        key by which heal counts it. Heal counts the queues of drills separately.
+        A queue is in the group of the symptom's name, as the scan counts it, and in the group of
+        the key by which heal counts it. The two differ for the queues of drills.
         """
         queues_by_symptom = defaultdict[str, set[str]](set)
         for finding in findings:

@@ -64,8 +64,9 @@ class FindingSeverity(StrEnum):
 def rate_severity(finding: Finding) -> FindingSeverity:
     """Return the severity of a finding.
 
-    LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom is only
-    about cost, FAILING_NOW if metrics show the fault, and AT_RISK for any other fault.
+    LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom only
+    costs money or does no harm yet (`is_measured_last`), FAILING_NOW if metrics show the fault, and
+    AT_RISK for any other fault.
     """
     detection = SYMPTOM_BY_NAME[finding.symptom].detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
@@ -139,7 +140,11 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
-        """The queues to scan, without quarantines. Raises FactsUnavailable if listing fails."""
+        """The queues to scan, without quarantines.
+
+        Raises FactsUnavailable as `list_readable_queues` does: one pattern that cannot be listed is
+        no error if queues are found.
+        """
         return tuple(queue for queue in self._listing.queues if not is_quarantine(queue.name))
 
     @property
@@ -156,9 +161,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return frozenset((*queue_arns, *self._listing.off_arns))
 
     def is_absent(self, queue_arn: str) -> bool:
-        """Return True if it is certain that a queue does not exist: all queues were listed.
+        """Return True if the list of all queues is complete and does not have this queue.
 
-        The answer saves a call to AWS. Failed calls often name queues that do not exist.
+        Use it only with the default `patterns`, which list all queues. The answer saves a call to
+        AWS, because failed calls often name queues that do not exist.
         """
         return not self._listing.error_by_pattern and queue_arn not in self._existing_arns
 
