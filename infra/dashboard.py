@@ -12,7 +12,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.alarms import Alarms
-from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES_COMMAND, add_region, own_metric
+from infra.alarms.alarm import (
+    AN_HOUR,
+    FIVE_MINUTES,
+    OPEN_CASES_COMMAND,
+    add_region,
+    make_own_metric,
+)
 from infra.alarms.fixes import (
     BAND_WIDTH_STANDARD_DEVIATIONS,
     FIXES_OVER_CEILING,
@@ -23,7 +29,7 @@ from infra.alarms.health import (
     CASE_ESCALATED,
     PROPOSED_CASES_OPEN,
     WatchedResources,
-    waiting_messages_metric,
+    make_waiting_messages_metric,
 )
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
@@ -177,7 +183,9 @@ def _make_own_metrics(
 ) -> list[cloudwatch.Metric]:
     """Return metrics that Mendq itself sends, each with its name in words as label."""
     return [
-        own_metric(metric, statistic, period).with_(label=metric.name.lower().replace("_", " "))
+        make_own_metric(metric, statistic, period).with_(
+            label=metric.name.lower().replace("_", " ")
+        )
         for metric in metrics
     ]
 
@@ -201,26 +209,26 @@ def _make_intake_widgets(
 
     Five follow-ups in a period of five minutes mean that follow_up ran each minute.
     """
-    follow_up_runs_metric = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
+    follow_up_runs_metric = make_own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
         label="follow-ups in 5 minutes"
     )
     lost_probes_metrics = _make_own_metrics(
         [OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes)
     )
     intake = watched_resources.intake
-    oldest_age_metric_of_intake = intake.oldest_age_metric(
+    oldest_age_metric = intake.make_oldest_age_metric(
         FIVE_MINUTES, label="age of the oldest, seconds"
     )
-    waiting_calls_metric = waiting_messages_metric(intake.queue, label="failed calls that wait")
+    waiting_calls_metric = make_waiting_messages_metric(
+        intake.queue, label="failed calls that wait"
+    )
     dlq_by_label = {**watched_resources.list_dlqs_by_owner(), "undelivered": intake.undelivered_dlq}
     dlq_metrics = [
-        waiting_messages_metric(queue, label=label) for label, queue in dlq_by_label.items()
+        make_waiting_messages_metric(queue, label=label) for label, queue in dlq_by_label.items()
     ]
     return [
         _make_graph("Signs of life", [follow_up_runs_metric, *lost_probes_metrics]),
-        _make_graph(
-            "Failed calls on their way to heal", [oldest_age_metric_of_intake, waiting_calls_metric]
-        ),
+        _make_graph("Failed calls on their way to heal", [oldest_age_metric, waiting_calls_metric]),
         _make_graph("Given up, for a person", dlq_metrics, is_stacked=True),
     ]
 
@@ -235,7 +243,7 @@ def _make_error_widgets(
     graph always shows the last week.
     """
     lambda_error_metrics = [
-        watched_resources.error_metric(handler_name, label=handler_name.replace("_", "-"))
+        watched_resources.make_error_metric(handler_name, label=handler_name.replace("_", "-"))
         for handler_name in watched_resources.lambdas
     ]
     widgets = [
@@ -258,7 +266,9 @@ def _make_count_widgets() -> list[cloudwatch.IWidget]:
     A case stays open while its fix is watched, even if the fix has worked so far.
     """
     count_metrics = [_make_count_metric(metric) for metric in ACTIVITY_METRICS]
-    oldest_case_seconds_metric = own_metric(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
+    oldest_case_seconds_metric = make_own_metric(
+        OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES
+    )
     oldest_case_hours_metric = _make_math_metric(
         "age / 3600",
         "hours, of watched fixes too",
@@ -322,7 +332,7 @@ def _make_symptom_graph() -> cloudwatch.IWidget:
 def _make_time_to_heal_graph() -> cloudwatch.IWidget:
     """Return the graph of the median and of the longest time to heal. A mean would show neither."""
     metrics = [
-        own_metric(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
+        make_own_metric(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
         for statistic, label in (("p50", "median"), ("Maximum", "slowest"))
     ]
     return _make_graph("From the first failed call to a fix that proved good", metrics)

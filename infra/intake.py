@@ -64,12 +64,12 @@ class Intake(Construct):
         self._add_rule(
             "FailedCalls",
             "Failed SQS calls of anyone but Mendq itself",
-            _failed_call_pattern(stack),
+            _make_failed_call_pattern(stack),
         )
         self._add_rule(
             "AwsHealth",
             "What AWS Health tells of services that queues depend on",
-            _aws_health_pattern(stack),
+            _make_aws_health_pattern(stack),
         )
 
     def _add_rule(self, name: str, description: str, pattern: events.EventPattern) -> None:
@@ -83,7 +83,9 @@ class Intake(Construct):
         )
         events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])
 
-    def oldest_age_metric(self, period: Duration, *, label: str | None = None) -> cloudwatch.Metric:
+    def make_oldest_age_metric(
+        self, period: Duration, *, label: str | None = None
+    ) -> cloudwatch.Metric:
         """Return the metric of the age, in seconds, of the oldest message that waits for heal."""
         return self.queue.metric_approximate_age_of_oldest_message(
             period=period, statistic="Maximum", label=label
@@ -112,7 +114,7 @@ class Intake(Construct):
                 construct.override_logical_id(MAPPING_LOGICAL_ID)
 
 
-def _failed_call_pattern(stack: Stack) -> events.EventPattern:
+def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
     """Return the pattern of failed SQS calls, except calls by the roles of Mendq.
 
     The probe's role is not excluded, because Mendq must see the probe's call.
@@ -140,7 +142,7 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
     )
 
 
-def _aws_health_pattern(stack: Stack) -> events.EventPattern:
+def _make_aws_health_pattern(stack: Stack) -> events.EventPattern:
     """Return the pattern of AWS Health issues and investigations in this region.
 
     They are about the services in HEALTH_SERVICES. The pattern tests the region, because two

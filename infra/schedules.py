@@ -1,4 +1,4 @@
-"""EventBridge schedules that start Lambdas: the jobs, follow_up, the scan and the probe.
+"""EventBridge schedules that start the Lambdas start_nightly, follow_up, scan and probe.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """

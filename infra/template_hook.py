@@ -22,8 +22,8 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     """Add the hook, and its role, which may only invoke the hook's Lambda.
 
     CloudFormation does not call the hook for Mendq's own stack: a hook that stops deployments must
-    not stop the deployment that corrects it. It does not call the hook for resources of Cloud
-    Control either, because these belong to no stack.
+    not stop the deployment that corrects it. It does not call the hook for resources that
+    people make with the Cloud Control API either, because these belong to no stack.
 
     Args:
         stack: Mendq's stack.

@@ -37,7 +37,7 @@ class Topic(Struct, frozen=True):
         """The topic's ARN."""
         return self.topic.topic_arn
 
-    def publish_statements(self) -> Iterator[iam.PolicyStatement]:
+    def list_publish_statements(self) -> Iterator[iam.PolicyStatement]:
         """Yield the statements that a role needs to publish to the topic.
 
         The role must be allowed to use the topic's KMS key too: SNS encrypts a message with the

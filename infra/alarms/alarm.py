@@ -161,7 +161,7 @@ class MetricAlarm(Struct, frozen=True):
         )
 
 
-def own_metric(
+def make_own_metric(
     metric: OwnMetric | NightlyMetric, statistic: str, period: Duration
 ) -> cloudwatch.Metric:
     """Return a metric that Mendq itself sends, without dimensions."""

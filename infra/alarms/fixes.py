@@ -14,7 +14,7 @@ from infra.alarms.alarm import (
     AlarmDescription,
     FiringRule,
     MetricAlarm,
-    own_metric,
+    make_own_metric,
 )
 from mendq.model import names
 from mendq.model.case import Severity
@@ -146,7 +146,7 @@ def make_fix_ceiling_alarm(limits: Limits) -> MetricAlarm:
 
     The ceiling depends on the limits.
     """
-    fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+    fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
     return MetricAlarm(
         FIXES_OVER_CEILING, fixes_metric, FiringRule(names.fix_ceiling(limits), MISSING_IS_FINE)
     )
@@ -164,9 +164,11 @@ class SpikeRules:
     """
 
     def __init__(self, scope: Construct) -> None:
-        fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
-        recent_fixes_metric = own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
-        unverified_fixes_metric = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
+        fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
+        recent_fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
+        unverified_fixes_metric = make_own_metric(
+            OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE
+        )
         above_band_rule = FiringRule(
             BAND_WIDTH_STANDARD_DEVIATIONS,
             MISSING_IS_FINE,

@@ -24,7 +24,7 @@ from infra.alarms.alarm import (
     AlarmDescription,
     FiringRule,
     MetricAlarm,
-    own_metric,
+    make_own_metric,
 )
 from infra.alarms.fixes import make_fix_ceiling_alarm
 from infra.intake import MAXIMUM_RECEIVE_COUNT, VISIBILITY_TIMEOUT_SECONDS, Intake
@@ -340,7 +340,7 @@ class WatchedResources(Struct, frozen=True):
             dlq_by_owner["pagerduty"] = self.pagerduty.dlq
         return dlq_by_owner
 
-    def error_metric(
+    def make_error_metric(
         self,
         name: str,
         *,
@@ -356,7 +356,9 @@ class WatchedResources(Struct, frozen=True):
         return function.metric_errors(period=period, statistic=statistic, label=label)
 
 
-def waiting_messages_metric(queue: sqs.Queue, *, label: str | None = None) -> cloudwatch.Metric:
+def make_waiting_messages_metric(
+    queue: sqs.Queue, *, label: str | None = None
+) -> cloudwatch.Metric:
     """Return the metric of the number of visible messages in a queue."""
     return queue.metric_approximate_number_of_messages_visible(
         period=FIVE_MINUTES, statistic="Maximum", label=label
@@ -390,7 +392,7 @@ def _list_liveness_alarms(
     )
     yield MetricAlarm(
         HEARTBEAT_MISSING,
-        _heartbeat_metric(watched_resources.lambdas["follow_up"].function),
+        _make_heartbeat_metric(watched_resources.lambdas["follow_up"].function),
         heartbeat_rule,
     )
     yield _make_probe_alarm(probe_minutes)
@@ -398,16 +400,16 @@ def _list_liveness_alarms(
         INTAKE_LATE_AGE_SECONDS, MISSING_IS_FINE, INTAKE_LATE_MINUTES, INTAKE_LATE_MINUTES
     )
     yield MetricAlarm(
-        INTAKE_LATE, watched_resources.intake.oldest_age_metric(A_MINUTE), intake_late_rule
+        INTAKE_LATE, watched_resources.intake.make_oldest_age_metric(A_MINUTE), intake_late_rule
     )
     yield MetricAlarm(
         HEAL_FAILING,
-        watched_resources.error_metric("heal"),
+        watched_resources.make_error_metric("heal"),
         FiringRule(1, MISSING_IS_FINE, HEAL_FAILING_PERIODS, HEAL_FAILING_PERIODS),
     )
 
 
-def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
+def _make_heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
     """Return the heartbeat metric, which has one value a minute.
 
     The value is the number of runs of follow_up without an error, which AWS counts, multiplied by
@@ -420,7 +422,7 @@ def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
         using_metrics={
             "runs": follow_up.metric_invocations(period=A_MINUTE),
             "errors": follow_up.metric_errors(period=A_MINUTE),
-            "beats": own_metric(HEARTBEAT_METRIC, "SampleCount", A_MINUTE),
+            "beats": make_own_metric(HEARTBEAT_METRIC, "SampleCount", A_MINUTE),
         },
         period=A_MINUTE,
     )
@@ -437,7 +439,7 @@ def _make_probe_alarm(probe_minutes: int) -> MetricAlarm:
     watched_minutes = probe_minutes + PROBE_SLACK_MINUTES
     period_count = ceil(watched_minutes / LONGEST_PERIOD_MINUTES)
     period = Duration.minutes(ceil(watched_minutes / period_count))
-    lost_probes_metric = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
+    lost_probes_metric = make_own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
     return MetricAlarm(
         PROBE_LOST,
         lost_probes_metric,
@@ -453,7 +455,7 @@ def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
     period = Duration.minutes(SCAN_MISSING_PERIOD_MINUTES)
-    errors_metric = watched_resources.error_metric("scan", period=period, statistic="Minimum")
+    errors_metric = watched_resources.make_error_metric("scan", period=period, statistic="Minimum")
     period_count = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
     return MetricAlarm(
         SCAN_MISSING,
@@ -469,43 +471,47 @@ def _list_own_metric_alarms() -> Iterator[MetricAlarm]:
     composite joins these alarms: a queue that heal cannot fix must not hide that heal
     has stopped.
     """
-    heal_errors_metric = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
+    heal_errors_metric = make_own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
     yield MetricAlarm(HEAL_ERRORS, heal_errors_metric, _REPEATED_ERRORS_RULE)
-    follow_up_errors_metric = own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
+    follow_up_errors_metric = make_own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
     yield MetricAlarm(FOLLOW_UP_ERRORS, follow_up_errors_metric, _REPEATED_ERRORS_RULE)
-    scan_errors_metric = own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
+    scan_errors_metric = make_own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
     yield MetricAlarm(
         SCAN_ERRORS,
         scan_errors_metric,
         FiringRule(1, MISSING_IS_FINE, SCAN_ERROR_HOURS, SCAN_WATCHED_HOURS),
     )
-    escalations_metric = own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
+    escalations_metric = make_own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
     yield MetricAlarm(CASE_ESCALATED, escalations_metric, FiringRule(1, MISSING_IS_FINE))
-    open_escalated_cases_metric = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
+    open_escalated_cases_metric = make_own_metric(
+        OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE
+    )
     yield MetricAlarm(ESCALATED_CASES_OPEN, open_escalated_cases_metric, _WHILE_POSITIVE_RULE)
-    open_proposed_cases_metric = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
+    open_proposed_cases_metric = make_own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
     yield MetricAlarm(PROPOSED_CASES_OPEN, open_proposed_cases_metric, _WHILE_POSITIVE_RULE)
 
 
 def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
-    failed_runs_metric = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
+    failed_runs_metric = make_own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
     yield MetricAlarm(NIGHTLY_FAILED, failed_runs_metric, _WHILE_POSITIVE_RULE)
-    doubtful_runs_metric = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
+    doubtful_runs_metric = make_own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
     yield MetricAlarm(NIGHTLY_DOUBTFUL, doubtful_runs_metric, _WHILE_POSITIVE_RULE)
-    failed_weeks_metric = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
+    failed_weeks_metric = make_own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
     yield MetricAlarm(WEEK_FAILED, failed_weeks_metric, _WHILE_POSITIVE_RULE)
-    missing_reports_metric = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
+    missing_reports_metric = make_own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
     yield MetricAlarm(REPORT_MISSING, missing_reports_metric, _WHILE_POSITIVE_RULE)
     missing_runs_rule = FiringRule(
         1, MISSING_IS_A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW_THRESHOLD
     )
     yield MetricAlarm(
-        NIGHTLY_MISSING, own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing_runs_rule
+        NIGHTLY_MISSING,
+        make_own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR),
+        missing_runs_rule,
     )
     if settings.report.is_mailed:
         # The minimum over the attempts: there is no alarm if one of them succeeded.
-        undelivered_reports_metric = own_metric(
+        undelivered_reports_metric = make_own_metric(
             OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD
         )
         yield MetricAlarm(REPORT_NOT_DELIVERED, undelivered_reports_metric, _WHILE_POSITIVE_RULE)
@@ -514,7 +520,7 @@ def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     )
     yield MetricAlarm(
         TRAIL_BUSY,
-        own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR),
+        make_own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR),
         too_many_records_rule,
     )
 
@@ -528,12 +534,12 @@ def _list_dlq_and_writer_alarms(watched_resources: WatchedResources) -> Iterator
     """
     yield MetricAlarm(
         FAILED_CALLS_UNDELIVERED,
-        waiting_messages_metric(watched_resources.intake.undelivered_dlq),
+        make_waiting_messages_metric(watched_resources.intake.undelivered_dlq),
         _WHILE_POSITIVE_RULE,
     )
     for owner_of_dlq, queue in watched_resources.list_dlqs_by_owner().items():
         yield MetricAlarm(
-            OWN_DLQ, waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq
+            OWN_DLQ, make_waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq
         )
     repeated_failure_rule = FiringRule(
         1, MISSING_IS_FINE, WRITER_FAILING_PERIODS, WRITER_WATCHED_PERIODS
@@ -543,7 +549,7 @@ def _list_dlq_and_writer_alarms(watched_resources: WatchedResources) -> Iterator
             alarm_name_end = owner.replace("_", "-")
             yield MetricAlarm(
                 LAMBDA_FAILING,
-                watched_resources.error_metric(owner),
+                watched_resources.make_error_metric(owner),
                 repeated_failure_rule,
                 alarm_name_end,
             )

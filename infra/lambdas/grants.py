@@ -100,7 +100,7 @@ def allow_notifications(resources: StackResources) -> PolicyStatements:
     """
     yield _allow_events(resources, NOTIFICATION_EVENT)
     for topic in (resources.topics.urgent, resources.topics.info, *resources.topics.teams):
-        yield from topic.publish_statements()
+        yield from topic.list_publish_statements()
 
 
 def allow_freeze_checks(resources: StackResources) -> PolicyStatements:
@@ -165,7 +165,7 @@ def allow_probe_records(resources: StackResources) -> PolicyStatements:
     verbs = ("Get", "Put", "Update")
     yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
     yield _allow_events(resources, NOTIFICATION_EVENT)
-    yield from resources.topics.urgent.publish_statements()
+    yield from resources.topics.urgent.list_publish_statements()
 
 
 def allow_job_starts(resources: StackResources) -> PolicyStatements:
@@ -220,7 +220,7 @@ def allow_report_delivery(resources: StackResources) -> PolicyStatements:
     yield allow(["s3:GetObject"], report_bucket.arn_for_objects("summary/*"))
     yield allow(["s3:PutObject"], report_bucket.arn_for_objects("report/*"))
     yield allow(["s3:GetObject"], report_bucket.arn_for_objects("report/*/delivered/*"))
-    yield from resources.topics.info.publish_statements()
+    yield from resources.topics.info.list_publish_statements()
     yield from _allow_mail(resources)
 
 

@@ -23,7 +23,7 @@ from mendq.model.settings import LambdaSettings, variable_of
 MAXIMUM_ENVIRONMENT_CHARACTERS = 4_096
 # A part of a text that only CloudFormation can fill in. Its length is estimated: 12 digits for the
 # account id, and the longest possible name or ARN for everything else.
-_CDK_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
+_CDK_TOKEN_PATTERN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
 _LONGEST_NAME_LENGTH = 100
 _ACCOUNT_ID_DIGITS = 12
 # Retries of EventBridge before an event goes to the DLQ: its maximum.
@@ -64,8 +64,8 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
 
 def _estimate_longest_length(value: str) -> int:
     """Return the greatest length of a text after CloudFormation has filled in its values."""
-    length = len(_CDK_TOKEN.sub("", value))
-    for token in _CDK_TOKEN.finditer(value):
+    length = len(_CDK_TOKEN_PATTERN.sub("", value))
+    for token in _CDK_TOKEN_PATTERN.finditer(value):
         is_account_id = token[1] is not None
         length += _ACCOUNT_ID_DIGITS if is_account_id else _LONGEST_NAME_LENGTH
     return length

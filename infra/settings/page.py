@@ -117,7 +117,7 @@ def _list_plain_fields(settings_type: Any) -> Iterator[tuple[Any, str, Any]]:
 def _find_section_type(setting_type: Any) -> Any:
     """Return the settings class of a section, or of the entries of a list of sections.
 
-    None for plain settings.
+    Return None for plain settings.
     """
     plain_type, _ = split_type_and_bounds(setting_type)
     entry_type = get_args(plain_type)[0] if get_origin(plain_type) is tuple else setting_type

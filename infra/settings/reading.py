@@ -432,18 +432,18 @@ def suggest_name(unknown_name: str, known_names: Iterable[str]) -> str:
 
 # A word of the length of PagerDuty's integration key or longer. A user may have written the secret
 # itself where the setting takes its ARN.
-_POSSIBLE_SECRET = re.compile(r"\b(\w{4})\w{28,}")
+_POSSIBLE_SECRET_PATTERN = re.compile(r"\b(\w{4})\w{28,}")
 
 
 def shorten_value(value: object) -> str:
     """Return a value as JSON of at most 60 characters. A possible secret is cut to 4 characters."""
-    json_text = _POSSIBLE_SECRET.sub(r"\1...", json.dumps(value, default=str))
+    json_text = _POSSIBLE_SECRET_PATTERN.sub(r"\1...", json.dumps(value, default=str))
     return json_text if len(json_text) <= 60 else f"{json_text[:57]}..."
 
 
 # Settings are four levels deep. A limit protects recursive code that reads the parsed JSON.
 MAXIMUM_JSON_DEPTH = 50
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+_JSON_TOKEN_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def parse_json(content: str) -> Any:
@@ -454,7 +454,7 @@ def parse_json(content: str) -> Any:
     MAXIMUM_JSON_DEPTH.
     """
     depth = 0
-    for token in _JSON_TOKEN.finditer(content):
+    for token in _JSON_TOKEN_PATTERN.finditer(content):
         if token[0] in ("[", "{"):
             depth += 1
         elif token[0] in ("]", "}"):

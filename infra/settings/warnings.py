@@ -59,7 +59,8 @@ def _find_unreachable_bucket(
 ) -> Iterator[Mistake]:
     """Yield a mistake if a nightly job could not read the trail's bucket.
 
-    The nightly job has no VPC, so it reaches only the endpoints of its own region.
+    The nightly job has no VPC, so it reaches only the endpoints of its own region. If the settings
+    do not say the bucket's region, there is a mistake only if jobs in several regions read it.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
     if settings.trail.bucket is None or not settings.nightly.enabled:

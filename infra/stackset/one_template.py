@@ -39,7 +39,7 @@ _SAMPLE_BY_PLACEHOLDER = {ACCOUNT_PLACEHOLDER: "000000000000", REGION_PLACEHOLDE
 _LONGEST_REGION = "ap-southeast-99"
 # Key prefix of Mendq's objects. The bucket may have other objects too.
 KEY_PREFIX = "mendq/"
-_NO_VALUE = {"Ref": "AWS::NoValue"}
+_AWS_NO_VALUE = {"Ref": "AWS::NoValue"}
 _MODE_PARAMETER = "Mode"
 _TAG_MODE_PARAMETER = "TagMayRaiseTo"
 _OPTIONAL_MAIL_PATTERN = r"^$|^[^@\s]{1,64}@[A-Za-z0-9.-]{3,253}$"
@@ -78,7 +78,7 @@ class _Condition(NamedTuple):
     expression: Mapping[str, Any]
 
 
-def _is_above_observe(parameter: str) -> dict[str, Any]:
+def _make_above_observe_expression(parameter: str) -> dict[str, Any]:
     """Return CloudFormation's expression that is true if a mode parameter is not `observe`."""
     return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, str(Mode.OBSERVE)]}]}
 
@@ -87,17 +87,22 @@ _CONDITIONS = (
     _Condition(
         "NamedQueuesAreWritten",
         frozenset(variant for variant in _VARIANTS if variant.can_write_named),
-        _is_above_observe(_MODE_PARAMETER),
+        _make_above_observe_expression(_MODE_PARAMETER),
     ),
     _Condition(
         "TaggedQueuesAreWritten",
         frozenset(variant for variant in _VARIANTS if variant.can_write_tagged),
-        _is_above_observe(_TAG_MODE_PARAMETER),
+        _make_above_observe_expression(_TAG_MODE_PARAMETER),
     ),
     _Condition(
         "QueuesAreWritten",
         frozenset(variant for variant in _VARIANTS if any(variant)),
-        {"Fn::Or": [_is_above_observe(_MODE_PARAMETER), _is_above_observe(_TAG_MODE_PARAMETER)]},
+        {
+            "Fn::Or": [
+                _make_above_observe_expression(_MODE_PARAMETER),
+                _make_above_observe_expression(_TAG_MODE_PARAMETER),
+            ]
+        },
     ),
 )
 
@@ -347,7 +352,7 @@ def _merge_statements(
         else:
             condition = _find_condition(present_variants)
             used_conditions[condition.name] = condition.expression
-            yield {"Fn::If": [condition.name, statement, _NO_VALUE]}
+            yield {"Fn::If": [condition.name, statement, _AWS_NO_VALUE]}
 
 
 def _find_condition(variants: set[_Variant]) -> _Condition:

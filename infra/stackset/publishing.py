@@ -91,8 +91,8 @@ def write_stack_set_files(
     shutil.rmtree(new_folder, ignore_errors=True)
     (new_folder / "objects" / KEY_PREFIX).mkdir(parents=True)
     (new_folder / "objects" / template_key).write_bytes(template_bytes)
-    for name, source in file_by_key.items():
-        (new_folder / "objects" / name).write_bytes(make_zip_bytes(source))
+    for name, local_path in file_by_key.items():
+        (new_folder / "objects" / name).write_bytes(make_zip_bytes(local_path))
     publish_script = (_STACKSET_FOLDER / PUBLISH_SCRIPT_FILE).read_text()
     shell_bucket = bucket_name_pattern.replace(REGION_PLACEHOLDER, "${region}")
     (new_folder / PUBLISH_SCRIPT_FILE).write_text(publish_script.replace("@BUCKET@", shell_bucket))

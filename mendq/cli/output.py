@@ -54,8 +54,8 @@ class Output(Struct, frozen=True, dict=True):
 
         If it is not a terminal, lines are not wrapped unless COLUMNS is set.
         """
-        plain_text: Any = {"highlight": False, "markup": False, "emoji": False}
-        console = Console(stderr=self.as_json, **plain_text)
+        plain_text_options: Any = {"highlight": False, "markup": False, "emoji": False}
+        console = Console(stderr=self.as_json, **plain_text_options)
         if not console.is_terminal:
             console.width = get_terminal_size((_UNLIMITED_WIDTH, 0)).columns
         return console
@@ -91,8 +91,8 @@ class Output(Struct, frozen=True, dict=True):
         No word is broken, so that a long ARN or policy can be copied.
         """
         width = max(_MIN_TEXT_WIDTH, self._people_console.width - indent)
-        lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        wrapped_text = Text(f"\n{' ' * indent}".join(lines), style=style)
+        wrapped_lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        wrapped_text = Text(f"\n{' ' * indent}".join(wrapped_lines), style=style)
         line_start = Text(" " * indent) if label is None else label
         self._people_console.print(Text.assemble(line_start, wrapped_text), soft_wrap=True)
 

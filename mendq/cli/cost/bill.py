@@ -217,21 +217,21 @@ def _price_metrics(stack: BilledStack) -> CostLine:
 
     CloudWatch bills a metric for each hour in which it is sent.
     """
-    sometimes_sent = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
-    always_sent = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent
+    sometimes_sent_metrics = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
+    always_sent_metrics = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent_metrics
     # A gauge is sent only if an alarm of the stack watches it.
     watched_metrics = {
         alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
     }
-    always_sent -= GAUGE_METRICS - watched_metrics
+    always_sent_metrics -= GAUGE_METRICS - watched_metrics
     nightly_runs = stack.count_runs("start_nightly")
     sometimes_sent_count = len(_WEEKLY_METRICS)
     if nightly_runs:
         sometimes_sent_count += len(_NIGHTLY_METRICS)
     nightly_hours = len(_NIGHTLY_METRICS) * nightly_runs
     weekly_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
-    metric_hours = len(always_sent) * HOURS_PER_MONTH + nightly_hours + weekly_hours
-    quantity = f"{len(always_sent)} all month, {sometimes_sent_count} some hours of it"
+    metric_hours = len(always_sent_metrics) * HOURS_PER_MONTH + nightly_hours + weekly_hours
+    quantity = f"{len(always_sent_metrics)} all month, {sometimes_sent_count} some hours of it"
     reason = "what the Lambdas send when nothing happens; a symptom's own series come with it"
     units_by_price = {prices.METRIC_MONTH: metric_hours / HOURS_PER_MONTH}
     return CostLine("custom metrics", quantity, reason, units_by_price)
@@ -333,9 +333,9 @@ def _price_nightly_job(stack: BilledStack) -> CostLine:
 
 
 def _price_polling(stack: BilledStack) -> CostLine:
-    polled_queues = len(stack.list_properties("AWS::Lambda::EventSourceMapping"))
+    polled_queue_count = len(stack.list_properties("AWS::Lambda::EventSourceMapping"))
     # A call of 20 s is three calls a minute.
-    call_count = polled_queues * PARALLEL_POLLING_CALLS * 3 * 60 * HOURS_PER_MONTH
+    call_count = polled_queue_count * PARALLEL_POLLING_CALLS * 3 * 60 * HOURS_PER_MONTH
     reason = f"Lambda waits with {PARALLEL_POLLING_CALLS} calls of 20 s at once"
     units_by_price = {prices.SQS_REQUEST: call_count}
     return CostLine("polling the intake queue", f"{call_count:,} calls", reason, units_by_price)

@@ -34,11 +34,11 @@ def _print_result(out: Output, result: LintResult) -> None:
         )
     _print_unchecked_places(out, result.not_judged)
     if result.defaults:
-        defaults = ", ".join(
+        defaults_text = ", ".join(
             f"{default['parameter']} = {default['value']}" for default in result.defaults
         )
         out.say("")
-        out.say(f"parameters taken at their defaults: {defaults}")
+        out.say(f"parameters taken at their defaults: {defaults_text}")
     out.say("")
 
 
@@ -46,9 +46,9 @@ def _print_unchecked_places(out: Output, unchecked_places: Sequence[UncheckedPla
     if unchecked_places:
         out.say_heading("not judged")
     for place in unchecked_places:
-        symptoms = f" ({', '.join(place.symptoms)})" if place.symptoms else ""
+        symptoms_text = f" ({', '.join(place.symptoms)})" if place.symptoms else ""
         out.say_indented(_describe_place(place))
-        out.say_indented(f"{place.because}{symptoms}", "dim", indent=4)
+        out.say_indented(f"{place.because}{symptoms_text}", "dim", indent=4)
 
 
 def _print_finding(out: Output, finding: LintFinding) -> None:

@@ -992,9 +992,9 @@ class RecordingRun:
 
         call_count = BURST_CALL_COUNT if call.name == "throttled" else 1
         with ThreadPoolExecutor(PARALLEL_CALL_COUNT) as executor:
-            answers = list(executor.map(send_call, range(call_count)))
-        failed_answers = [answer for answer in answers if "Error" in answer]
-        answer = failed_answers[0] if failed_answers else answers[0]
+            aws_answers = list(executor.map(send_call, range(call_count)))
+        failed_answers = [answer for answer in aws_answers if "Error" in answer]
+        answer = failed_answers[0] if failed_answers else aws_answers[0]
         failed_entries = ", ".join(entry["Code"] for entry in answer.get("Failed", ()))
         error_fields = answer.get("Error", {"Code": "answered with 200", "Message": failed_entries})
         answer_text = error_fields["Code"]

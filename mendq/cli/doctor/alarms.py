@@ -108,9 +108,9 @@ class StackAlarms(Struct, frozen=True):
         """
         description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
         condition, command, page = description or ("", "", ALARMS_PAGE)
-        text = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
+        sentence = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
         if condition:
-            text += f": {condition}"
+            sentence += f": {condition}"
         first_step = ""
         if description and not _is_about_mendq(alarm):
             first_step = f"`{command}`"
@@ -119,7 +119,7 @@ class StackAlarms(Struct, frozen=True):
             for remedy_step in (first_step, self._describe_log(alarm), page)
             if remedy_step
         ]
-        return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(remedy_steps))
+        return Check(f"alarm {alarm['AlarmName']}", status, sentence, ", then ".join(remedy_steps))
 
     def _describe_log(self, alarm: Alarm) -> str:
         """Return a text that names the log of the Lambda that the alarm is about.

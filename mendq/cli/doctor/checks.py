@@ -110,9 +110,9 @@ def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
         for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic_arn):
             subscriptions.extend(page["Subscriptions"])
     except sns.exceptions.NotFoundException:
-        text = f"there is no topic {topic_arn}: nobody hears what is {topic_kind}"
+        sentence = f"there is no topic {topic_arn}: nobody hears what is {topic_kind}"
         remedy = "name one that is there in notifications.topics, and deploy"
-        return Check(f"topic {topic_kind}", Status.FAIL, text, remedy)
+        return Check(f"topic {topic_kind}", Status.FAIL, sentence, remedy)
     if not subscriptions:
         remedy = f"set notifications.{topic_kind} and deploy"
         return Check(f"topic {topic_kind}", Status.WARN, "nobody is subscribed", remedy)
@@ -138,8 +138,8 @@ def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
     if http_subscriptions:
         remedies.append(_CONFIRM_BY_URL_REMEDY)
     status = Status.FAIL if len(pending_subscriptions) == subscription_count else Status.WARN
-    text = f"{len(pending_subscriptions)} of {subscription_count} subscription(s) not confirmed"
-    return Check(f"topic {topic_kind}", status, text, "; ".join(remedies))
+    sentence = f"{len(pending_subscriptions)} of {subscription_count} subscription(s) not confirmed"
+    return Check(f"topic {topic_kind}", status, sentence, "; ".join(remedies))
 
 
 def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
@@ -161,20 +161,20 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     except ClientError as error:
         if code_of(error) not in ("404", "NoSuchBucket"):
             raise
-        text = f"there is no bucket {bucket_name}: every night fails"
+        sentence = f"there is no bucket {bucket_name}: every night fails"
         remedy = "name one that is there in trail.bucket, and deploy"
-        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, text, remedy)
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, sentence, remedy)
         return
     if bucket_region is None:
-        text = f"S3 does not say in which region {bucket_name} lies"
+        sentence = f"S3 does not say in which region {bucket_name} lies"
         remedy = Command.aws(
             account.region, "s3api", "get-bucket-location", "--bucket", bucket_name
         )
-        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.UNKNOWN, text, remedy)
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.UNKNOWN, sentence, remedy)
     elif bucket_region != account.region:
-        text = f"{bucket_name} lies in {bucket_region}, which the nightly job does not reach"
+        sentence = f"{bucket_name} lies in {bucket_region}, which the nightly job does not reach"
         remedy = f"deploy to {bucket_region}, or let Mendq make its own with trail.create: true"
-        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, f"{text}: every night fails", remedy)
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, f"{sentence}: every night fails", remedy)
     else:
         yield Check(TRAIL_BUCKET_CHECK_NAME, Status.OK, f"{bucket_name} lies in {bucket_region}")
 
@@ -187,14 +187,14 @@ def check_queues(doctor: Doctor) -> Iterator[Check]:
     if queues:
         yield Check("managed queues", Status.OK, f"{queue_count} by tag or by name")
     else:
-        text = "none: nothing is looked after. To begin, tag one"
+        sentence = "none: nothing is looked after. To begin, tag one"
         remedy = _make_sqs_command(doctor.account.region, "tag-queue", "--tags", "mendq=observe")
-        yield Check("managed queues", Status.WARN, text, remedy)
+        yield Check("managed queues", Status.WARN, sentence, remedy)
     yield from check_drill_tags(queues)
     unlogged_queues = list_unlogged_queues(doctor.trails, doctor.queue_arns)
     if unlogged_queues:
-        text = f"{len(unlogged_queues)} of {queue_count} lie outside the trails' selectors"
-        yield _make_selectors_check(text, "trail.queueArnPrefixes")
+        sentence = f"{len(unlogged_queues)} of {queue_count} lie outside the trails' selectors"
+        yield _make_selectors_check(sentence, "trail.queueArnPrefixes")
     partly_logged_queues = []
     unlogged_calls = set[str]()
     for queue_arn, calls in find_unlogged_calls(doctor.trails, doctor.queue_arns).items():
@@ -203,13 +203,15 @@ def check_queues(doctor: Doctor) -> Iterator[Check]:
             unlogged_calls |= calls
     if partly_logged_queues:
         call_names = ", ".join(sorted(unlogged_calls))
-        text = f"{len(partly_logged_queues)} of {queue_count} are logged in part: not {call_names}"
-        yield _make_selectors_check(text, "trail.eventNames")
+        sentence = (
+            f"{len(partly_logged_queues)} of {queue_count} are logged in part: not {call_names}"
+        )
+        yield _make_selectors_check(sentence, "trail.eventNames")
 
 
-def _make_selectors_check(text: str, setting_name: str) -> Check:
+def _make_selectors_check(sentence: str, setting_name: str) -> Check:
     remedy = f"add them to {setting_name}, and deploy; `mendq cost` says what that costs"
-    return Check("selectors", Status.WARN, text, remedy)
+    return Check("selectors", Status.WARN, sentence, remedy)
 
 
 def check_drill_tags(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
@@ -218,9 +220,9 @@ def check_drill_tags(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
     if tagged_queues:
         region = parts_of(tagged_queues[0].queue_arn).region
         names = shorten_list([queue.name for queue in tagged_queues])
-        text = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: {names}"
+        sentence = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: {names}"
         remedy = _make_sqs_command(region, "untag-queue", "--tag-keys", DRILL_TAG)
-        yield Check("drills", Status.WARN, text, remedy)
+        yield Check("drills", Status.WARN, sentence, remedy)
 
 
 def _make_sqs_command(region: str, operation: str, *options: str) -> Command:

@@ -139,13 +139,13 @@ class Deployment(Struct, frozen=True, dict=True):
         """Return the check of the event source mapping from the intake queue to heal."""
         functions = self.account.clients.functions
         state = functions.get_event_source_mapping(UUID=mapping_id)["State"]
-        text = f"{mapping_id} is {state}"
+        sentence = f"{mapping_id} is {state}"
         fault = ""
         if state not in _DELIVERING_STATES:
-            fault = f"{text}: failed calls wait in the intake queue"
+            fault = f"{sentence}: failed calls wait in the intake queue"
         options = ("--uuid", mapping_id, "--enabled")
         remedy = self._make_aws_command("lambda", "update-event-source-mapping", *options)
-        return make_fault_check(check_name, fault, text, remedy)
+        return make_fault_check(check_name, fault, sentence, remedy)
 
     def _make_log(self, log_group: str) -> Log:
         """Return the log with a command that prints its last hour, one event on each line."""

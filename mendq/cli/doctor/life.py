@@ -74,8 +74,8 @@ def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
         count for minute, count in error_count_by_minute.items() if minute >= last_good_run
     )
     if not good_minutes and now - created_at < HEARTBEAT_LIMIT:
-        text = f"none yet: the stack was made {format_age(created_at, now)} ago"
-        yield Check("heartbeat", Status.WARN, text, "ask again in ten minutes")
+        sentence = f"none yet: the stack was made {format_age(created_at, now)} ago"
+        yield Check("heartbeat", Status.WARN, sentence, "ask again in ten minutes")
         return
     ok_text = f"the follow-up ran well {format_age(last_good_run, now)} ago"
     if not is_late and not error_count:
@@ -116,19 +116,19 @@ def check_probe(account: Account, now: datetime) -> Iterator[Check]:
     """Yield one check of the newest probe: did Mendq receive its failed call?"""
     probe = account.open_store(ProbeRecord).read()
     if probe is None:
-        text = "none was sent yet: the first comes within the hour after a deployment"
-        yield Check("probe", Status.WARN, text, "ask again in an hour")
+        sentence = "none was sent yet: the first comes within the hour after a deployment"
+        yield Check("probe", Status.WARN, sentence, "ask again in an hour")
         return
     sent_text = f"sent {format_age(probe.sent_at, now)} ago"
     runbook = "docs/runbooks/probe_lost.md"
     if probe.was_seen and probe.seen_at is not None:
         late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
-        text = f"{sent_text}, seen after {late_seconds} s, spelled {probe.spelled}"
+        sentence = f"{sent_text}, seen after {late_seconds} s, spelled {probe.spelled}"
         if probe.without_queue:
-            text += ", but it came without a queue: Mendq cannot tell of which such a call is"
-            yield Check("probe", Status.WARN, text, runbook)
+            sentence += ", but it came without a queue: Mendq cannot tell of which such a call is"
+            yield Check("probe", Status.WARN, sentence, runbook)
         else:
-            yield Check("probe", Status.OK, text)
+            yield Check("probe", Status.OK, sentence)
         return
     lost_count = probe.lost_in_a_row
     if now - probe.sent_at > ARRIVAL_TIMEOUT:
@@ -154,7 +154,7 @@ def check_freeze(account: Account) -> Iterator[Check]:
 
 
 def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Check]:
-    """Yield the check of one change calendar: a warning if it is closed.
+    """Yield the check of one change calendar: OK if it is open, a warning if it is closed.
 
     If the calendar does not exist or cannot be read, yield a fault, except in the cases below.
 
@@ -175,12 +175,12 @@ def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Che
         remedy = "take it out of freezeCalendars and deploy"
         if owner_account != own_account:
             remedy = f"share it with account {own_account} from {owner_account}, or {remedy}"
-        text = f"{arn} cannot be read ({error_code}), so Mendq is frozen until it can"
-        yield Check(check_name, Status.FAIL, text, remedy)
+        sentence = f"{arn} cannot be read ({error_code}), so Mendq is frozen until it can"
+        yield Check(check_name, Status.FAIL, sentence, remedy)
         return
     if is_calendar_closed:
-        text = f"{arn} is closed: nothing is changed"
-        yield Check(check_name, Status.WARN, text, "nothing, if it is meant so")
+        sentence = f"{arn} is closed: nothing is changed"
+        yield Check(check_name, Status.WARN, sentence, "nothing, if it is meant so")
     else:
         yield Check(check_name, Status.OK, f"{arn} is open")
 
@@ -271,18 +271,18 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
     """
     log_remedy = f"see the log of {account.output('ScanFunction')}"
     if scan is None:
-        text = "none was made yet: the first comes within the hour after a deployment"
+        sentence = "none was made yet: the first comes within the hour after a deployment"
         if now - account.created_at < SCAN_LIMIT:
-            return Check("scan", Status.WARN, text, "ask again in an hour")
-        return Check("scan", Status.FAIL, text, log_remedy)
-    text = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
+            return Check("scan", Status.WARN, sentence, "ask again in an hour")
+        return Check("scan", Status.FAIL, sentence, log_remedy)
+    sentence = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
     if ScanResult(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
-        text += "; nothing could be seen of any queue"
-        return Check("scan", Status.FAIL, text, log_remedy)
+        sentence += "; nothing could be seen of any queue"
+        return Check("scan", Status.FAIL, sentence, log_remedy)
     if now - scan.at >= SCAN_LIMIT:
-        return Check("scan", Status.FAIL, text, log_remedy)
+        return Check("scan", Status.FAIL, sentence, log_remedy)
     if scan.failed:
-        return Check("scan", Status.WARN, text, log_remedy)
+        return Check("scan", Status.WARN, sentence, log_remedy)
     if scan.skipped_for_budget:
-        return Check("scan", Status.WARN, text, "raise limits.scanMetricsPerDay, and deploy")
-    return Check("scan", Status.OK, text)
+        return Check("scan", Status.WARN, sentence, "raise limits.scanMetricsPerDay, and deploy")
+    return Check("scan", Status.OK, sentence)

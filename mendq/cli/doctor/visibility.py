@@ -126,8 +126,8 @@ def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) 
         yield Check(check_name, Status.WARN, "it is switched off", remedy)
         return
     sqs_selectors = [selector for selector in selectors if "AWS::SQS::Queue" in str(selector)]
-    text = f"is logging, {len(sqs_selectors)} selector(s) of SQS data events"
-    yield Check(check_name, Status.OK, text)
+    sentence = f"is logging, {len(sqs_selectors)} selector(s) of SQS data events"
+    yield Check(check_name, Status.OK, sentence)
 
 
 def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
@@ -159,12 +159,12 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
         )
     unread_trails = list_unread_trails(trails)
     if unread_trails:
-        text = f"{shorten_list(unread_trails)} cannot be read"
-        return Check(check_name, Status.UNKNOWN, text, "the check `probe` says what comes")
+        sentence = f"{shorten_list(unread_trails)} cannot be read"
+        return Check(check_name, Status.UNKNOWN, sentence, "the check `probe` says what comes")
     probe_text = f"{PROBE_EVENT_NAME} of {PROBE_QUEUE_NAME}"
-    text = f"no trail that is logging selects {probe_text}: no probe is seen"
+    sentence = f"no trail that is logging selects {probe_text}: no probe is seen"
     remedy = f"have a trail log SQS data events of {queue_arn}, or deploy"
-    return Check(check_name, Status.FAIL, text, remedy)
+    return Check(check_name, Status.FAIL, sentence, remedy)
 
 
 def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
@@ -181,8 +181,8 @@ def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Seque
     )
     if read_trails and not missed_calls_by_queue:
         trail_names = shorten_list([trail.name for trail in read_trails])
-        text = f"the nightly job reads {read_root}, where the files of {trail_names} lie"
-        return Check(check_name, Status.OK, text)
+        sentence = f"the nightly job reads {read_root}, where the files of {trail_names} lie"
+        return Check(check_name, Status.OK, sentence)
     subject = "the trails write to"
     if missed_calls_by_queue:
         queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls_by_queue])
@@ -195,8 +195,8 @@ def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Seque
     bucket_name = read_root.partition("/")[0]
     if any(trail.files_root.partition("/")[0] == bucket_name for trail in trails):
         return Check(check_name, Status.FAIL, fault, remedy)
-    text = f"{fault}: it counts what is copied, if anything"
-    return Check(check_name, Status.WARN, text, remedy)
+    sentence = f"{fault}: it counts what is copied, if anything"
+    return Check(check_name, Status.WARN, sentence, remedy)
 
 
 def _list_other_roots(
