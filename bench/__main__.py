@@ -20,7 +20,10 @@ PART_NAMES = ("handler", "nightly")
 
 
 def main(arguments: list[str]) -> int:
-    """Measure, store the measures, and print them with the goals. Always return 0."""
+    """Measure, store the measures, and print them with the goals. Return 0, also for missed goals.
+
+    With --keep, also write docs/performance.md.
+    """
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", nargs="*", choices=PART_NAMES, help="measure only these parts")
     parser.add_argument(
@@ -36,7 +39,7 @@ def main(arguments: list[str]) -> int:
     }
     for part_name in options.only or PART_NAMES:
         parts[part_name] = pages.make_part(
-            _print_each(measure_part_by_name[part_name](console), console)
+            _print_measures(measure_part_by_name[part_name](console), console)
         )
         pages.store_parts(parts)
     measures = pages.join_measures(parts)
@@ -54,7 +57,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _print_each(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
+def _print_measures(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
     """Yield the given measures unchanged, and print each measure as soon as it was taken."""
     for measure in measures:
         console.print(_make_table(measure.title, *pages.make_rows(measure)))

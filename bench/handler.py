@@ -141,8 +141,8 @@ class Bench:
         """Return the cost of a process that runs bench/cold.py with these arguments.
 
         If `sources` is a copy of Mendq's code, Python must compile it at each start. Python runs
-        without `site` (-S), because an editable installation would slow down each start there, and
-        a Lambda has none.
+        without its module `site` (-S), which would load an editable installation at each start. A
+        Lambda has no such installation.
         """
         python_path = os.pathsep.join((str(sources), sysconfig.get_path("purelib")))
         environment = {**self.account.settings.to_environment(), "PYTHONPATH": python_path}
@@ -289,6 +289,7 @@ def start_emulator() -> Iterator[str]:
     """Start MiniStack, yield its URL, and stop it at the end of the block.
 
     The environment of this process is changed so that boto3 calls only this URL, with made-up keys.
+    It stays changed after the block.
     """
     with listen(0) as listener:
         port = int(listener.getsockname()[1])

@@ -3,8 +3,9 @@
 The measures: reading a trail, compared with the fastest possible reader; ten times the records;
 small files; finding bursts of failed calls; and whole nightly runs.
 
-Spark runs in this process on two cores, with one session for all rounds. Only whole nightly runs,
-and the memory for finding bursts, are measured as processes of their own.
+Spark runs in this process on two cores, with one session for all rounds. Of Spark's measures, only
+whole nightly runs, and the memory for finding bursts, are measured as processes of their own. The
+fastest possible reader, DuckDB and Polars have processes of their own too.
 """
 
 from __future__ import annotations
@@ -134,10 +135,7 @@ def run_measurements(console: Console, *, with_peers: bool) -> Iterator[Measure]
 
 @dataclass
 class NightlyPlans:
-    """Plans the measures of the nightly job.
-
-    It holds the Spark session and the processes that these measures share.
-    """
+    """Plans the measures of the nightly job, which share a Spark session and processes."""
 
     spark: SparkSession
     limit_processes: Executor  # the processes of the fastest possible reader
@@ -262,7 +260,7 @@ class NightlyPlans:
         )
 
     def _make_peer_variant(self, peers: Executor, peer_name: str) -> Variant:
-        """Return the variant that reads a trail with DuckDB or Polars."""
+        """Return the variant that reads the trail of TENFOLD_SIZE with DuckDB or Polars."""
         trail = make_trail(*TENFOLD_SIZE)
 
         def count_trail() -> None:
@@ -355,7 +353,7 @@ def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> Non
     `reader_name` is a key of READER_BY_NAME.
 
     Raises:
-        RuntimeError: if failed calls or records are missing.
+        RuntimeError: if the number of failed calls or of records is wrong.
     """
     root = open_root(str(trail.root), spark)
     with (
@@ -377,7 +375,7 @@ def hand_bytes_to_python(spark: SparkSession, trail: MadeUpTrail) -> None:
     """Let Spark read the files and hand their bytes to Python, which only counts them.
 
     Raises:
-        RuntimeError: if bytes are missing.
+        RuntimeError: if the number of bytes is wrong.
     """
     files = trail.files()
     folders = sorted({str(file.parent) for file in files})

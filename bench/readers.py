@@ -1,4 +1,4 @@
-"""Readers that count a trail's failed calls without Mendq, to compare Mendq's readers with.
+"""Readers that count a trail's failed calls without Mendq. Mendq's readers are compared with them.
 
 The *limit* is the fastest reader that is possible in Python: as many processes as Spark has cores,
 which only unpack and parse. It uses no Spark, makes no rows and labels nothing. It takes the size
@@ -58,7 +58,7 @@ _file_decoder = msgspec.json.Decoder(_File)
 
 
 def count_file(file: Path) -> FileCounts:
-    """Unpack a file and count its failed SQS calls, by event source and error code."""
+    """Unpack a file and count its failed SQS calls: the records of SQS that have an error code."""
     json_bytes = _unpack(file)
     records = _file_decoder.decode(json_bytes).Records
     failed_calls = sum(
@@ -78,7 +78,8 @@ def _unpack(file: Path) -> bytes:
 def start_processes(*, peers: bool = False) -> Executor:
     """Return a pool of PROCESS_COUNT processes for the fastest possible reader.
 
-    If `peers` is True, return a pool of one process that can import DuckDB and Polars.
+    If `peers` is True, return a pool of one process that can import DuckDB and Polars. To
+    limit the threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
     """
     spawn_context = get_context("spawn")
     if not peers:
@@ -141,7 +142,10 @@ def count_by_duckdb(files: Sequence[Path]) -> int:
 
 
 def count_by_polars(files: Sequence[Path]) -> int:
-    """Count failed SQS calls with Polars, file by file. isal unpacks the files first."""
+    """Count failed SQS calls with Polars, in PROCESS_COUNT threads.
+
+    A thread handles one file after the other. isal unpacks the files first.
+    """
     polars = import_module("polars")
     record_type = polars.Struct({"eventSource": polars.String, "errorCode": polars.String})
     is_failed_sqs_call = (polars.col("eventSource") == SQS_EVENT_SOURCE) & polars.col(

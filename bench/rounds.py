@@ -1,7 +1,7 @@
 """Measure several variants of one task, in rounds.
 
-Each round runs every variant once, so that a machine that slows down slows all of them. The first
-round only warms up and is dropped. Figures are medians of the other rounds.
+Each round runs every variant once, so that a machine that slows down slows all of them. By default,
+the first round only warms up and is dropped. Figures are medians of the counted rounds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Measure(Struct, frozen=True):
     costs: dict[str, list[Cost]]
 
     def median_cost(self, variant: str, figure: str) -> float:
-        """Return the median of one figure of a variant over all rounds.
+        """Return the median of one figure of a variant over all counted rounds.
 
         `variant` is the variant's name, `figure` the name of a field or property of `Cost`.
         """
@@ -159,7 +159,7 @@ def measure_process(arguments: Sequence[str], environment: Mapping[str, str] | N
             raise RuntimeError(
                 f"{' '.join(arguments)} ended with {process.returncode}:\n{output_end}"
             )
-    # The children's sum lacks processes that nobody waited for. The samples lack processes that
+    # The children's sum lacks processes that were not waited for. The samples lack processes that
     # ended between two samples. So the larger figure is closer.
     cpu_seconds = max(peak_usage.cpu_seconds, _read_children_seconds() - children_seconds_before)
     return Cost(wall_ms, 1000 * cpu_seconds, peak_mb=peak_usage.resident_bytes / 1e6)
@@ -174,7 +174,7 @@ def _read_children_seconds() -> float:
 def measure_call(function: Callable[[], object]) -> Cost:
     """Call a function and return its cost.
 
-    The CPU time includes that of every process that this process has started.
+    The CPU time includes that of every process that this process has started, also before the call.
     """
     usage_before = read_process_tree(os.getpid())
     started_at = time.perf_counter()

@@ -2,8 +2,9 @@
 
 A record has about 1.77 KB, and gzip makes it seven times smaller, as in the trails for which the
 goals were set. The records follow AWS's samples (`texts/records.json`); all names are made up. 70
-of 100 records are SQS calls, and one of 100 calls failed. In each half hour only one queue has
-failures, so that they come in bursts. A trail is kept below build/bench/ and used again.
+of 100 records are SQS calls, and one of 100 calls failed. In each half hour all failed SQS calls
+are about queues of one name, so that they come in bursts. A trail is kept below build/bench/ and
+used again.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ FAILED_SHARE = 0.01
 QUEUE_COUNT = 40
 # The number of sessions, each an instance with an assumed role, that make the calls.
 SESSION_COUNT = 3_000
-# The length of a burst. All SQS calls that fail in this time are about one queue.
+# The length of a burst. All SQS calls that fail in this time are about queues of one name.
 BURST_SECONDS = 1_800
 # The version in the name of a trail's folder. Raise it if records or `truth.json` change.
 TRAIL_VERSION = 3
-# The random generator is seeded anew after this number of records, so that the division into files
-# does not change them.
+# The random generator is seeded anew after this number of records of a file, so that the division
+# into files does not change which calls fail.
 RECORDS_PER_SEED = 100
 # The time from a file's last call until CloudTrail publishes the file.
 DELIVERY_DELAY = timedelta(minutes=5)
@@ -72,8 +73,9 @@ def make_trail(
 ) -> MadeUpTrail:
     """Return the trail of this size below `folder`. Make it if it does not exist yet.
 
-    Two trails with the same total number of records have the same failed calls, if the number of
-    records in a file is a multiple of RECORDS_PER_SEED.
+    In two trails with the same total number of records, the same calls fail at the same times, if
+    the number of records in a file is a multiple of RECORDS_PER_SEED. Their accounts and Regions
+    can differ.
     """
     trail_root = folder / f"trail-{file_count}x{records_per_file}-v{TRAIL_VERSION}"
     true_counts_file = trail_root / "truth.json"
@@ -172,9 +174,9 @@ def _make_record(
         "group": random_hex_digits[160:168],
         "host": random_hex_digits[144:],
     }
-    for record_position, name in enumerate(("event", "request", "message", "shared")):
+    for id_position, name in enumerate(("event", "request", "message", "shared")):
         varying_fields[name] = str(
-            UUID(random_hex_digits[32 * record_position : 32 * record_position + 32])
+            UUID(random_hex_digits[32 * id_position : 32 * id_position + 32])
         )
     role = session_fields["role"]
     template = _make_template(
@@ -218,8 +220,8 @@ def _make_template(  # noqa: PLR0913 - so much decides a record's shape
         account_and_region: Account and region.
         is_sqs: True for an SQS call, False for a call of another service.
         is_failed: True for a failed call.
-        call_number: Chooses one of four calls.
-        queue_number: The number of the queue. It also decides how the call failed.
+        call_number: Chooses one of four calls. Not used for a failed SQS call.
+        queue_number: The number of the queue. It also decides which SQS call failed, and how.
         role: The caller's role.
     """
     services = RECORD_SAMPLES["services"]

@@ -1,7 +1,7 @@
 """HTTP pages with which a client reads and changes the local account itself.
 
-Each page is a path below /_mendq/ and a function. GET shows the current state; PUT or POST with a
-JSON body changes it or starts an action. Requests are signed like calls to AWS.
+Each page is a path below /_mendq/ and a function. GET shows the current state, if the page has one;
+PUT or POST with a JSON body changes it or starts an action. Requests are signed like calls to AWS.
 docs/local-account.md lists the pages.
 """
 
@@ -49,8 +49,8 @@ def parse_request(body: object, value_type: type[Value], example: str) -> Value:
 class AccountPage:
     """ASGI application that answers `pages` and passes all other requests to `next_application`.
 
-    The status is 400 if a page raises SwitchRefused or the body is not JSON, and 409 if it raises
-    NotFired.
+    The status is 400 if the page raises SwitchRefused or ValueError, or if the body is not JSON. It
+    is 409 if the page raises NotFired.
     """
 
     next_application: Application

@@ -1,4 +1,7 @@
-"""CloudFormation types that MiniStack lacks: trails are created, others accepted and listed."""
+"""CloudFormation resources that MiniStack lacks: create trails, accept others and report them.
+
+An accepted resource gets a name and an ARN, and does nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ TRAIL_TYPE = "AWS::CloudTrail::Trail"
 
 
 def install(report_accepted: ReportAccepted) -> None:
-    """Make MiniStack's CloudFormation deploy trails, and accept types that MiniStack lacks.
+    """Make MiniStack's CloudFormation deploy trails, and accept resources that MiniStack lacks.
 
-    Call this once per process. `report_accepted` is called with each resource type that is accepted
-    and does nothing.
+    Call this once per process. `report_accepted` is called with words for what is accepted and does
+    nothing: each resource type when it is first deployed, and each alarm on metric math.
     """
     provisioners._RESOURCE_HANDLERS[TRAIL_TYPE] = {
         "create": _create_trail,
@@ -37,14 +40,17 @@ def install(report_accepted: ReportAccepted) -> None:
     def create_table(
         original_function: Any, logical_id: str, properties: Properties, stack_name: str
     ) -> Any:
-        """Create a table with a new name, as AWS does, so that a retained table is not reused."""
+        """Create a table. If the template does not name it, give it a new name, as AWS does.
+
+        With a name that is the same in every deployment, a retained table would be reused.
+        """
         if not properties.get("TableName") and not provisioners._NAME_SEED.get():
             provisioners._NAME_SEED.set(new_uuid()[:8])
         return original_function(logical_id, properties, stack_name)
 
 
 def _accept_unknown_types(report_accepted: ReportAccepted) -> None:
-    """Make CloudFormation accept the resource types that MiniStack does not know."""
+    """Make CloudFormation accept AWS's resource types that MiniStack does not know."""
 
     @replace_functions(handlers, "validate_template_support")
     @replace_functions(changesets, "validate_template_support")
@@ -121,6 +127,8 @@ def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dic
     `action` is CreateTrail or UpdateTrail. Return the trail's name and its attributes, as
     CloudFormation's handlers must. The calls ignore properties that they do not know; they name the
     KMS key differently than CloudFormation.
+
+    Raises ValueError, with the error message, if CloudTrail refuses a call.
     """
     kms_key_id = properties.get("KMSKeyId", "")
     _call_cloudtrail(action, **{**properties, "Name": name, "KmsKeyId": kms_key_id})

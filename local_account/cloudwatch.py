@@ -107,14 +107,14 @@ def _install_lambda_metrics() -> None:
             logger.exception("the metrics of a Lambda's log lines are lost")
 
     @replace_functions(lambda_svc, "_emit_lambda_metrics")
-    def skip_client_metrics(_inner: Any, *_: object, **__: object) -> None:
+    def skip_client_metrics(_original_function: Any, *_: object, **__: object) -> None:
         """Store nothing. `emit_logs` stores the metrics; otherwise, some runs would count twice."""
 
 
 def _store_run_metrics(
     function_name: str, has_failed: bool, log_text: str, milliseconds: float
 ) -> None:
-    """Store the metrics of one run, and the metrics in its log lines, `log_text`."""
+    """Store the metrics of one run, and those in its log lines `log_text`. Evaluate all alarms."""
     dimensions = {"FunctionName": function_name}
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Invocations", 1, "Count", dimensions)
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Errors", int(has_failed), "Count", dimensions)

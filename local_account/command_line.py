@@ -38,7 +38,7 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve the account until SIGINT or SIGTERM. Return the exit code.
+    """Serve the account until it is stopped, as `Launcher` describes. Return the exit code.
 
     If the account cannot start, one line on standard error says why.
     """
@@ -52,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def merge_default_settings(settings_option: str) -> dict[str, Any]:
     """Return the settings to deploy: the option's settings, merged over DEFAULT_SETTINGS.
+
+    If the option has `trail.create` false, the defaults of `trail` are left out.
 
     Args:
         settings_option: JSON object of the CDK context key `mendq`, or the path of a file with such
@@ -80,7 +82,7 @@ def merge_default_settings(settings_option: str) -> dict[str, Any]:
 
 
 def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return two JSON objects merged, at every depth.
+    """Return one JSON object merged from two, at every depth.
 
     If both have an object under the same key, these two are merged. Otherwise, the value of
     `overrides` replaces the value of `base`.
@@ -94,7 +96,10 @@ def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict
 
 
 def _serve_account(options: argparse.Namespace) -> None:
-    """Prepare the port, the folders and the environment, and serve the account until a signal."""
+    """Prepare the port, the folders and the environment, and serve the account.
+
+    Return after the account has been stopped.
+    """
     settings = merge_default_settings(options.settings)
     stack_artifact = read_assembly(options.assembly.resolve()) if options.assembly else None
     with listen(options.port) as server_socket:

@@ -73,14 +73,16 @@ class Synthesis:
     ) -> Path:
         """Return the folder of the cloud assembly for these settings.
 
-        Synthesize the stack if no earlier start has stored this assembly.
+        Synthesize the stack if no earlier start has stored this assembly. Then remove all but the
+        newest MAXIMUM_STORED_ASSEMBLIES.
 
         Args:
             raw_settings: The object of the CDK context key `mendq`.
             print_progress: Prints a line about the progress.
 
         Raises:
-            CannotStart: The stack cannot be synthesized, or build/ cannot be written.
+            CannotStart: The stack cannot be synthesized, the synthesis is interrupted, or build/
+                cannot be written.
         """
         settings_text = json.dumps(raw_settings, sort_keys=True)
         stored_assembly = ASSEMBLIES_FOLDER / make_assembly_name(settings_text)
@@ -151,7 +153,7 @@ class Synthesis:
 
 
 def make_assembly_name(settings_text: str) -> str:
-    """Return the name of an assembly's folder: a digest of the settings and all source files."""
+    """Return the name of an assembly's folder: a digest of the settings and of SOURCE_PATHS."""
     digest = hashlib.sha256(settings_text.encode())
     for source in SOURCE_PATHS:
         source_root = REPOSITORY / source
@@ -220,7 +222,10 @@ def _list_assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
 
 
 def _replace_placeholders(text: str) -> str:
-    """Return the text with the account's values for pseudo parameters such as ${AWS::Region}."""
+    """Return the text with the account's values for pseudo parameters such as ${AWS::Region}.
+
+    Raises KeyError for a pseudo parameter that is not in `_VALUE_BY_PLACEHOLDER`.
+    """
     return re.sub(r"\$\{AWS::\w+\}", lambda match: _VALUE_BY_PLACEHOLDER[match[0]], text)
 
 

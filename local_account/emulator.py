@@ -45,7 +45,7 @@ class PutBackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Request to make a queue's past older: everything in it then happened `minutes` earlier.
 
     Minutes are whole numbers, because a metric has one value per minute. If `of` is `last_change`,
-    only the queue's last change is moved.
+    only the queue's last change and the events since then are moved.
     """
 
     queue_arn: str
@@ -69,7 +69,7 @@ class Emulator:
         self._endpoint_url = endpoint_url
         self.jobs = JobProcesses(temporary_folder / "emr-serverless", endpoint_url)
         self.delivery = Delivery(events.put_event, put_object)
-        self._counting = QueueCounter()
+        self._queue_counter = QueueCounter()
         self._error_switch = errors.ErrorSwitch()
         self._event_history = EventHistory()
         self._access_analyzer = AccessAnalyzer()
@@ -78,7 +78,8 @@ class Emulator:
     def install(self, accepted_types: list[str]) -> None:
         """Replace functions of MiniStack, and add the services that MiniStack lacks.
 
-        Resource types that CloudFormation accepts and ignores are added to `accepted_types`.
+        Resource types that CloudFormation accepts and ignores are added to `accepted_types`. A type
+        can be added several times.
         """
         issue_root_credentials(self._endpoint_url)
         install_organization()
@@ -88,9 +89,9 @@ class Emulator:
         errors.install_error_texts()
         messages.install()
         queues.install()
-        self._counting.install()
+        self._queue_counter.install()
         self._error_switch.install()  # after all other hooks on SQS
-        cloudwatch.install(self._counting)
+        cloudwatch.install(self._queue_counter)
         events.install()
         kms.install()
         cloudformation.install(accepted_types.append)
@@ -135,8 +136,8 @@ class Emulator:
             The new CreatedTimestamp and LastModifiedTimestamp, as texts.
 
         Raises:
-            SwitchRefused: The request is not understood, the queue does not exist, or its last
-                change would come before its creation.
+            SwitchRefused: The request is not understood, the queue does not exist, or only the last
+                change is moved and would then not be after the creation.
         """
         request = parse_request(
             body, PutBackRequest, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
@@ -153,7 +154,7 @@ class Emulator:
                 if since_seconds - seconds <= int(attributes[CREATED_ATTRIBUTE]):
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
-                self._counting.put_back(queue, seconds)
+                self._queue_counter.put_back(queue, seconds)
                 attributes[CREATED_ATTRIBUTE] = str(int(attributes[CREATED_ATTRIBUTE]) - seconds)
             attributes[MODIFIED_ATTRIBUTE] = str(int(attributes[MODIFIED_ATTRIBUTE]) - seconds)
         self._event_history.put_back(request.queue_arn, seconds, since_seconds)

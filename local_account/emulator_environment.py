@@ -69,7 +69,7 @@ def create_folders(port: int) -> Iterator[Path]:
 
     The other folder, build/account/PORT, gets a file with new credentials. Only the current user
     can read the folders. First, remove the folders and processes that earlier, killed accounts have
-    left on this port and on every port on which no account listens.
+    left on this port and on every port on which nothing listens.
 
     Raises CannotStart if a folder cannot be written.
     """
@@ -141,7 +141,10 @@ def _kill_processes_using(temporary_folder: Path) -> None:
 
 
 def end_process_group(process: subprocess.Popen[Any] | None) -> None:
-    """Kill the process group that `process` leads, if the process still runs."""
+    """Kill the process group that `process` leads, and wait for the process.
+
+    If the process has ended, or is None, do nothing.
+    """
     if process is not None and process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -149,7 +152,10 @@ def end_process_group(process: subprocess.Popen[Any] | None) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Remove a folder. Retry for MAXIMUM_REMOVAL_SECONDS if a killed process still writes to it."""
+    """Remove a folder. Retry for at most MAXIMUM_REMOVAL_SECONDS, then leave what is still there.
+
+    A killed process can still write to the folder.
+    """
     deadline = time.monotonic() + MAXIMUM_REMOVAL_SECONDS
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)

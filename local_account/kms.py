@@ -1,7 +1,8 @@
 """KMS keys: refuse keys and key policies that KMS refuses and MiniStack accepts.
 
-A key policy must let the caller change it later, unless the call bypasses this check. The
-principals in this account that it names must exist. Setting tags needs kms:TagResource.
+A key policy must let the caller change it later, unless the call bypasses this check. The roles
+and users of this account that it names must exist. Tags for a new key need kms:TagResource, except
+in a deployment by CloudFormation. With AUTH=false, only the policy's JSON is checked.
 https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
 """
 
@@ -114,7 +115,7 @@ def _find_tag_refusal(data: Mapping[str, Any]) -> Any:
 
 
 def _gather_policies(caller_arn: str) -> Any:
-    """Return the IAM policies of a user or role session; None for the root user."""
+    """Return the IAM policies of a user or role session; None for other callers, such as root."""
     principal_name = caller_arn.rpartition("/")[2]
     if ":assumed-role/" in caller_arn:
         principal_name = caller_arn.split("/")[1]

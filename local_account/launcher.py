@@ -72,7 +72,7 @@ To try there, in this folder:
 
 
 def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
-    """Return the settings as a value. The lower limits of `timing` do not apply.
+    """Return the settings of the deployment. The lower limits of `timing` do not apply.
 
     Raises CannotStart, with all mistakes in one line, if the settings cannot be deployed.
     """
@@ -112,14 +112,18 @@ def describe_first_steps(settings: DeploymentSettings) -> str:
 
 @dataclass
 class Launcher:
-    """Starts the account, deploys the stack, and serves the account until a signal ends it.
+    """Starts the account, deploys the stack, and serves the account until it is stopped.
+
+    SIGINT or SIGTERM stops it, and so does the interrupt or end of the `make` that started it. With
+    `stop_with_parent`, the end of standard input stops it too.
 
     Attributes:
         raw_settings: The object of the CDK context key `mendq`, for the synthesis.
         stack_artifact: A stack that is already synthesized; None to synthesize it here.
         server_socket: The socket that clients connect to.
         temporary_folder: Folder for temporary files.
-        stop_with_parent: True if the account ends when standard input is closed.
+        stop_with_parent: True if another program started the account: the account then ends when
+            standard input is closed, and prints no commands to try.
     """
 
     raw_settings: Mapping[str, Any]
@@ -139,7 +143,7 @@ class Launcher:
         self._synthesis = Synthesis(ACCOUNTS_FOLDER / f"{port}" / "assembly")
 
     async def run(self) -> None:
-        """Start the account and serve it until a signal ends it.
+        """Start the account and serve it until it is stopped.
 
         Raises CannotStart if the account does not start.
         """
@@ -168,7 +172,7 @@ class Launcher:
             await asyncio.wait(
                 [_run_in_thread(emulator.delivery.stop)], timeout=STOP_TIMEOUT_SECONDS
             )
-            logging.disable()  # work that is cut off from here on is no error
+            logging.disable()  # work that is cut off from here on is not an error
             # A call that waits for a Lambda cannot be cancelled, so the Lambda is ended first.
             await _run_in_thread(emulator_module.end_lambdas)
             await jobs_stop_task
@@ -194,7 +198,7 @@ class Launcher:
         await serve(application, server_config, shutdown_trigger=self._serving_must_end.wait)
 
     async def _run_until_stopped(self, deployment: Any) -> None:
-        """Deploy, then wait for a signal. A signal during the deployment cancels it."""
+        """Deploy, then wait for the request to stop. An earlier request cancels the deployment."""
         deployment_task = asyncio.ensure_future(deployment)
         stop_task = asyncio.create_task(self._stop_requested.wait())
         await asyncio.wait([deployment_task, stop_task], return_when=asyncio.FIRST_COMPLETED)
@@ -266,7 +270,7 @@ class Launcher:
         }
 
     def _watch_signals(self) -> None:
-        """Make SIGINT, SIGTERM and an interrupted make stop the account.
+        """Make SIGINT, SIGTERM, and the interrupt or end of `make`, stop the account.
 
         With `stop_with_parent`, the end of standard input stops it too.
         """
@@ -303,7 +307,7 @@ class MakeParent:
     def has_stopped(self) -> bool:
         """Return True if the make that started this process was interrupted or has ended.
 
-        Return False if no make started this process.
+        Return False if no make started this process, or if the machine has no /proc.
         """
         if not self._is_make:
             return False

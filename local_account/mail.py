@@ -25,7 +25,7 @@ SEND_CALL = ("POST", "/v2/email/outbound-emails")
 
 
 class AcceptedMails:
-    """All mails that SES has accepted since the start. No mail is delivered."""
+    """All mails that SES v2 has accepted since the start. No mail is delivered."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []

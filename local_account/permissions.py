@@ -168,12 +168,14 @@ def account_of_key(access_key: str) -> str:
 
 @dataclass(frozen=True)
 class SignedCalls:
-    """ASGI application that passes only correctly signed calls to `application`.
+    """ASGI application that passes only correctly signed HTTP calls to `application`.
 
     A call is refused if it has the header Origin, which browsers send for web pages, or if its
     header Host is not `host`. Every other call must be signed with a key that this account issued.
-    The key is checked before the body is read. (MiniStack itself also accepts unsigned calls
-    without a key, with the access key `test`, or with any twelve digits as the key.)
+    The key is checked before the body is read. A body that is longer than MAXIMUM_FILE_BYTES (S3
+    and Lambda) or MAXIMUM_BODY_BYTES (other services) is refused too. (MiniStack itself also
+    accepts unsigned calls without a key, with the access key `test`, or with any twelve digits as
+    the key.)
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
@@ -181,7 +183,10 @@ class SignedCalls:
     host: str
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass the call to `application`, or answer with the error that refuses the call."""
+        """Pass the call to `application`, or answer with the error that refuses the call.
+
+        A websocket is closed. ASGI's events about the server itself are passed on.
+        """
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
@@ -223,7 +228,8 @@ def _find_signature_fault(
 ) -> Failure | None:
     """Return the error of a call whose signature is missing, old or wrong; None if it is valid.
 
-    If `body` is None, only the access key and the time of the signature are checked.
+    An access key that this account did not issue is an error too. If `body` is None, only the
+    access key and the time of the signature are checked.
     """
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
@@ -253,7 +259,10 @@ def _find_signature_fault(
 
 
 def find_assume_refusal(role_arn: str, service: str) -> str | None:
-    """Return why `service`, such as scheduler.amazonaws.com, cannot assume the role, or None."""
+    """Return why `service`, such as scheduler.amazonaws.com, cannot assume the role, or None.
+
+    With AUTH=false, the role must only exist.
+    """
     role_record = iam._roles.get(role_arn.rpartition("/")[2])
     if role_record is None:
         return f"The role {role_arn} does not exist"
@@ -269,7 +278,10 @@ def find_assume_refusal(role_arn: str, service: str) -> str | None:
 
 
 def find_action_refusal(role_arn: str, action: str, resource_arn: str) -> str | None:
-    """Return why the role's own policies do not allow `action` on the resource; None if they do."""
+    """Return why the role's own policies do not allow `action` on the resource; None if they do.
+
+    Always None with AUTH=false.
+    """
     if not ministack.app.AUTH:
         return None
     role_name = role_arn.rpartition("/")[2]

@@ -31,7 +31,7 @@ STACK_NAME = "Mendq"
 
 
 class AccountFailed(Exception):
-    """Raised if the account did not become ready. The text has its error or its last lines."""
+    """Raised if the account did not become ready. The text is its error, or its last lines."""
 
 
 @dataclass(eq=False)
@@ -47,7 +47,8 @@ class LocalAccount:
         options: Further command-line arguments, such as `("--assembly", "cdk.out")`.
         on_line: Is called with every line that the account prints.
         endpoint_url: The account's URL, after it has started.
-        log_lines: All lines that the account has printed.
+        log_lines: All lines that the account has printed. If it was not ready in time, a line about
+            that is added.
     """
 
     settings: Mapping[str, Any] | None = None
@@ -57,12 +58,12 @@ class LocalAccount:
     endpoint_url: str = ""
     log_lines: list[str] = field(default_factory=list)
     _process: subprocess.Popen[str] | None = None
-    _has_answered: threading.Event = field(default_factory=threading.Event)
+    _is_ready_or_ended: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         try:
             self._start()
-            if not self._has_answered.wait(START_TIMEOUT_SECONDS):
+            if not self._is_ready_or_ended.wait(START_TIMEOUT_SECONDS):
                 self.log_lines.append(f"it was not ready within {START_TIMEOUT_SECONDS} s")
         except BaseException:  # also KeyboardInterrupt: the child would run on otherwise
             self._stop()
@@ -97,7 +98,10 @@ class LocalAccount:
 
     @property
     def floors_lowered(self) -> list[str]:
-        """One line for each setting that is below the lower limit of a deployment to AWS."""
+        """One line for each setting of `timing` that is below its lower limit on AWS.
+
+        Empty if the account deployed an assembly, whose settings it does not know.
+        """
         return list(self._call_page("account")["floors_lowered"])
 
     @property
@@ -106,9 +110,10 @@ class LocalAccount:
         return list(self._call_page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
-        """Fire a schedule now, with the scheduled time `scheduled_at`.
+        """Fire a schedule now, with the scheduled time `scheduled_at`, which needs a time zone.
 
-        Raises NotFired if the schedule does not exist or AWS would not invoke its target.
+        Raises NotFired if the schedule does not exist, if AWS would not invoke its target, or if
+        such a target is not emulated.
         """
         self._call_page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
 
@@ -124,8 +129,9 @@ class LocalAccount:
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Make a queue's past older: its metrics, messages and changes happened `minutes` earlier.
 
-        With `of="last_change"`, only the queue's last change is moved. Raises SwitchRefused if the
-        queue does not exist or cannot be moved. `Emulator.put_back` has the details.
+        With `of="last_change"`, only the queue's last change and the events since then are moved.
+        Raises SwitchRefused if the queue does not exist or cannot be moved. `Emulator.put_back` has
+        the details.
         """
         self._call_page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
@@ -173,15 +179,19 @@ class LocalAccount:
         self._listener_thread.start()
 
     def _read_output(self, process: subprocess.Popen[str]) -> None:
-        """Store every line that the account prints, and the URL that its `ready` line has."""
+        """Store every line that the account prints, and pass it to `on_line`.
+
+        Also store the URL in the `ready` line. Set `_is_ready_or_ended` at this line, or at the end
+        of the output.
+        """
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)
             self.on_line(line)
             if line.startswith(READY_PREFIX):
                 self.endpoint_url = line.split()[1]
-                self._has_answered.set()
-        self._has_answered.set()
+                self._is_ready_or_ended.set()
+        self._is_ready_or_ended.set()
 
     def _stop(self) -> None:
         """Stop the process, kill it if it does not end, and read its output to the end."""

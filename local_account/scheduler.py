@@ -68,7 +68,9 @@ def install() -> None:
 def find_next_time(schedule: Schedule, reference_time: datetime) -> datetime | None:
     """Return when the schedule fires next after `reference_time`; None if it never does.
 
-    Also None if the schedule's expression cannot be read.
+    Also None if the schedule's expression is neither `at(..)`, a rate nor a cron expression. The
+    state and EndDate are not considered, and StartDate only for a rate. Raises ValueError if the
+    time in `at(..)` cannot be read.
     """
     expression = str(schedule.get("ScheduleExpression", ""))
     time_zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
@@ -115,8 +117,8 @@ class FireRequest(Struct, frozen=True, forbid_unknown_fields=True):
 def fire_on_request(body: Any) -> Mapping[str, Any]:
     """Fire a schedule of any group now, with the requested scheduled time.
 
-    Raises SwitchRefused if the request is not understood, and NotFired if the schedule does not
-    exist or its target was not invoked.
+    The schedule fires even if it is disabled. Raises SwitchRefused if the request is not
+    understood, and NotFired if the schedule does not exist or its target was not invoked.
     """
     request = parse_request(body, FireRequest, '{"schedule": .., "time": "2026-11-10T02:00:00Z"}')
     with request_scope(ACCOUNT, REGION):
@@ -130,8 +132,9 @@ def fire_on_request(body: Any) -> Mapping[str, Any]:
 def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     """Invoke the schedule's target with the permissions of the schedule's role.
 
-    The target's input gets the scheduled time. Raises NotFired if AWS could not invoke the target,
-    or if this kind of target is not emulated.
+    The scheduled time replaces its placeholder in the target's input. Raises NotFired if the role
+    does not let AWS invoke the target, or if the target is not emulated: only Lambdas and queues
+    with an input are.
     """
     target = schedule["Target"]
     time_text = f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

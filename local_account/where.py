@@ -36,7 +36,7 @@ NO_RETRIES = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "
 
 
 class CannotStart(Exception):
-    """Raised if the account cannot start. The text is one line with the cause and the remedy."""
+    """Raised if the account cannot start. The text is one line: the cause, and often the remedy."""
 
     def __init__(self, message: str, exit_code: int = WRONG_USE_EXIT_CODE) -> None:
         super().__init__(" ".join(message.split()))

@@ -1,7 +1,7 @@
 """Deliver CloudTrail's records: as events to the default bus, as log files to the trails' buckets.
 
 On AWS, delivery takes minutes, and an event can come twice, out of order or not at all. Here every
-event comes once, in order, within seconds.
+event comes once, in order, within seconds. A record whose delivery fails is logged and lost.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 """
 

@@ -24,7 +24,10 @@ MAXIMUM_RESULTS_PER_PAGE = 50
 
 
 def make_event(record: Record) -> Event:
-    """Return a record as an event of LookupEvents. EventTime is in seconds since the epoch."""
+    """Return a record as an event of LookupEvents. EventTime is in seconds since the epoch.
+
+    Fields whose value is empty text are left out, such as the name of an unknown user.
+    """
     identity = record["userIdentity"]
     if identity["type"] == "Root":
         user_name = "root"
@@ -53,7 +56,7 @@ def _time_in_seconds(record: Record) -> float:
 
 
 class EventHistory:
-    """The management events of all accounts and Regions, oldest first."""
+    """The newest MAXIMUM_EVENTS management events of all accounts and Regions, oldest first."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque(maxlen=MAXIMUM_EVENTS)

@@ -1,7 +1,7 @@
 """CloudTrail's events on the default bus, and two behaviors of EventBridge that MiniStack lacks.
 
 1. Rules do not match management events of read-only calls.
-2. A queue gets events only if its policy allows EventBridge to send to it.
+2. A queue gets events that match a rule only if its policy allows EventBridge to send to it.
 
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event-cloudtrail.html
 """
@@ -51,10 +51,11 @@ def install() -> None:
     def add_condition_keys(
         original_function: Any, service: str, action: str, body: bytes, query_parameters: Event
     ) -> Any:
-        """Return a call's values by IAM condition key, including `events:source` for PutEvents.
+        """Return a call's values by IAM condition key, with PutEvents' own keys.
 
-        MiniStack itself lacks `events:source` and `events:detail-type`. If the call has several
-        entries, both have the values of the last entry. Mendq sends one entry in each call.
+        These are `events:source` and `events:detail-type`, which MiniStack itself lacks. If the
+        call has several entries, both have the values of the last entry. Mendq sends one entry in
+        each call.
         """
         value_by_condition_key = original_function(service, action, body, query_parameters)
         if action == "events:PutEvents":

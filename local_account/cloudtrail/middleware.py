@@ -1,7 +1,8 @@
-"""The ASGI layer that records every SQS call and its answer, as CloudTrail does.
+"""The ASGI layer that records SQS calls and their answers, as CloudTrail does.
 
-Event source mappings poll inside MiniStack, so their calls do not pass this layer and are not
-recorded. AWS does not document whether CloudTrail records them.
+It records the calls in SQS's JSON protocol. Event source mappings poll inside MiniStack, so their
+calls do not pass this layer and are not recorded. AWS does not document whether CloudTrail records
+them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class CloudTrailRecorder:
             await send(message)
 
     def _record_exchange(self, exchange: Exchange) -> None:
-        """Add a call to the event history, and have its record delivered if a trail logs it."""
+        """Record a call: in the event history if it is a management event, and in trails that log it.
+
+        A call is left out if `make_record` cannot make a record of it.
+        """
         if record := make_record(exchange):
             self.event_history.add(record)
             if destinations := tuple(find_destinations(record)):

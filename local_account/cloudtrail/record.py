@@ -146,7 +146,8 @@ def _make_failure_fields(headers: Mapping[str, str], response: Mapping[str, Any]
 def _to_camel_case(value: Any) -> Any:
     """Return parameters with their names in camel case, as CloudTrail writes them.
 
-    Message bodies are hidden; receipt handles and message attributes are left out.
+    The keys in `Attributes` and `Tags` are not changed. Message bodies are hidden; receipt handles
+    and message attributes are left out.
     """
     if isinstance(value, list):
         return [_to_camel_case(element) for element in value]

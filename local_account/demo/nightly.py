@@ -58,7 +58,8 @@ class NightlyRuns:
     def run_both_jobs(self) -> StoryEnding:
         """Run the nightly and the weekly job, and copy the report's page and mail to the folder.
 
-        Raises ScriptFailed if a job fails, or if an expected event does not come in time.
+        Raises ScriptFailed if a job fails, if an expected event does not come in time, or if there
+        is not exactly one page and one mail.
         """
         failure_times: list[datetime] = []
         for queue in self.stage.watch.queues.values():
@@ -93,9 +94,10 @@ class NightlyRuns:
     def _run_job(self, job: str, scheduled_at: datetime) -> tuple[str, float, list[str]]:
         """Fire the schedule of a job and wait for its run.
 
-        Return the run's name, the seconds it took, and the lines that it printed. If another run is
-        active, because its schedule was due, wait for its end first: a second run would be refused.
-        Raises ScriptFailed if the run fails or does not end in time.
+        Return the run's name, the seconds until its end, and the lines that it printed. If another
+        run is active, because its schedule was due, wait for its end first: a second run would be
+        refused. The seconds contain this wait. Raises ScriptFailed if the run fails or does not end
+        in time.
         """
         started_at = time.monotonic()
         self._wait_until(
@@ -129,12 +131,15 @@ class NightlyRuns:
         return schedule_name
 
     def _list_run_ids(self, states: tuple[str, ...] = ()) -> set[str]:
-        """Return the ids of the runs in these states, or of all runs."""
+        """Return the ids of the runs in these states; of all runs if `states` is empty."""
         response = self.emr.list_job_runs(applicationId=self.application_id, states=list(states))
         return {run["id"] for run in response["jobRuns"]}
 
     def _find_report_notification(self) -> Any:
-        """Return the notification about the week's report; None if it has not arrived."""
+        """Return the notification about the week's report; None if it has not arrived.
+
+        It is the first new notification of severity INFO that is not about a case.
+        """
         for message in self.stage.mailbox.receive_new():
             if message.severity is Severity.INFO and message.case_id is None:
                 return message
@@ -160,7 +165,7 @@ class NightlyRuns:
 def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
     """Run the nightly and the weekly job of a story, and show their results.
 
-    Raises ScriptFailed if a job fails, or if an expected event does not come in time.
+    Raises ScriptFailed as `NightlyRuns.run_both_jobs` does.
     """
     console = stage.console
     console.print("the nightly job, over the account's own trail files and cases", style="bold")
@@ -172,5 +177,5 @@ def run_jobs(stage: Stage, folder: Path) -> StoryEnding:
 
 
 def find_hour(start_time: datetime, days: int, hour: int) -> datetime:
-    """Return `hour`:00 UTC on the day that is `days` days after the day of `start_time`."""
+    """Return `hour`:00 UTC on the day that is `days` days after the date of `start_time`."""
     return datetime.combine(start_time, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)

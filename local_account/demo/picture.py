@@ -40,7 +40,10 @@ NEXT_STEPS = (
 
 
 def make_console() -> Console:
-    """Return the demo's console. In a pipe it wraps no lines, so that logs can be searched."""
+    """Return the demo's console. In a pipe it does not wrap lines, so that logs can be searched.
+
+    If the environment variable COLUMNS is set, lines are wrapped at that width also in a pipe.
+    """
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(highlight=False, width=get_terminal_size((PIPE_COLUMNS, 0)).columns)
@@ -171,7 +174,7 @@ def _make_state_text(queue: Observation) -> Text:
 
 
 def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
-    """Yield the lines about the cases of each queue, with their evidence, change and undo."""
+    """Yield the lines about the cases of each queue that has one: evidence, change and undo."""
     yield Text("")
     for bad_queue in story.queues:
         queue = watch.queues[bad_queue.name]
@@ -211,7 +214,7 @@ def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
 
 
 def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[RenderableType]:
-    """Yield the lines about a queue's change: undone, made, proposed, or only planned."""
+    """Yield the lines about a queue's change: undone, made, proposed, only planned, or none."""
     steps = queue.newest_transition["steps"] if queue.newest_transition else []
     state = queue.newest_transition["to"] if queue.newest_transition else None
     steps_text = ", ".join(
@@ -295,10 +298,10 @@ def _draw_first_lines(message: Message) -> Iterator[RenderableType]:
     )
 
 
-def draw_job(name: str, seconds: float, lines: Sequence[str]) -> RenderableType:
+def draw_job(name: str, seconds: float, printed_lines: Sequence[str]) -> RenderableType:
     """Return the lines about a job run that has ended: name, seconds, and what it printed."""
     heading = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
-    return Group(heading, *(_indent(line, "dim") for line in lines))
+    return Group(heading, *(_indent(line, "dim") for line in printed_lines))
 
 
 def make_incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -326,9 +329,10 @@ def draw_week_notification(text: str) -> Iterator[RenderableType]:
 
 
 def draw_differences(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
-    """Yield the lines about differences from AWS: not emulated, lowered or shortened things.
+    """Yield the lines about differences from AWS.
 
-    `path` is the file with all of them.
+    They show the number of things that are not emulated, the lowered limits, and the shortened
+    waits. `path` is the file with all of them.
     """
     accepted_sentence = f"{len(result['not_emulated'])} things are accepted here and not emulated"
     yield Text.assemble((accepted_sentence, "bold"), (f"  all: {path}", "dim"))

@@ -56,7 +56,7 @@ LOWERED_BOUNDS = Bounds(
 def make_orders(
     order_count: int, id_prefix: str, *, with_poison: bool = False
 ) -> tuple[Order, ...]:
-    """Return `order_count` orders, with ids such as `order-001`.
+    """Return `order_count` orders, with ids such as `order-001` for the `id_prefix` `order`.
 
     If `with_poison` is True, every tenth order has no address, so that it cannot be handled.
     """
@@ -113,7 +113,7 @@ class RecordingOnce(Once):
 
 
 def list_order_ids(sqs: Any, queue_url: str) -> set[str]:
-    """Return the ids of all orders in a queue. All messages of the queue are visible afterwards.
+    """Return the ids of all visible orders in a queue, and make them visible again.
 
     If the queue has messages that are not orders, the set also has None. On a loaded machine, some
     of the updates can also reach the DLQ.
@@ -208,7 +208,7 @@ def describe_progress(progress: RedriveProgress) -> str:
 
 
 def soak_seconds_left(progress: RedriveProgress | None) -> float:
-    """Return how many seconds the current soak still lasts; 0 if there is none.
+    """Return how many seconds the current soak still lasts; 0 if there is none or it has ended.
 
     In a soak, Mendq waits to see whether the moved messages come back, before it moves more.
     """
@@ -227,7 +227,7 @@ class RedriveStage(Stage):
     progress: RedriveProgress | None = None
 
     def open_shop(self) -> None:
-        """Create the table of handled orders, and the queues for receipts.
+        """Create the shop's clients and consumers, its table, and the queues for receipts.
 
         Mendq does not manage the queues for receipts.
         """
@@ -319,8 +319,8 @@ class RedriveStage(Stage):
     def send_back(self) -> None:
         """Fire the follow-up's schedule each time the redrive can continue, until its case ends.
 
-        Meanwhile, idempotent consumers handle the orders. Raises ScriptFailed after
-        MAXIMUM_REDRIVE_SECONDS.
+        The case ends in VERIFIED or ESCALATED. Meanwhile, idempotent consumers handle the orders.
+        Raises ScriptFailed after MAXIMUM_REDRIVE_SECONDS.
         """
         self._report_clock_change("the follow-up is fired when there is something to do")
         # A poison order fails on purpose, and each failure would log a traceback.
@@ -390,7 +390,8 @@ class RedriveStage(Stage):
     def count_messages(self) -> None:
         """Print how many orders are in each place.
 
-        Raises ScriptFailed if nothing was moved, or if an order is not where it must be.
+        Raises ScriptFailed if nothing was moved or quarantined, if an order is not where it must
+        be, or if an order was charged too often or too rarely.
         """
         quarantine_url = self._quarantine_url()
         progress = self.progress
@@ -428,7 +429,10 @@ class RedriveStage(Stage):
         )
 
     def consume_receipts_carelessly(self) -> None:
-        """Let consumers that are not idempotent handle all receipts, and wait for the end."""
+        """Let consumers that are not idempotent handle all receipts.
+
+        Wait until the receipts' queue and its DLQ are empty.
+        """
         with run_consumers(self._consume_carelessly, 2):
             self.until_holding(0, RECEIPTS_DLQ, RECEIPTS_QUEUE)
 

@@ -34,7 +34,8 @@ STAGE_BY_STORY: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo and return its exit code.
 
-    The code is 0 if every claim holds, 1 if not, 2 if the demo did not start, 130 after Ctrl-C.
+    The code is 0 if every claim holds, 1 if not, 2 if the demo or an account did not start, 130
+    after Ctrl-C.
     """
     console = picture.make_console()
     try:
@@ -71,8 +72,8 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     """Run the stories and return the exit code.
 
     Each story has its own account, because the failed calls of one story would look like a mass
-    symptom in the next. At the end, the folder has the report of the last story and the
-    notifications of all stories.
+    symptom in the next. At the end, the folder has the last report that a story made, and the
+    notifications and the result of all stories.
     """
     folder = RESULT_PATH.parent
     results: list[verdict.Result] = []
@@ -119,7 +120,7 @@ def _run_in_account(
 
 
 def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
-    """Show the decisions, run the nightly job, and check the story's claims.
+    """Show the decisions, run the nightly and the weekly job, and check the story's claims.
 
     Return the story's result, and True if every claim holds.
     """

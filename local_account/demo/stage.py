@@ -135,7 +135,8 @@ class Stage:
     def run(self) -> None:
         """Create the queues, start the calls, run the script, and end the calls.
 
-        A ScriptFailed ends the script. Its text is added to `faults`.
+        Wait for the expected notifications before the calls end. A ScriptFailed ends the script and
+        the wait. Its text is added to `faults`.
         """
         self._create_queues()
         self.console.print(picture.draw_queues_of_story(self.story))
@@ -218,9 +219,10 @@ class Stage:
                 self.console.line()  # on a terminal, Live ends the line itself
 
     def _wait_until_shown(self) -> None:
-        """Wait until each called queue has a case.
+        """Wait until each queue that is called from the start has a case.
 
-        If Mendq fixes a queue at once, also wait until enough of its calls succeed.
+        If Mendq fixes a queue at once, also wait until enough of its calls succeed. Then end the
+        queue's calls if they are UNTIL_SHOWN.
         """
         called_queues = [
             bad_queue for bad_queue in self.story.queues if bad_queue.calls is not Calls.ON_CUE
@@ -341,7 +343,11 @@ class Stage:
         )
 
     def follow_up(self, state: str, *names: str) -> None:
-        """Fire the follow-up's schedule until the cases of these queues have reached a state."""
+        """Fire the follow-up's schedule until the cases of these queues have been in a state.
+
+        It is fired at most every FIRE_INTERVAL_SECONDS. If the follow-up's clock was set, put it
+        forward by one minute afterwards.
+        """
         fired_at = float("-inf")
 
         def have_cases_reached_state() -> bool:
@@ -358,7 +364,10 @@ class Stage:
             self._clock += ONE_MINUTE
 
     def next_minute(self) -> None:
-        """Fire the follow-up's schedule with a time one minute later than the last time."""
+        """Put the follow-up's clock forward by one minute, and fire its schedule with this time.
+
+        If the clock was not set, it starts at the present time.
+        """
         self._clock = (self._clock or datetime.now(UTC)) + ONE_MINUTE
         fire_schedule(self.account, FOLLOW_UP_OUTPUT, self._clock)
 

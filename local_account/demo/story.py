@@ -30,8 +30,9 @@ ALL_STORIES = "all"
 class Calls(StrEnum):
     """When the story calls a queue.
 
-    UNTIL_SHOWN: from the start until the queue's first case is shown. UNTIL_ENDED: from the start
-    until the script ends the calls. ON_CUE: after the script has started the calls.
+    UNTIL_SHOWN: from the start until the queue has a case and, if Mendq fixes the queue at once,
+    until enough calls have succeeded. UNTIL_ENDED: from the start until the script ends the calls.
+    ON_CUE: after the script has started the calls.
     """
 
     UNTIL_SHOWN = "until shown"

@@ -28,7 +28,8 @@ class Caller:
     Attributes:
         sqs: boto3 client that makes the calls.
         queue_url: URL of the queue.
-        report_call: Is called after each call: with the error message, or None if it succeeded.
+        report_call: Is called after each call that `attempt` makes: with the error message, or None
+            if the call succeeded.
         stop_requested: Is set when the caller must stop.
     """
 
@@ -38,7 +39,7 @@ class Caller:
     stop_requested: Event = field(default_factory=Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
-        """Make a call and report its result. Return True if it succeeded."""
+        """Make a call and report its result. Return False if AWS answered with an error."""
         try:
             call()
         except ClientError as error:
@@ -48,7 +49,10 @@ class Caller:
         return True
 
     def receive(self, **parameters: Any) -> list[dict[str, Any]]:
-        """Receive messages with a long poll of one second. `parameters` are of ReceiveMessage."""
+        """Receive messages with a long poll of one second, without a report of the call.
+
+        `parameters` are further parameters of ReceiveMessage.
+        """
         response: Any = self.sqs.receive_message(
             QueueUrl=self.queue_url, WaitTimeSeconds=1, **parameters
         )
@@ -100,7 +104,10 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
         """Prepare the queue, once, before the first call. By default, do nothing."""
 
     def work(self, caller: Caller) -> None:
-        """Make one worker's next calls. Return soon after `caller.stop_requested` is set."""
+        """Make one worker's next calls. By default, do nothing.
+
+        A subclass must return soon after `caller.stop_requested` is set.
+        """
 
 
 class NoCalls(Traffic, frozen=True, kw_only=True, tag="nobody"):
@@ -119,9 +126,10 @@ class Extensions(NoCalls, frozen=True, kw_only=True, tag="extensions"):
 
 
 class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
-    """Consumers of a FIFO queue that delete messages only after the visibility timeout.
+    """Consumers of a FIFO queue that need longer for a message than the first visibility timeout.
 
-    Each consumer has a message group of its own.
+    They delete messages too late until Mendq raises the timeout. There are as many message groups
+    as consumers.
 
     Attributes:
         works_seconds: How long a consumer works on a message.
@@ -150,7 +158,11 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
         )
 
     def work(self, caller: Caller) -> None:
-        """Receive a message, work for `works_seconds`, and delete the message."""
+        """Receive a message, work for `works_seconds`, and delete the message.
+
+        If the delete succeeded and `goes_on` is True, send the next message of the group. If the
+        traffic ends during the work, the message is not deleted.
+        """
         for message in caller.receive(MessageSystemAttributeNames=["MessageGroupId"]):
             if caller.stop_requested.wait(self.works_seconds):
                 return
@@ -251,9 +263,10 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
 def run_consumers(
     consume: Callable[[], object], worker_count: int, stop_requested: Event | None = None
 ) -> Iterator[None]:
-    """Call `consume` again and again in `worker_count` threads, until the block ends.
+    """Call `consume` again and again in `worker_count` threads, until `stop_requested` is set.
 
-    At the end of the block, `stop_requested` is set, and each thread finishes its current call.
+    It is set at the end of the block at the latest. Each thread then finishes its current call. The
+    block's end waits for each thread, at most THREAD_STOP_TIMEOUT_SECONDS.
     """
     stop_requested = stop_requested or Event()
 
@@ -274,7 +287,7 @@ def run_consumers(
 
 @dataclass
 class RunningTraffic:
-    """The calls of one kind to one queue. They begin with `start` and end with `stop`."""
+    """The calls of one kind to one queue. They begin with `start`, and end with `ask_to_stop`."""
 
     traffic: Traffic
     caller: Caller
@@ -293,5 +306,8 @@ class RunningTraffic:
         self.caller.stop_requested.set()
 
     def stop(self) -> None:
-        """Ask every worker to stop, and wait until all have stopped."""
+        """Ask every worker to stop, and wait for each, at most THREAD_STOP_TIMEOUT_SECONDS.
+
+        If the calls were not started, do nothing.
+        """
         self._running_calls.close()

@@ -182,8 +182,8 @@ def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
 def join_results(results: Sequence[Result]) -> Result:
     """Join the results of several stories.
 
-    Lists are joined, without repeated sentences. Whole numbers are added. For other fields, the
-    first value that is not None is used.
+    Lists are joined, without repeated texts. Whole numbers are added. For other fields, the first
+    value that is not None is used.
     """
     joined_result: Result = {}
     for result in results:
@@ -208,9 +208,11 @@ def _join_values(joined_value: Any, value: Any) -> Any:
 
 
 def _seconds_to_heal(watch: Watch) -> float | None:
-    """Return the seconds from the first failed call to the first verified case.
+    """Return the seconds from a case's first failed call until the case was verified.
 
-    If no case was verified, return the seconds to the first change, or None without a change.
+    The case is the first one that was verified. If no case was verified, return
+    `Observation.seconds_to_heal` of the first changed queue of the story, or None if no queue was
+    changed.
     """
     for transition in watch.case_transitions:
         if transition["to"] == State.VERIFIED:

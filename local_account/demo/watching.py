@@ -131,7 +131,8 @@ class Watch:
     def report_call(self, name: str, fault: str | None) -> None:
         """Record that a call to the queue `name` has ended. Can be called from any thread.
 
-        `fault` is the error message, or None if the call succeeded.
+        `fault` is the error message, or None if the call succeeded. If it says why a receipt handle
+        was refused, only the reason is recorded.
         """
         fault_text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
         self._ended_calls.put((name, fault_text, datetime.now(UTC)))
@@ -139,7 +140,8 @@ class Watch:
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
         """Return how many calls ended since the last time, by queue name and error message.
 
-        The error message is None for calls that succeeded.
+        The error message is None for calls that succeeded. The calls are also counted in the
+        observations of their queues.
         """
         new_calls = [self._ended_calls.get() for _ in range(self._ended_calls.qsize())]
         for name, fault, ended_at in new_calls:
@@ -175,7 +177,7 @@ class Watch:
         return new_transitions
 
     def transitions(self, name: str) -> list[dict[str, Any]]:
-        """Return the transitions of the cases of the queue `name`, by their number."""
+        """Return the transitions of the cases of the queue `name`, sorted by their number."""
         queue_arn = self.queues[name].queue_arn
         queue_transitions = [
             transition

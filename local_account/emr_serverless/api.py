@@ -189,7 +189,9 @@ class EmrServerless:
         return {"jobRuns": [run.describe() for run in runs if not states or run.state in states]}
 
     def _start_run(self, run: JobRun, access_key: str) -> JobRun:
-        """Start a run and return it. If the client token was used before, return the earlier run.
+        """Start a run and return it. If its client token was used before, return the earlier run.
+
+        A client token counts for one application.
 
         Raises ApiError if the caller may not pass the role, or if the earlier run has other
         parameters.
@@ -219,6 +221,7 @@ def _make_arn(path: str) -> str:
 def _check_pass_role(access_key: str, role_arn: str) -> None:
     """Raise ApiError if the caller may not pass the role to EMR Serverless.
 
+    With AUTH=false, every caller may.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html
     """
     if not ministack.app.AUTH:

@@ -68,7 +68,10 @@ logger = logging.getLogger("mendq.emr-serverless")
 
 
 class CannotRun(Exception):
-    """Raised if a run fails before its driver starts. The text gives the reason."""
+    """Raised if a run's driver cannot be started, or if a URI in its request is not an S3 URI.
+
+    The text gives the reason.
+    """
 
 
 @dataclass
@@ -100,7 +103,10 @@ class JobProcesses:
         self._waiting_runs.put(run)
 
     def stop(self) -> None:
-        """Kill the running driver with all its processes, and start no other run."""
+        """Kill the running driver with all its processes, and start no other run.
+
+        Wait at most STOP_TIMEOUT_SECONDS for the thread.
+        """
         self._is_stopping = True
         self._waiting_runs.put(None)
         end_process_group(self._process)
@@ -122,7 +128,7 @@ class JobProcesses:
     def _carry_out_run(self, run: JobRun, run_folder: Path) -> None:
         """Run the driver of a job in `run_folder`, store its logs, and set the run's final state.
 
-        Raises CannotRun or ClientError if the driver cannot be started.
+        Raises CannotRun if the driver cannot be started, or if the run's logUri is not an S3 URI.
         """
         session_variables = self._make_session_variables(run)
         s3 = make_client(
@@ -181,7 +187,8 @@ class JobProcesses:
     def _unpack_archive(self, archive: str, s3: Any, run_folder: Path) -> None:
         """Unpack an archive in S3, and link it into the driver's working folder, as EMR does.
 
-        `archive` is `URI#NAME`, with the name of the link.
+        `archive` is `URI#NAME`, with the name of the link, or `URI`: the link then has the name of
+        the archive's file.
 
         Raises CannotRun if the archive cannot be read.
         """
@@ -204,7 +211,9 @@ class JobProcesses:
     ) -> dict[str, str]:
         """Return the driver's environment variables.
 
-        Python searches modules first in the requested PYTHONPATH, then in EMR's packages.
+        Requested variables replace others, except those in `_PYTHON_VARIABLES`, which name this
+        machine's Python. Python searches modules first in the requested PYTHONPATH, then in EMR's
+        packages.
         """
         python_paths = [requested_variables.get("PYTHONPATH", ""), str(self._packages_folder)]
         return {
@@ -248,7 +257,8 @@ class JobProcesses:
 def _publish_logs(run: JobRun, s3: Any, run_folder: Path) -> None:
     """Store the driver's logs below the request's logUri. Without a logUri, do nothing.
 
-    If S3 refuses the write, the logs are lost, but the run does not fail.
+    If S3 refuses the write, the logs are lost, but the run does not fail. Raises CannotRun if the
+    logUri is not an S3 URI.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
     configuration: Any = run.request

@@ -52,8 +52,9 @@ class MappingPoller:
     ) -> list[Message]:
         """Return a batch if it is full or its batching window has ended; otherwise an empty list.
 
-        The list is also empty if the function's role may not poll the queue, which MiniStack itself
-        does not check. `original_function` is MiniStack's own receive function.
+        The list is also empty if there are no messages, or if a function's role may not poll the
+        queue, which MiniStack itself does not check. `original_function` is MiniStack's own receive
+        function.
         """
         queue_arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
         mappings = _list_enabled_mappings(queue_arn)
@@ -95,7 +96,7 @@ class MappingPoller:
 
 
 def _list_enabled_mappings(queue_arn: str) -> list[EventSourceMapping]:
-    """Return the event source mappings of a queue that are not disabled."""
+    """Return a queue's event source mappings that are not disabled."""
     return [
         mapping
         for _, _, mapping in lambda_svc._iter_all_esms()

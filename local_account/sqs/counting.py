@@ -181,7 +181,7 @@ class QueueCounter:
     def put_back(self, queue: Queue, seconds: int) -> None:
         """Make a queue's metrics and messages older by `seconds`, a multiple of 60.
 
-        First, the current state of the queue is stored. It becomes older too.
+        First, the current state of every queue is stored. This queue's state becomes older too.
         """
         self.measure()
         with self._lock:
@@ -277,9 +277,10 @@ def _sample_state(queue: Queue, now: float) -> dict[str, float]:
 
 
 def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
-    """Return False if a standard queue has received this message more than three times.
+    """Return False if a message of a standard queue was received more than three times.
 
-    Receives in a queue from which the message was moved do not count.
+    Receives in a queue from which the message was moved do not count. In a FIFO queue, every
+    message counts.
     """
     receives_here = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
     return is_fifo or receives_here <= MAXIMUM_RECEIVES_OF_OLDEST

@@ -2,8 +2,9 @@
 
 Simulated errors: some errors cannot happen on the local account. PUT /_mendq/sqs-errors with
 `{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches them on. `queues` has
-queue names, or prefixes that end in `*`. Calls to such a queue fail with the error until the
-attribute that causes the error is corrected. CloudTrail records these failed calls like any other.
+queue names, or prefixes that end in `*`. Calls about messages of such a queue fail with the error
+as long as the queue's attributes cause it, and work when these are corrected; `SIMULATED_ERRORS`
+has the calls and causes. CloudTrail records these failed calls like any other.
 The error messages were not recorded from the real SQS; the message of KmsThrottled is the one that
 KMS documents.
 
@@ -104,7 +105,10 @@ def _install_denials() -> None:
         *other_arguments: Any,
         **keyword_arguments: Any,
     ) -> Any:
-        """Return the response to a denied call. Use SQS's message if the denial has no message."""
+        """Return the response to a denied call.
+
+        For SQS, use SQS's message if the denial has neither a message nor an error code.
+        """
         if (
             service == "sqs"
             and not keyword_arguments.get("error_code")
@@ -250,7 +254,7 @@ class SwitchedErrors(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ErrorSwitch:
-    """The simulated errors that are switched on. At first, none is."""
+    """The simulated errors that are switched on. At first, none is switched on."""
 
     def __init__(self) -> None:
         self._switched_errors = SwitchedErrors([])
@@ -258,8 +262,8 @@ class ErrorSwitch:
     def page(self, request: Any) -> Mapping[str, Any]:
         """Switch on the requested errors and no others, and return the errors that are switched on.
 
-        If `request` is None, nothing changes. Raises SwitchRefused, and changes nothing, if the
-        request is not valid.
+        If `request` is None, nothing changes. If the request is not valid, change nothing and raise
+        SwitchRefused.
         """
         if request is not None:
             example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
@@ -287,8 +291,8 @@ class ErrorSwitch:
         ) -> Any:
             """Raise an error that is switched on for this call, otherwise make the call.
 
-            If the queue does not exist or its policy denies the call, `_get_q` raises that error
-            first, as SQS does.
+            If the queue does not exist or its policy denies the call, that error is raised first,
+            as SQS does.
             """
             if self._switched_errors.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"

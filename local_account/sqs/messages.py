@@ -4,8 +4,8 @@ Messages and behavior marked "(recorded)" were seen from the real SQS.
 
 Standard queues:
 
-- DeleteMessage answers 200 in every case. With the receipt handle of an earlier receive, the
-  message stays in the queue.
+- DeleteMessage answers 200 for every receipt handle of the queue, also if the message is already
+  deleted. With the receipt handle of an earlier receive, the message stays in the queue.
 - ChangeMessageVisibility after the visibility timeout answers 200 (recorded) if the message was not
   received again. We assume that it changes nothing then.
 - ChangeMessageVisibility with the receipt handle of an earlier receive fails with
@@ -66,7 +66,10 @@ def install() -> None:
     def collect_messages(
         original_function: Any, queue: Queue, *other_arguments: Any
     ) -> list[Message]:
-        """Receive messages, and store their receipt handles. MiniStack stores only the latest."""
+        """Receive messages, and store their receipt handles. MiniStack stores only the latest.
+
+        Messages that must move to the DLQ are not returned (`_put_back_dlq_messages`).
+        """
         with sqs._queues_lock:
             messages = _put_back_dlq_messages(queue, original_function(queue, *other_arguments))
             message_by_handle: OrderedDict[str, Message] = queue.setdefault(
@@ -104,7 +107,7 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
 
 
 def _install_limit_checks() -> None:
-    """Make MiniStack refuse wait times, visibility timeouts and batch sizes above SQS's limits."""
+    """Make MiniStack refuse wait times, visibility timeouts and batches outside SQS's limits."""
 
     @replace_functions(sqs._HANDLERS, "ReceiveMessage")
     def check_receive(original_function: Any, data: Parameters, url: str) -> Any:
@@ -169,7 +172,7 @@ def _delete_message(queue: Queue, parameters: Parameters) -> None:
 
     In a standard queue, do nothing if the receipt handle is older or the message is already
     deleted. In a FIFO queue, raise SQS's error if the receipt handle is older or the visibility
-    timeout has passed.
+    timeout has passed. In both, raise SQS's error if the queue has not stored the receipt handle.
     """
     receipt_handle = parameters.get("ReceiptHandle", "")
     with sqs._queues_lock:
@@ -185,8 +188,9 @@ def _delete_message(queue: Queue, parameters: Parameters) -> None:
 def _change_visibility(queue: Queue, parameters: Parameters) -> None:
     """Make the message of a receipt handle visible again after the call's VisibilityTimeout.
 
-    Raises SQS's error if the timeout is not allowed, or if the message is deleted or not in flight.
-    In a standard queue, do nothing if only the visibility timeout has passed.
+    Raises SQS's error if the timeout is not allowed, if the queue has not stored the receipt
+    handle, or if the message is deleted or not in flight. In a standard queue, do nothing if only
+    the visibility timeout has passed.
     """
     receipt_handle = parameters.get("ReceiptHandle", "")
     timeout_seconds = int(parameters.get("VisibilityTimeout") or 0)

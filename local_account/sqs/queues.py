@@ -101,7 +101,7 @@ def install() -> None:
 
 
 def _install_dlqs() -> None:
-    """Make MiniStack list the sources of DLQs, and move messages to DLQs, as SQS does."""
+    """Make MiniStack list DLQs' sources and move tasks, and move messages to DLQs, as SQS does."""
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
     sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
 
@@ -126,9 +126,10 @@ def _install_dlqs() -> None:
 
     @replace_functions(iam_actions, "extract_resource_arn")
     def extract_queue_arn(original_function: Any, service: str, *other_arguments: Any) -> Any:
-        """Return the ARN of the queue that a call is about.
+        """Return the ARN of the resource that a call is about.
 
-        Calls about message move tasks name the queue by its ARN, in SourceArn.
+        SQS's calls about message move tasks name the queue by its ARN, in SourceArn. MiniStack
+        itself finds the resource of all other calls.
         """
         _method, _path, _headers, body, *_ = other_arguments
         source_arn = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""

@@ -15,7 +15,7 @@ Order = Mapping[str, Any]
 
 
 class MissingAddress(Exception):
-    """Raised for an order without an address, which no consumer can handle."""
+    """Raised for an order without an address. No consumer can handle such an order."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,11 @@ class HastyConsumer:
         return not self.caller.stop_requested.wait(self.then_works_seconds)
 
     def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
-        """Handle the orders in `messages`. At the first that cannot be handled, return False."""
+        """Handle the orders in `messages`. Return True if all of them are handled.
+
+        Stop and return False at the first order that has no address, or that another consumer is
+        handling.
+        """
         try:
             for message in messages:
                 order = json.loads(message["Body"])
