@@ -1,4 +1,8 @@
-"""AWS clients, created on first use; a rate limit for calls; Mendq's events; change calendars."""
+"""AWS clients, created on first use, and small helpers for calls with them.
+
+The helpers are a rate limit, and functions for Mendq's events, change calendars and the regions of
+buckets.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ _READ_TIMEOUT_SECONDS = 3
 # botocore waits at most 2^(n-1) seconds before the n-th retry. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_TRIES - 1) - 1
-# The longest time that a call takes if AWS does not answer.
+# The longest time that a call takes if AWS does not answer, with the default configuration.
 HUNG_CALL_SECONDS = (
     _MOST_TRIES * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS) + _RETRY_PAUSES_TOTAL_SECONDS
 )
@@ -117,8 +121,8 @@ def _make_model_loader() -> Any:
 class LambdaSession(Struct, frozen=True):
     """A replacement for `boto3.Session` that needs only botocore.
 
-    It has the methods that Mendq uses. Lambdas start faster without boto3, which imports modules
-    for S3.
+    It has only the methods that Mendq uses. Lambdas start faster without boto3, which imports
+    modules for S3.
     """
 
     session: Session
@@ -261,10 +265,10 @@ _BUCKET_REGION_HEADER = "x-amz-bucket-region"
 
 
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
-    """Return the region of an S3 bucket; None if S3 does not name it.
+    """Return the region of an S3 bucket; None if S3's answer does not name it.
 
-    S3 names the region even if it redirects or refuses the call. Raise ClientError if S3 refuses
-    and names no region.
+    S3 normally names the region even if it redirects or refuses the call. Raise ClientError if S3
+    refuses and names no region, and BotoCoreError if S3 cannot be reached.
     """
     try:
         headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]

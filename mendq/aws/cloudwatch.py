@@ -45,41 +45,43 @@ _PARTIAL_STATUS = "PartialData"
 
 
 def measure_queues(
-    clients: Clients, windows: Mapping[str, Window]
+    clients: Clients, window_by_arn: Mapping[str, Window]
 ) -> dict[str, Measurement | None]:
     """Measure up to QUEUES_PER_CALL queues with one query of CloudWatch.
 
     Args:
         clients: The AWS clients.
-        windows: The time to measure, by queue ARN; at least one.
+        window_by_arn: The time to measure, by queue ARN; at least one.
 
     Returns:
-        The measurement by queue ARN. None for a queue without data, or if CloudWatch did not return
-        all of its series.
+        The measurement by queue ARN. None for a queue without data or with impossible values, or if
+        CloudWatch did not return all of its series.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
     """
     queries = [
         build_query(
-            f"{key}{index}",
+            f"{series_name}{index}",
             (namespace, "QueueName", parts_of(arn).name),
             metric,
             statistic,
             period_seconds,
         )
-        for index, (arn, window) in enumerate(windows.items())
-        for key, (metric, statistic, namespace, period_seconds) in window.series.items()
+        for index, (arn, window) in enumerate(window_by_arn.items())
+        for series_name, (metric, statistic, namespace, period_seconds) in window.series.items()
     ]
-    since = min(window.since for window in windows.values())
-    until = max(window.until for window in windows.values())
-    points_by_query_id = read_series(clients, queries, since, until, subject=", ".join(windows))
+    since = min(window.since for window in window_by_arn.values())
+    until = max(window.until for window in window_by_arn.values())
+    points_by_query_id = read_series(
+        clients, queries, since, until, subject=", ".join(window_by_arn)
+    )
     measurement_by_arn = dict[str, Measurement | None]()
-    for index, (arn, window) in enumerate(windows.items()):
+    for index, (arn, window) in enumerate(window_by_arn.items()):
         points_by_series = {
-            key: points_by_query_id[f"{key}{index}"]
-            for key in window.series
-            if f"{key}{index}" in points_by_query_id
+            series_name: points_by_query_id[f"{series_name}{index}"]
+            for series_name in window.series
+            if f"{series_name}{index}" in points_by_query_id
         }
         # An incomplete answer proves nothing: without the number of sends, the deletes would look
         # like those of messages that were handled twice.
@@ -115,7 +117,8 @@ def read_two_weeks_of_metrics(
 ) -> Mapping[str, Datapoints]:
     """Return the datapoints of the last two weeks by metric, in order of time.
 
-    Each datapoint is the largest value in an ALARM_PERIOD. Raise FactsUnavailable.
+    Each datapoint is the largest value in an ALARM_PERIOD. Empty if `metrics` is empty. Raise
+    FactsUnavailable.
     """
     if not metrics:
         return {}
@@ -220,9 +223,9 @@ MOST_LISTED_METRICS = 50_000
 def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
     """Return the kinds of metrics that only some queues have (METRIC_KINDS_TO_LIST), by queue name.
 
-    CloudWatch does not bill listing. If CloudWatch refuses, the kinds found so far are returned,
-    and the other metrics can still be measured. Anyone may publish any number of metrics, so at
-    most MOST_LISTED_METRICS of each kind are read.
+    CloudWatch does not bill listing. If CloudWatch refuses or does not answer, the kinds found so
+    far are returned, and the other metrics can still be measured. Anyone may publish any number of
+    metrics, so at most MOST_LISTED_METRICS of each kind are read.
 
     Args:
         clients: The AWS clients.
@@ -256,11 +259,11 @@ _SQS_METRIC_NAME = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|Number
 
 
 def _iterate_alarms(clients: Clients, **selection: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the metric alarms of the account and region. Raise FactsUnavailable.
+    """Yield metric alarms of the account and region. Raise FactsUnavailable.
 
     Args:
         clients: The AWS clients.
-        selection: Further arguments of DescribeAlarms, to select alarms.
+        selection: Further arguments of DescribeAlarms, to select alarms. Without them, yield all.
     """
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**selection):
@@ -283,7 +286,7 @@ def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
 
 
 def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
-    """Return the names of all alarms that begin with the prefix. Raise FactsUnavailable."""
+    """Return the names of the metric alarms that begin with the prefix. Raise FactsUnavailable."""
     return frozenset(
         alarm["AlarmName"] for alarm in _iterate_alarms(clients, AlarmNamePrefix=prefix)
     )

@@ -98,7 +98,7 @@ def list_consumers(
 
     Returns:
         The functions with an enabled mapping, without metrics and without deleted functions; and
-        the ARNs of the functions with a disabled mapping.
+        the ARNs of the functions with a disabled mapping. A function has one entry per mapping.
     """
     consumers: list[LambdaConsumer] = []
     stopped_arns: list[str] = []
@@ -134,8 +134,8 @@ def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[st
     ]
 
 
-# One function's metrics of the last hour, by the fields of LambdaConsumer. They are None, or 0 for
-# counts, if the function did not run.
+# One function's metrics of the last hour, by the fields of LambdaConsumer. If the function did not
+# run, they are None, or 0 for counts. But if all requests were throttled, `throttled_share` is 1.
 FunctionMetrics = Mapping[str, Any]
 
 
@@ -148,37 +148,41 @@ def read_function_metrics(
     """
     queries = [
         build_query(
-            f"{key}_{index}",
+            f"{metric_key}_{index}",
             ("AWS/Lambda", "FunctionName", name),
             *metric_and_statistic,
             FUNCTION_METRICS_PERIOD_SECONDS,
         )
         for index, name in enumerate(function_names)
-        for key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
+        for metric_key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
     ]
     series = read_series(
         clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
     )
     values_by_query_id = {
-        key: [value for _, value in select_finite_points(points)] for key, points in series.items()
+        query_id: [value for _, value in select_finite_points(points)]
+        for query_id, points in series.items()
     }
     return {
         name: _summarize_function_metrics(
-            *(values_by_query_id.get(f"{key}_{index}", []) for key in FUNCTION_METRIC_BY_KEY)
+            *(
+                values_by_query_id.get(f"{metric_key}_{index}", [])
+                for metric_key in FUNCTION_METRIC_BY_KEY
+            )
         )
         for index, name in enumerate(function_names)
     }
 
 
-def _summarize_function_metrics(*metric_values: Sequence[float]) -> FunctionMetrics:
+def _summarize_function_metrics(*values_of_metrics: Sequence[float]) -> FunctionMetrics:
     """Return the metrics of one function, by the field names of LambdaConsumer.
 
     Lambda does not count a throttled request as an invocation.
 
     Args:
-        metric_values: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
+        values_of_metrics: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
     """
-    p99_durations_ms, median_durations_ms, errors, invocations, throttles = metric_values
+    p99_durations_ms, median_durations_ms, errors, invocations, throttles = values_of_metrics
     invocation_count = sum(invocations)
     throttle_count = sum(throttles)
     request_count = invocation_count + throttle_count

@@ -169,7 +169,7 @@ def _find_fault(
 
 
 def _find_attached_dlq(step: AttachDlq) -> str:
-    """Return the ARN of the DLQ that the step attaches; empty if its policy is not readable."""
+    """Return the ARN of the DLQ that the step attaches; empty if the new policy is not readable."""
     redrive_policy = parse_redrive_policy(step.after)
     return redrive_policy.dlq_arn if redrive_policy else ""
 
@@ -193,7 +193,7 @@ def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str |
 
 
 def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
-    """Return why a queue that the step allows is no source of this DLQ; None if all are."""
+    """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
     policy_before = parse_redrive_allow_policy(step.before)
     policy_after = parse_redrive_allow_policy(step.after)
     arns_before = set(policy_before.sources if policy_before else ())

@@ -1,6 +1,6 @@
 """Mendq's errors by cause: a read failed, AWS refused, or a request is wrong.
 
-Any other error is a bug in Mendq.
+Several modules have errors of their own besides these.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PASSING_ERROR_CODES = frozenset(
 
 
 class FactsUnavailable(Exception):
-    """AWS could not be read. Nothing was changed."""
+    """AWS could not be read. The read itself changed nothing."""
 
 
 class QueueGone(FactsUnavailable):
@@ -53,13 +53,13 @@ class CaseStoreUnreadable(Exception):
 
 
 class QueueRefusesUs(Exception):
-    """The queue's own policy denies Mendq access. Mendq then leaves the queue alone."""
+    """The queue's own policy denies Mendq access. Mendq then does not change the queue."""
 
 
 class NotificationNotSent(Exception):
     """SNS did not accept a notification.
 
-    The notification stays in the case store. It is sent when the Lambda gets the events again.
+    The notification stays in the case store. A later run sends it.
     """
 
 

@@ -122,7 +122,10 @@ class FactsReader(Struct, frozen=True):
         return self.ask(list_metric_kinds, queue_name).get(queue_name, ())
 
     def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
-        """Return metrics of the last hour, such as durations and errors, by function name."""
+        """Return metrics of the last hour, such as durations and errors, by function name.
+
+        At most 100 functions can be read at once.
+        """
         return read_function_metrics(self.clients, function_names, self.now)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
@@ -130,9 +133,10 @@ class FactsReader(Struct, frozen=True):
         return measure_queues(self.clients, windows)
 
     def read_named_move_destinations(self) -> frozenset[str]:
-        """Return the ARNs of queues that somebody named as the destination of a redrive.
+        """Return the ARNs of queues that a scan saw as the named destination of a redrive.
 
-        Such a redrive may move messages to a queue that they did not come from.
+        Such a redrive may move messages to a queue that they did not come from. `ScanReader`
+        overrides this method.
         """
         return self.read_noted_moves()
 
@@ -209,7 +213,10 @@ class FactsReader(Struct, frozen=True):
         )
 
     def find_made_dlq(self, facts: Facts) -> str:
-        """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text."""
+        """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text.
+
+        The text is also empty if `facts` show that the DLQ does not exist.
+        """
         dlq_arn = local_dlq_arn(facts)
         if dlq_arn is None or (facts.dlq is not None and not facts.dlq.exists):
             return ""

@@ -60,8 +60,8 @@ def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """Return the queue's attributes as SQS spells them.
 
-    Raise QueueGone if there is no such queue, FactsUnavailable if SQS does not answer, or
-    QueueRefusesUs if the queue's policy denies access.
+    Raise QueueGone if there is no such queue, QueueRefusesUs if the queue's policy denies access,
+    or FactsUnavailable after any other error of SQS.
     """
     url = queue_url(clients, queue_arn)
     with translate_queue_errors("attributes of", queue_arn):
@@ -100,7 +100,8 @@ def list_managed_arns_cached(
     """Return the ARNs of the managed queues from a cache.
 
     The queues are listed again only if an argument changes. The caller changes `_cache_period` from
-    time to time. So a warm Lambda lists the queues rarely, even during a flood of events.
+    time to time. So a warm Lambda lists the queues rarely, even during a flood of events. Raise
+    FactsUnavailable if some queues cannot be listed; this is not cached.
     """
     queues = list_managed_queues(clients, account, consent)
     return frozenset(queue.queue_arn for queue in queues)
@@ -219,7 +220,8 @@ def make_queue(
 
     Raises:
         ClientError, BotoCoreError: The queue could not be created. A retry may help.
-        FactsUnavailable: The new queue could not be read.
+        FactsUnavailable: The queue could not be read.
+        QueueRefusesUs: The policy of an existing queue denies access.
     """
     name = parts_of(queue_arn).name
     attribute_argument = cast("Any", attributes)

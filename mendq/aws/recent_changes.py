@@ -38,7 +38,8 @@ CLOUDFORMATION_SERVICE = "cloudformation.amazonaws.com"
 _CALLS_ON_EXISTING_QUEUES = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
 CHANGE_CALLS = frozenset({"CreateQueue", "DeleteQueue"}) | _CALLS_ON_EXISTING_QUEUES
 Event = Mapping[str, Any]
-# A change, None if its call failed; and the ARNs of the queues that the call names.
+# A change, or None if the call failed or changed no queue; and the ARNs of the queues that the call
+# names.
 _ChangeAndQueueArns = tuple[QueueChange | None, set[str]]
 
 
@@ -158,8 +159,8 @@ def _iterate_events(
 
     At most `most_pages` pages are read, of EVENTS_PER_PAGE events each.
 
-    Raise _TooManyEvents if there are more pages, and _IncompleteHistory if a page has no list of
-    events.
+    Raise _TooManyEvents if there are more pages, _IncompleteHistory if a page has no list of
+    events, and ClientError or BotoCoreError if CloudTrail cannot be read.
     """
     pages = client.get_paginator("lookup_events").paginate(
         LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": call_name}],
@@ -181,7 +182,7 @@ def _iterate_events(
 def _read_change(event: Event) -> _ChangeAndQueueArns:
     """Return the change that an event records, and the ARNs of the queues that the call names.
 
-    None and an empty set if the call failed or is no change of a queue. Raise
+    Return None and an empty set if the call failed or did not change a queue. Raise
     _IncompleteHistory if the event is unreadable.
     """
     try:

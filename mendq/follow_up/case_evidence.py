@@ -81,7 +81,8 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
 def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
     """Return the status of the queue, compared with the values that the case wrote.
 
-    Return None if the queue could not be read, or if its status does not matter for this case.
+    Return None if the queue could not be read. While the fix is not being verified, the values are
+    not compared; then return None for a queue that is managed and need not end the case.
     """
     case = due_case.case
     clients = due_case.context.clients
@@ -127,8 +128,9 @@ def _is_managed(due_case: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True also if the source's tags or the case store cannot be read, so that follow_up does
-    not end the case by mistake.
+    Return True also if the source's tags cannot be read, or if the case store's record of the DLQ
+    has an unknown form. So follow_up does not end the case by mistake. Raise CaseStoreUnavailable
+    if the case store does not answer.
     """
     source_arn = arn_of(str(due_case.case.evidence.get(MADE_FOR_KEY, "")))
     if source_arn is None:
@@ -172,8 +174,8 @@ def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
 def _describe_harm(due_case: DueCase) -> str | None:
     """Return sentences that name the case's change and the measured sign of its harm.
 
-    Return an empty text if there is no such sign, if someone else changed the value, or if the
-    queue was deleted. Return None if the sign could not be measured.
+    Return an empty text if no such sign was measured, if someone else changed the value, or if the
+    queue was deleted. Return None if AWS could not be read.
     """
     case = due_case.case
     context = due_case.context
@@ -201,10 +203,10 @@ def _describe_harm(due_case: DueCase) -> str | None:
 
 
 def _still_has_written_values(due_case: DueCase) -> bool:
-    """Return False if someone else changed a value that the case wrote.
+    """Return True if the queue still has the values that the case wrote.
 
     Return True without a check while the fix is being verified, because the lifecycle's rules check
-    the value then.
+    the values then.
 
     Raises:
         FactsUnavailable, QueueGone, QueueRefusesUs: The queue could not be read.

@@ -151,7 +151,10 @@ def _follow_up_or_postpone(
     functions: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
-    """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY."""
+    """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY.
+
+    If another run has changed the case meanwhile, this is no error, and the case stays as it is.
+    """
     try:
         _follow_up_case(listed_case, context, functions, result)
     except CaseMoved:
@@ -169,9 +172,10 @@ def _follow_up_case(
     functions: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
-    """Send the case's unsent notification, settle the claim of a run that died, and continue.
+    """Send the case's unsent notification, settle the claim of a run that died, and move the case.
 
-    Do nothing more if another run works on the case. Postpone a case of an unknown symptom.
+    After the notification, stop if another run works on the case. If settling the claim decides
+    about the case, stop too. Postpone a case of an unknown symptom.
     """
     symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
     attributes = symptom.attributes if symptom else ()
@@ -302,7 +306,7 @@ def _file_transitions(
     """Copy the transitions that were recorded but not filed to the case bucket and the event bus.
 
     A transition that fails does not stop the others. But if AWS refuses a call or does not answer,
-    stop, because the next transition would fail as well.
+    stop, because the next transition would fail as well. Errors are noted in `result`.
     """
     try:
         for transition_key in context.open_cases.list_unfiled_transitions(context.now):

@@ -25,7 +25,7 @@ def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datet
     metric.
 
     Raises:
-        FactsUnavailable: SQS or CloudWatch gives no answer.
+        FactsUnavailable: SQS or CloudWatch cannot be read.
         QueueRefusesUs: The DLQ's policy refuses Mendq's read.
     """
     sign = find_sign(case)
@@ -45,7 +45,7 @@ def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datet
 
 
 def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:
-    """Return the number of messages in the DLQ, including those in flight; 0 if it was deleted."""
+    """Return the number of visible and in-flight messages in the DLQ; 0 if the DLQ was deleted."""
     try:
         queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
     except QueueGone:
@@ -64,7 +64,7 @@ def _measure_since(  # noqa: PLR0913
 ) -> Measurement | None:
     """Return a measurement of a queue from a write until now.
 
-    None if this time is shorter than SHORTEST_MEASUREMENT, or if CloudWatch has no data.
+    None if CloudWatch has no data, or too little time has passed to measure SHORTEST_MEASUREMENT.
     """
     window = Window.choose(now, written_at, SHORTEST_MEASUREMENT, is_new=begins_empty)
     if window is None:

@@ -1,8 +1,9 @@
 """Case: what does Mendq record about one symptom of one queue?
 
 A case is one symptom of one queue, from the transition that opens it to the one that ends it. A
-`Case` is its newest transition. `mendq.model.state` lists its states, `mendq.model.lifecycle`
-decides when it moves, and `mendq.model.evidence` holds the failed calls that it is based on.
+`Case` describes the case after one of its transitions, usually the newest one. `mendq.model.state`
+lists the states of a case, `mendq.model.lifecycle` decides when a case moves, and
+`mendq.model.evidence` holds the failed calls and scan findings that a case is based on.
 """
 
 from __future__ import annotations
@@ -64,13 +65,13 @@ _DEFAULT_VALUE_BY_KEY: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationState:
-    """The notification of a transition: if people were notified, and what a person can do next.
+    """Says if people were notified of a transition, and what a person can do next.
 
     Attributes:
         notified: True if people were notified.
         urgent: True if the notification was urgent.
-        next_step: A sentence, a command and a runbook. Empty if an older version recorded the
-            transition.
+        next_step: A sentence, a command and a runbook. Empty if the transition is not recorded yet,
+            or if an older version recorded it.
     """
 
     notified: bool = False
@@ -80,7 +81,7 @@ class NotificationState:
 
 @dataclass(frozen=True)
 class Case(NotificationState):
-    """A case, as its newest transition describes it.
+    """A case, as one of its transitions describes it: usually the newest one.
 
     Attributes:
         case_id: The case's name. It begins with the symptom.
@@ -94,8 +95,9 @@ class Case(NotificationState):
         evidence: The document of the failed calls, or of a scan's measurement.
         steps: The documents of the plan's steps.
         actor: Who moved the case: a Lambda, or the ARN of a person.
-        code: The refusal's code; empty without one. The case store keeps it next to the document.
-        opened_at: When the case opened. The case store keeps it next to the document.
+        code: The refusal's code; empty without one.
+        opened_at: When the case opened; None if it is not known. It is not in the document: the
+            case store keeps it next to it.
     """
 
     case_id: str
@@ -146,6 +148,11 @@ class Case(NotificationState):
         """Return the transition that `document` returned and Mendq stored.
 
         Raise KeyError, TypeError or ValueError if the document does not have that form.
+
+        Args:
+            document: The stored document, perhaps of an older version.
+            code: The refusal's code. If it is empty, the code in the document counts.
+            opened_at: When the case opened; None if the caller does not know it.
         """
         document = {**_DEFAULT_VALUE_BY_KEY, **document}
         for key in _DOCUMENT_KEYS:
@@ -239,8 +246,8 @@ class Case(NotificationState):
             state: The new state.
             reason: Why the case moves, for people.
             now: The time of the transition.
-            changes: Values of further fields. Without them, `actor` is `follow_up` and `code` is
-                empty.
+            changes: Values of `actor`, `code`, `evidence` and `steps`. By default, `actor` is
+                `follow_up`, `code` is empty, and the others stay the same.
         """
         evidence = self._evidence_in(state, changes.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **changes}
@@ -261,8 +268,8 @@ class Case(NotificationState):
     def _evidence_in(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the evidence for the next state, with LOWERED_KEY added or removed.
 
-        LOWERED_KEY is added if the case's change did not help or was rolled back. It means that
-        Mendq only proposes further changes. A person's approval removes it.
+        LOWERED_KEY is added if the case's change did not help, may do harm or was rolled back. It
+        means that Mendq only proposes further changes. A person's approval removes it.
         """
         has_fix_failed = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
         if state is State.ROLLED_BACK or has_fix_failed:

@@ -49,34 +49,37 @@ class Consent:
         """
         if is_quarantine(queue_name):
             return None
-        mode_by_name = self.mode if self.names(queue_name) else None
+        mode_of_settings = self.mode if self.names(queue_name) else None
         tag_value = tags.get(MODE_TAG)
         if tag_value is None:
-            return mode_by_name
+            return mode_of_settings
         if tag_value == MODE_OFF:
             return None
         tagged_mode = MODE_BY_TEXT.get(tag_value, Mode.OBSERVE)
-        return min(tagged_mode, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
+        return min(tagged_mode, max(mode_of_settings or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
-        """Return the reason, for people, why `mode_of` returns its mode for this queue."""
+        """Return the reason, for people, why `mode_of` returns its mode for this queue.
+
+        Do not call this for a quarantine: `mode_of` ignores settings and tags for it.
+        """
         matching_patterns = [
             pattern for pattern in self.queues if _matches_pattern(queue_name, pattern)
         ]
-        reason_by_name = "no setting names it"
+        settings_reason = "no setting names it"
         if matching_patterns:
-            reason_by_name = f"settings name it ({matching_patterns[0]}): {self.mode}"
+            settings_reason = f"settings name it ({matching_patterns[0]}): {self.mode}"
         tag_value = tags.get(MODE_TAG)
         mode = self.mode_of(queue_name, tags)
         tagged_mode = MODE_BY_TEXT.get(tag_value or "", Mode.OBSERVE)
         if tag_value is None:
-            return reason_by_name
+            return settings_reason
         if mode is not None and tagged_mode > mode:
             cap_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
-            return f"{reason_by_name}; its tag says {tagged_mode}, and {cap_text}"
+            return f"{settings_reason}; its tag says {tagged_mode}, and {cap_text}"
         if tag_value in (MODE_OFF, *MODE_BY_TEXT):
-            return f"{reason_by_name}; its tag says {tag_value}"
-        return f"{reason_by_name}; its tag says nothing that Mendq knows, so {mode}"
+            return f"{settings_reason}; its tag says {tag_value}"
+        return f"{settings_reason}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
         """Return True if settings contain the queue's full name.

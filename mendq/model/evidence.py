@@ -46,12 +46,13 @@ class Sighting:
         request_id: AWS's id of the request, for AWS Support.
         principal_arn: The caller; empty if CloudTrail does not name it.
         event_name: The call, such as `SendMessage`.
-        requested_visibility_seconds: The visibility timeout that the call itself asked for.
+        requested_visibility_seconds: The visibility timeout that the call itself asked for; None if
+            it asked for none.
         refused_by: The policy that refused the call; None if no policy refused it.
         is_measured: True for a finding of a scan. One finding is enough evidence, because a scan
             measures several hours.
-        error_code: The call's error code.
-        error_message: The call's error message. It may contain text of the caller.
+        error_code: The call's error code, as AWS spelled it.
+        error_message: The begin of the call's error message. It may contain text of the caller.
         source_ip: The address that the call came from.
         user_agent: The caller's program. The caller wrote this text.
     """
@@ -122,8 +123,9 @@ class Sighting:
     def from_text(cls, text: str) -> Self:
         """Return the sighting from a text that `to_text` wrote.
 
-        Raise ValueError or TypeError for any other text. Texts of older versions lack some of the
-        last fields, which get their defaults.
+        Texts of older versions lack some of the last fields, which get their defaults. Raise
+        ValueError, TypeError or OverflowError if the text is not such an array or its time or
+        policy is not valid.
         """
         (
             milliseconds,
@@ -183,12 +185,12 @@ class Evidence:
         """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
-        times = [sighting.event_time for sighting in self.sightings]
+        event_times = [sighting.event_time for sighting in self.sightings]
         longest_span = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
         later_offset = SUFFICIENT_EVENTS - 1
         return any(
             later_time - first_time <= longest_span
-            for first_time, later_time in zip(times, times[later_offset:], strict=False)
+            for first_time, later_time in zip(event_times, event_times[later_offset:], strict=False)
         )
 
     def since(self, moment: datetime | None) -> Evidence:
@@ -243,9 +245,10 @@ class Evidence:
         return frozenset(policy for policy in policies if policy is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the evidence as a case's transitions store it.
+        """Return the evidence as a case's transitions store it. There must be a sighting.
 
-        `failed_calls` and `requests` do not contain findings of scans.
+        `failed_calls` and `requests` do not contain findings of scans. `event_names` and
+        `refused_by` are left out if no policy refused a call.
         """
         calls = self.calls
         document: dict[str, object] = {
@@ -293,7 +296,7 @@ class Evidence:
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and the last requests, REQUESTS_AT_EACH_END each, in their order."""
+    """Return the first and the last requests, at most REQUESTS_AT_EACH_END each, in their order."""
     first_requests = requests[:REQUESTS_AT_EACH_END]
     later_requests = requests[REQUESTS_AT_EACH_END:]
     return [*first_requests, *later_requests[-REQUESTS_AT_EACH_END:]]

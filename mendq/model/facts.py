@@ -36,7 +36,7 @@ def is_of_another_account(facts: Facts, kms_key: str) -> bool:
 
 @dataclass(frozen=True)
 class SoleSource:
-    """The only queue that uses another queue as its DLQ.
+    """The queue that is the only confirmed source of a DLQ.
 
     Attributes:
         queue_arn: The source queue.
@@ -112,8 +112,8 @@ class Need(Enum):
     """The kinds of facts that a symptom can ask for.
 
     Each kind has the fields of `Facts` that Mendq then reads (`answers`), and the IAM actions that
-    Mendq needs for this (`reads`). Fields of `Facts` that belong to no kind come from failed calls
-    or from the case store.
+    Mendq needs for this (`reads`). A field of `Facts` that belongs to no kind is not read for a
+    symptom: it comes from failed calls, a scan, the case store, or the queue's tags.
     """
 
     QUEUE = ("attributes",), QUEUE_READS
@@ -153,7 +153,8 @@ class LambdaConsumer:
         duration_p99_seconds: The 99th percentile of the invocations' durations; None if the metrics
             were not read, or if the function did not run.
         error_share: Failed invocations divided by all invocations; None in the same cases.
-        throttled_share: Throttled requests divided by all requests; None in the same cases.
+        throttled_share: Throttled requests divided by all requests; None if the metrics were not
+            read, or if there were no requests. It is 1 if every request was throttled.
         duration_p50_seconds: The median of the invocations' durations; None in the same cases.
         invocations: The number of invocations.
         mapping_id: The id of the event source mapping.
@@ -201,11 +202,12 @@ class LambdaConsumer:
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """The facts about a queue that SQS reports, and facts from its failed calls.
+    """The facts about a queue that SQS reports, its alarms, and facts from its failed calls.
 
     Attributes:
         queue_arn: The queue.
-        attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue.
+        attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue or
+            they were not read.
         tags: The queue's tags; empty if there is no such queue or they were not read.
         reader_visibility_seconds: The smallest visibility timeout that the failed calls themselves
             asked for; None unless every failed call asked for one.
@@ -260,7 +262,7 @@ class QueueFacts:
 
     @property
     def dlq_arn(self) -> str | None:
-        """The DLQ that the queue's RedrivePolicy names; None if it names no DLQ.
+        """The DLQ that the queue's RedrivePolicy names; None if it names none or is unreadable.
 
         The text is not checked: it may not be an ARN, or be the ARN of another account's queue.
         """
@@ -325,10 +327,10 @@ class QueueFacts:
     def settled_at(self, propagation_seconds: int, *, after_the_timeout: bool) -> datetime | None:
         """Return the time from which failed calls describe the queue's present configuration.
 
-        This is the creation of a queue that was never changed. Otherwise it is the last change plus
-        `propagation_seconds`, which a change takes to reach all of SQS. With `after_the_timeout`,
-        the visibility timeout is added too, because messages that were in flight at the change keep
-        their old timeout. None if SQS reports no times.
+        This is the creation of a queue that was never changed, or of which SQS reports no change.
+        Otherwise it is the last change plus `propagation_seconds`, which a change takes to reach
+        all of SQS. With `after_the_timeout`, the visibility timeout is added too, because messages
+        that were in flight at the change keep their old timeout. None if SQS reports no times.
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
@@ -357,7 +359,8 @@ class Facts(QueueFacts):
             if it was not read.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
         source_cases: The newest case of each symptom about the queue's sources, open or ended.
-        sole_source: The only source of this queue; None if there is none, or more than one.
+        sole_source: The only confirmed source of this queue; None if there is none or more than
+            one, or if it was not read.
         found: A scan's finding as a sentence; empty if failed calls are the evidence.
         pin: The policy that a person pinned as good; None if there is none or it was not read.
         own_change: Mendq's newest change that can have caused the symptom; None if there is no such
@@ -390,7 +393,8 @@ class Facts(QueueFacts):
     def is_short_polled(self) -> bool:
         """True if a receive from the empty queue returns at once (short polling).
 
-        False for a queue with Lambda consumers, because Lambda always uses long polling.
+        A receive that sets its own wait time is not considered. False for a queue with Lambda
+        consumers, because Lambda always uses long polling.
         """
         has_wait_time = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
         return not has_wait_time and not self.lambda_consumers
@@ -409,8 +413,8 @@ class Facts(QueueFacts):
     def receives_only_dlq_messages(self) -> bool:
         """True if all messages of the queue are DLQ messages, which SQS moved from source queues.
 
-        This is so if the queue has confirmed sources and no producer sends to it. Also True if the
-        sources were not read.
+        This is so if the queue has confirmed sources, and the measurement shows no sends or is
+        missing. Also True if the sources were not read.
         """
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 

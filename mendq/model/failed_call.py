@@ -231,7 +231,8 @@ class FailedCall:
         raw_error_code: The error code as AWS spelled it.
         error_message: AWS's message; empty if there is none. It may contain text of the caller.
         queue_arn: The queue; None if the call names no valid queue.
-        account: The account whose trail recorded the call. It normally owns the queue.
+        account: The account whose trail recorded the call. It normally owns the queue. If the
+            record does not name it: the queue's account, or the caller's.
         region: The region of the call.
         principal_arn: The ARN of the caller's role or user. If there is none, the AWS service or
             the principal id. Empty if the record names no caller.
@@ -359,7 +360,8 @@ def _make_failed_call(
 def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
     """Return the EventBridge event (the envelope) and the CloudTrail record in it.
 
-    The envelope is empty if `record` is the CloudTrail record itself.
+    The envelope is empty if `record` is the CloudTrail record itself. Return the reason if `record`
+    is too large, or is not a CloudTrail record.
     """
     if isinstance(record, bytes | bytearray | str):
         if len(record) > MAXIMUM_EVENT_BYTES:

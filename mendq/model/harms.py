@@ -250,7 +250,10 @@ StepDocument = Mapping[str, str]
 
 
 def find_harm(step: StepDocument) -> Harm | None:
-    """Return the row of HARMS for a stored step; None if this version does not know the step."""
+    """Return the row of HARMS for a stored step; None if this version does not know the step.
+
+    A step that lowered the visibility timeout has its own row.
+    """
     kind = find_step_class(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
         kind = LowerVisibilityTimeout
@@ -263,7 +266,7 @@ def _is_lowered(step: StepDocument) -> bool:
 
 
 def find_step_to_watch(case: Case) -> StepDocument | None:
-    """Return the case's last step whose harm a measurement can show; None if no step is so."""
+    """Return the case's last step whose harm a measurement can show; None if there is none."""
     for step in reversed(case.steps):
         harm = find_harm(step)
         if harm is not None and harm.sign is not None:
@@ -283,13 +286,13 @@ def find_dlq_arn(steps: Iterable[StepDocument]) -> str:
     for step in steps:
         if step["attribute"] == CreateDlq.attribute:
             return step["after"]
-        redrive = (
+        redrive_policy = (
             parse_redrive_policy(step["after"])
             if step["attribute"] == AttachDlq.attribute
             else None
         )
-        if redrive is not None:
-            return redrive.dlq_arn
+        if redrive_policy is not None:
+            return redrive_policy.dlq_arn
     return ""
 
 
@@ -300,6 +303,9 @@ _STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
 def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
     """Return True if a step that the case wrote may cause the symptom on the queue of `facts`.
+
+    Return False for a case of this symptom on this queue, and for a case in a state in which the
+    queue does not have the value that Mendq wrote.
 
     Args:
         case: The newest transition of a case about the queue, its DLQ or one of its sources.
@@ -416,14 +422,14 @@ def make_own_change(write: Case, step: StepDocument, newest_transition: Case) ->
     harm = find_harm(step)
     if harm is None:
         raise KeyError(step["attribute"])
-    redrive = (
+    redrive_policy = (
         parse_redrive_policy(step["after"]) if step["attribute"] == AttachDlq.attribute else None
     )
     dlq_arn = find_dlq_arn([step])
-    values_by_placeholder = {
+    value_by_placeholder = {
         "queue": parts_of(write.queue_arn).name,
         "dlq": parts_of(dlq_arn).name if dlq_arn else "",
-        "receives": redrive.max_receive_count if redrive else 0,
+        "receives": redrive_policy.max_receive_count if redrive_policy else 0,
         "before": step["before"][:_MAXIMUM_VALUE_LENGTH],
         "after": step["after"][:_MAXIMUM_VALUE_LENGTH],
     }
@@ -431,8 +437,8 @@ def make_own_change(write: Case, step: StepDocument, newest_transition: Case) ->
         case_id=write.case_id,
         queue_arn=write.queue_arn,
         written_at=write.at,
-        did=harm.did.format(**values_by_placeholder),
-        effect=harm.effect.format(**values_by_placeholder),
+        did=harm.did.format(**value_by_placeholder),
+        effect=harm.effect.format(**value_by_placeholder),
         take_back=harm.take_back,
         is_reported=newest_transition.state is State.ESCALATED
         and newest_transition.code == OWN_CHANGE_CODE,
@@ -449,8 +455,8 @@ class Signs:
     Attributes:
         queue: The measurement of the changed queue; None if it has no data or was not measured.
         dlq: The measurement of the DLQ; None in the same cases.
-        dlq_waiting: The number of messages in the DLQ now. If the change created the DLQ and
-            nothing else sends to it, all of them count as arrived since the change.
+        dlq_waiting: The number of messages in the DLQ now; 0 if it was not read. If the change
+            created the DLQ and no producer sends to it, all of them count as arrived since then.
     """
 
     queue: Measurement | None = None
@@ -521,9 +527,12 @@ def _describe_longer_holds(measurement: Measurement, step: StepDocument) -> str:
     is_older = age_growth_seconds > min(timeout_seconds, HARMFUL_AGE_GROWTH_SECONDS)
     holds_more = gauges_now.in_flight > 2 * gauges_before.in_flight + TOLERATED_RISE_IN_FLIGHT
     if gauges_now.in_flight >= HARMFUL_IN_FLIGHT or (holds_more and is_older):
-        in_flight = f"{gauges_before.in_flight:,} to {gauges_now.in_flight:,}"
-        age = f"{gauges_before.oldest_age_seconds:,} s to {gauges_now.oldest_age_seconds:,} s"
-        return f"messages in flight went from {in_flight}, and the age of the oldest from {age}"
+        in_flight_text = f"{gauges_before.in_flight:,} to {gauges_now.in_flight:,}"
+        age_text = f"{gauges_before.oldest_age_seconds:,} s to {gauges_now.oldest_age_seconds:,} s"
+        return (
+            f"messages in flight went from {in_flight_text}, and the age of the oldest from "
+            f"{age_text}"
+        )
     return ""
 
 

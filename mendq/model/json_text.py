@@ -1,4 +1,4 @@
-"""Write JSON for people and programs, without Python's own NaN and Infinity.
+"""Write and read JSON without Python's own NaN and Infinity.
 
 https://www.rfc-editor.org/rfc/rfc8259#section-6
 """

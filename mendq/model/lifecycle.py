@@ -8,7 +8,7 @@ people make. docs/states.md shows both tables to operators, in the words of `Cas
 
 The rules behind the order of the rows:
 
-1. First it is checked if the queue was deleted or is not managed any more. Then the case ends,
+1. First it is checked if the queue was deleted or is not managed any more. If so, the case ends,
    because nothing can be proven about it.
 2. A person's value comes before any proof. The queue does not have Mendq's value any more, so its
    failed calls and metrics say nothing about the fix.
@@ -66,7 +66,7 @@ STATES_THAT_CALL_OWNER = (State.APPROVED, State.INEFFECTIVE)
 STATES_WATCHED_FOR_HARM = (*STATES_UNDER_VERIFICATION, State.WATCHING)
 # A person must look at cases in these states. follow_up closes them if the symptom stays away.
 STATES_FOR_A_PERSON = (State.ESCALATED, State.OVERRIDDEN)
-# In these states the case has written its change, and no other value has replaced it.
+# In these states the queue may have a value that the case wrote.
 STATES_WITH_OWN_VALUE = (*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED)
 
 MAY_DO_HARM_REASON = "the change itself may do harm"
@@ -94,8 +94,8 @@ class VerificationEvidence:
 
     Args:
         timing: The account's waiting times.
-        failures: The newest failed calls. Only failed calls after the time `failures_count_from`
-            are evidence against a fix.
+        failures: The newest failed calls since that transition. Only failed calls from the time
+            `failures_count_from` on are evidence against a fix.
         deletes: The number of messages deleted since the symptom was last seen. None if it was not
             read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if the queue was not read.
@@ -116,9 +116,10 @@ class VerificationEvidence:
 def failures_count_from(case: Case, timing: Timing) -> datetime:
     """Return the time from which failed calls show that the case's change did not help.
 
-    A change takes `propagation_seconds` to reach all of SQS. Messages that were in flight before
-    keep the old visibility timeout, so their calls may still fail. The longer of the old and the
-    new visibility timeout is added for them.
+    A change takes `propagation_seconds` to reach all of SQS. If the change is one of the visibility
+    timeout, messages that were in flight before keep the old timeout, so their calls may still
+    fail. The longer of the old and the new timeout is added for them. If the case is in no state of
+    STATES_UNDER_VERIFICATION, return the time of its transition.
     """
     if case.state not in STATES_UNDER_VERIFICATION:
         return case.at
@@ -412,8 +413,8 @@ CHECK_BY_CONDITION: Mapping[
 def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
     """Return the case with its next transition; None if the case stays in its state.
 
-    For a running redrive, return None, because the redrive Lambda moves the case. Only if the queue
-    was deleted, the case ends here.
+    Return None also for a running redrive, because the redrive Lambda moves that case. But if the
+    queue was deleted, end the case here.
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None

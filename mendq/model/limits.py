@@ -96,14 +96,15 @@ class Bounds:
         mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
             time.
         census: The most messages that a tick receives as a sample of the DLQ.
-        soak_factor: The redrive waits for messages that come back. In this wait, the time that a
-            message needs to fail until it comes back is multiplied by this factor.
+        soak_factor: The redrive waits for messages that fail again and come back to the DLQ. The
+            time in flight of such a message is multiplied by this factor.
         least_soak_seconds: The shortest wait for messages that come back.
         tick_seconds: The time between two ticks.
         stage_seconds: The longest duration of a stage.
         patience_seconds: How long the redrive waits for consumers to handle messages.
-        measuring_seconds: The time over which the consumers' deletes are measured.
-        measuring_first_seconds: The time over which they are measured before the first stage.
+        measuring_seconds: The shortest time over which the consumers' deletes are measured.
+        measuring_first_seconds: The time over which they are measured before the redrive has sent
+            a message.
     """
 
     canary: int = 5
@@ -135,7 +136,8 @@ class Bounds:
         """Return the rate, in messages per second, at which messages may go back to the source.
 
         `deletes_per_second` is the number of messages that the consumers delete per second. The
-        rate is 0 if they delete none. `least_per_tick` is not included: the caller adds it.
+        rate is 0 if they delete none, and at most `mover_per_tick` messages per tick.
+        `least_per_tick` is not included: the caller adds it.
         """
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
@@ -146,7 +148,8 @@ class Bounds:
 
         Such a message waits behind the messages that were in the queue before. Then consumers
         receive it `receives` times, and each time it is in flight for a whole visibility timeout.
-        The time in flight is multiplied by `soak_factor`, for safety.
+        The time in flight is multiplied by `soak_factor`, for safety. The result is at least
+        `least_soak_seconds`.
 
         Args:
             receives: The queue's maxReceiveCount.

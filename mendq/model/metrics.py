@@ -109,7 +109,7 @@ class Window:
             is_new: True if the queue was never changed since it was created.
 
         Returns:
-            None if less time than `shortest_time` has passed.
+            None if the window would be shorter than `shortest_time` or a minute.
         """
         at_once = shortest_time < CLOUDWATCH_LAG
         # The end is in the future, so that the window contains the running minute with its last
@@ -198,9 +198,10 @@ class Recent:
         deduplicated: Sends of the last hour that SQS dropped as duplicates; 0 if that was not read.
         standstill: The measurement of the time since the present oldest message became the oldest;
             None if it became the oldest in the last minute, or if there is no message.
-        before: The measurement of the time before `standstill`; None in the same cases.
-        fruitless_by_minute: The receives minus the deletes of each minute of `standstill`, except
-            its first minute.
+        before: The measurement of the time before `standstill`; None in the same cases, and if
+            CloudWatch has no data of that time.
+        fruitless_by_minute: The receives minus the deletes of each minute of `standstill` for which
+            SQS reported an age, except its first minute.
         stretches: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
     """
@@ -217,9 +218,9 @@ class Recent:
 class Measurement:
     """The metrics of one queue between two times: sums of counts, and the gauges at both ends.
 
-    A gauge is a value at one moment, such as the backlog. `since` is never before the last change
-    of the queue, so that a measurement only describes the queue's present configuration. `until` is
-    so early that CloudWatch has the data of the last minute.
+    A gauge is a value at one moment, such as the backlog. To describe only the queue's present
+    configuration, callers choose a window that begins when the last change has taken effect, or
+    when Mendq wrote its fix. `until` is so early that CloudWatch has the data of the last minute.
 
     Attributes:
         since: The begin of the measured time.
@@ -245,7 +246,8 @@ class Measurement:
             deleted.
         received_since_delete: Receives after the minute of the last delete; 0 in the same case.
         pause: The time since the last delete; 0 if nothing was deleted.
-        longest_pause: The longest time between two deletes.
+        longest_pause: The longest time between a delete and the next one; 0 if all deletes were in
+            one minute.
     """
 
     since: datetime
@@ -287,8 +289,8 @@ class Measurement:
         Each message needs one delete. A positive number means that messages were deleted twice, a
         negative one that messages left without a delete. `deleted_unsure` is left out.
         """
-        deleted = self.deleted - self.deleted_unsure
-        return deleted + (self.now.backlog - self.before.backlog) - self.sent
+        sure_deletes = self.deleted - self.deleted_unsure
+        return sure_deletes + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
     def messages_arrived(self) -> int:
@@ -376,7 +378,7 @@ class Measurement:
         It is an upper bound because it also counts the receives of messages that never finish: sums
         cannot tell these apart. Receives after the last delete are left out, because no finished
         message needed them. A message that was deleted twice counts once; in a FIFO queue
-        (`is_fifo`) this cannot happen. None if nothing was deleted.
+        (`is_fifo`) this cannot happen. The result is at least 1. None if nothing was deleted.
         """
         if self.deleted == 0:
             return None
@@ -388,10 +390,11 @@ class Measurement:
     def has_stopped_finishing(self) -> bool:
         """True if consumers no longer finish messages.
 
-        Since the last delete, at least two messages were sent, and messages were received. A single
-        sent message does not count, because it may always fail. If the last delete is less than 15
-        minutes ago, the pause since then must also be much longer than every pause before
-        (STOPPED_PAUSE_FACTOR).
+        Since the last delete, at least two messages were sent, and there were more receives than
+        messages are in flight now. A single sent message does not count, because it may always
+        fail. If the last delete is less than 15 minutes ago, the pause since then must also be
+        longer than SHORTEST_STOPPED_PAUSE, and much longer than every pause before
+        (STOPPED_PAUSE_FACTOR). If nothing was deleted, the whole measured time counts.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
@@ -404,8 +407,9 @@ class Measurement:
         """Return how many messages SQS moved from this queue to its DLQ.
 
         This is the number of messages that left the queue without a delete. Return 0 if there were
-        fewer receives than `receives` for each of them (COUNTED_RECEIVES_SHARE): then the messages
-        expired or were purged. Return 0 also if inexact counters can explain the number.
+        too few receives without a delete for `receives` receives of each of these messages
+        (COUNTED_RECEIVES_SHARE): then they expired or were purged. Return 0 also if inexact
+        counters can explain the number.
 
         Args:
             receives: The queue's maxReceiveCount; 0 if it has none.
@@ -424,7 +428,10 @@ class Measurement:
 
     @property
     def is_oldest_unchanged(self) -> bool:
-        """True if the same message was the oldest for the whole measured time."""
+        """True if the same message seems to have been the oldest for the whole measured time.
+
+        Its age grew by at least UNCHANGED_AGE_SHARE of this time.
+        """
         age_growth_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return age_growth_seconds >= UNCHANGED_AGE_SHARE * 3600 * self.hours
 
@@ -456,11 +463,11 @@ def summarize_series(
 ) -> Measurement | None:
     """Return a measurement that summarizes a queue's datapoints.
 
-    A minute without a datapoint counts as 0. SQS reports nothing about a queue that was unused for
-    hours. So the first and the last reported backlog count as the backlogs at the begin and at the
-    end of the window. Sends count from the minute of the first backlog on, or in the whole window
-    if SQS reported nothing at first. Receives and deletes count after that minute, or in the whole
-    window if there is only one backlog or the queue was new.
+    In the sums, a minute without a datapoint counts as 0. SQS reports nothing about a queue that
+    was unused for hours. So the first and the last reported backlog count as the backlogs at the
+    begin and at the end of the window. Sends count from the minute of the first backlog on, or in
+    the whole window if SQS reported nothing at first. Receives and deletes count after that minute,
+    or in the whole window if there is at most one backlog or the queue was new.
 
     Args:
         series: Datapoints by series name, in any order. Those outside the window are left out.
@@ -658,7 +665,7 @@ def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
 
     While the same message is the oldest, its reported age grows by about a minute per minute.
     `ages` are the ages of the oldest message in seconds, by minute. None if the message became the
-    oldest in the last minute, or if the queue is empty.
+    oldest in the last minute, if the queue is empty, or if SQS reported no age.
     """
     if not ages or not ages[-1][1]:
         return None

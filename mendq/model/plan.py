@@ -82,7 +82,10 @@ class Refusal:
         return self.as_kind(Refuse)
 
     def as_kind(self, refusal_class: type[Refusal]) -> Refusal:
-        """Return a refusal of the class `kind` with the same code, reason and command."""
+        """Return a refusal of this class with the same code, reason and command.
+
+        Return the refusal itself if it is of this class or of a subclass.
+        """
         if isinstance(self, refusal_class):
             return self
         return refusal_class(self.code, self.reason, self.next_command, self.silent_in_observe)
@@ -114,7 +117,7 @@ class Escalate(Refusal):
 class Override(Refusal):
     """A refusal because someone else set the value, and Mendq does not replace it.
 
-    People are notified, except on queues in mode `observe`.
+    People are notified, except on queues in mode `observe` (unless `silent_in_observe` is False).
     """
 
     silent_in_observe: bool = True

@@ -70,9 +70,10 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
     """Return the statements of a policy's text.
 
     Returns:
-        Empty for an empty text. None if the policy is unreadable: a key is repeated or unknown, or
-        a value does not follow IAM's grammar. One unreadable statement makes the whole policy
-        unreadable, because the other statements alone prove nothing.
+        Empty for an empty text. None if the policy is unreadable: it is longer than SQS accepts, a
+        key is repeated or unknown, or a value does not follow IAM's grammar. One unreadable
+        statement makes the whole policy unreadable, because the other statements alone prove
+        nothing.
     """
     if not policy:
         return ()
@@ -167,7 +168,10 @@ def list_conditions(statement: Statement) -> list[StatementCondition]:
 
 
 def may_apply_to(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
-    """Return True if the statement may apply to one of the actions on the queue, for any caller."""
+    """Return True if the statement may apply to one of the actions on the queue.
+
+    Its principals and conditions are not checked.
+    """
     return _may_apply_to_actions(statement, actions) and _may_apply_to_queue(statement, queue_arn)
 
 
@@ -254,7 +258,7 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
 
 
 def _names_action(statement: Statement, action: str) -> bool:
-    """Return True if the statement's actions include this action, in upper or lower case."""
+    """Return True if the statement's actions include this action, whatever the letter case."""
     return any(matches_wildcards(pattern.lower(), action.lower()) for pattern in statement.actions)
 
 
@@ -396,7 +400,8 @@ class QueueChange:
     Attributes:
         at: When the change was made.
         event_name: The call, such as `SetQueueAttributes`.
-        principal_arn: The role or user that made it.
+        principal_arn: The role or user that made it, or an AWS service; "unknown" if CloudTrail
+            names nobody.
         attributes: The attributes that it set.
         of_policy: True if it may have changed the policy.
         by_cloudformation: True if AWS itself records CloudFormation as the caller.
@@ -414,7 +419,7 @@ class QueueChange:
 
     @property
     def who(self) -> str:
-        """The name of the caller for people: `CloudFormation`, or the ARN."""
+        """The name of the caller for people: `CloudFormation`, or `principal_arn`."""
         return "CloudFormation" if self.by_cloudformation else self.principal_arn
 
 
@@ -444,7 +449,7 @@ class CheckedPin:
 def find_doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
-    """Return why Mendq may not restore a pin, as far as the pin itself shows it; otherwise None.
+    """Return why Mendq may not restore a pin, as far as it shows without the queue's changes.
 
     If the result is None, `check_pin` must still check who changed the queue since the pin.
 

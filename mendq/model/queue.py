@@ -26,7 +26,7 @@ def is_quarantine(queue_name: str) -> bool:
 
 
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object in `text`; None if the text is no JSON object or is nested too deep.
+    """Return the JSON object in `text`; None if it is not a JSON object or is nested too deep.
 
     An empty text or None gives an empty object. The result is also None if the text contains NaN,
     Infinity, or a number with a fraction or exponent that is too large for a double.
@@ -258,7 +258,7 @@ def to_compact_json(document: Mapping[str, object]) -> str:
 
 
 def parse_redrive_policy(text: str) -> Redrive | None:
-    """Return the parsed RedrivePolicy; None if `text` is not a RedrivePolicy.
+    """Return the parsed RedrivePolicy; None if `text` is empty or not a RedrivePolicy.
 
     A RedrivePolicy is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a
     whole number or its text. Neither value is checked further.
@@ -301,7 +301,10 @@ def arn_of_dlq(source_arn: str) -> str:
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
-    """Return why the queue `dlq_arn` cannot be the DLQ of the source; None if it can."""
+    """Return why the two ARNs show that `dlq_arn` cannot be the DLQ of the source; otherwise None.
+
+    May raise ValueError if `source_arn` is not the ARN of a queue.
+    """
     if arn_of(dlq_arn) is None:
         return "it names no queue"
     if dlq_arn == source_arn:

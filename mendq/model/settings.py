@@ -105,7 +105,7 @@ class LambdaSettings(Struct, frozen=True):
 
 
 class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that reads the case store."""
+    """Settings of every Lambda that reads the case store, except the probe."""
 
     case_table: NonEmptyText
     case_bucket: NonEmptyText

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from mendq.model.limits import Timing
 
-# Mendq does not change a value that a person set for this number of days. Also, a case that waits
+# For this number of days, Mendq does not change a value that a person set. Also, a case that waits
 # for a person is closed if its symptom is absent for this number of days.
 SILENT_DAYS = 7
 # A case counts as open until this long after its time limit, if follow_up has not ended it before.
@@ -60,7 +60,7 @@ def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
 
     None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. A case in
     state ESCALATED or OVERRIDDEN ends when a person closes it, when the queue is deleted or no
-    longer managed, or when no call has failed for SILENT_DAYS.
+    longer managed, or when no call has failed for SILENT_DAYS. A rollback ends an escalated case.
     """
     hours_by_state = {
         State.PROPOSED: timing.proposal_hours,

@@ -61,12 +61,15 @@ class AttributeStep:
     def of(cls, before: str, after: str) -> Self:
         """Make the step between two values in SQS's spelling.
 
-        Raise ValueError if a value is not valid.
+        A `NumberStep` raises ValueError if a value is not a whole number.
         """
         return cls(before, after)
 
     def out_of_bounds(self) -> str | None:
-        """Return why Mendq must not make this change; None if Mendq may make it."""
+        """Return why Mendq must not make this change; None if Mendq may make it.
+
+        Every kind of step overrides this.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -147,7 +150,7 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
 
 
 class SetKmsDataKeyReusePeriod(NumberStep):
-    """Raise the time for which SQS uses a data key before it asks KMS again, in seconds.
+    """Raise the time, in seconds, for which SQS uses a data key before it asks KMS again.
 
     SQS accepts up to a day. Mendq's limit is an hour: if the KMS key is revoked, SQS keeps using
     the data key until this time is over.
@@ -168,7 +171,7 @@ class SetMaximumMessageSize(NumberStep):
 
 
 class SetMessageRetention(NumberStep):
-    """Raise the time for which SQS keeps messages, in seconds.
+    """Raise the time, in seconds, for which SQS keeps messages.
 
     A fix never lowers this time, because SQS would delete messages. SQS takes up to 15 minutes to
     apply the change.
@@ -180,7 +183,7 @@ class SetMessageRetention(NumberStep):
 
 
 class SetReceiveWaitTime(NumberStep):
-    """Raise the time for which a receive waits for a message, in seconds."""
+    """Raise the time, in seconds, for which a receive waits for a message."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
     minimum = 0
@@ -400,6 +403,7 @@ STEP_CLASSES: tuple[type[AttributeStep], ...] = (
 def find_step_class(attribute: str) -> type[AttributeStep] | None:
     """Return the class of the step that writes an attribute; None if this version has none.
 
+    For the visibility timeout, this is `SetVisibilityTimeout`, also if the step lowered it.
     A stored case may contain a step of an older version, which had more classes.
     """
     return next(

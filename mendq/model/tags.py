@@ -40,7 +40,7 @@ class QueueTag:
     """A tag that Mendq reads on a queue.
 
     Attributes:
-        key: The tag's key. It begins with `mendq:`.
+        key: The tag's key: `mendq`, or a text that begins with `mendq:`.
         values: The kind of value.
         meaning: What the tag does: sentences for docs/symptoms.md.
         words: The values of a tag of kind `TagValues.WORD`. Any other value counts as the last one.

@@ -42,10 +42,10 @@ def build_timeline(
     """Return the timeline of a case, with the earliest point first.
 
     Args:
-        transitions: Transitions of the case, in order. Some may be missing.
+        transitions: Transitions of the case, in order; at least one. Some may be missing.
         timing: The account's waiting times. With it, the result has a point `propagated`: the time
             from which failed calls count against a change. This point is left out if it is later
-            than the next transition.
+            than the next transition, or if there is no next transition.
         is_whole: True to return every transition. If False, a repeated state gives one point, and
             if there are more than MAXIMUM_TIMELINE_POINTS points, the middle ones are left out.
     """

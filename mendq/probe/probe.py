@@ -1,5 +1,6 @@
-"""The probe: a call to Mendq's own queue that fails on purpose each hour, and that heal must see.
+"""The probe: a call to Mendq's own queue that fails on purpose, and that heal must see.
 
+Mendq makes this call every hour, or as often as the setting `timing.probeMinutes` says.
 CloudTrail brings the probe to heal in the same way as any failed call. So if heal sees the probe,
 it sees failed calls of other queues too. The probe also shows which error code CloudTrail writes in
 this account.
@@ -68,7 +69,7 @@ class Probe(Struct, frozen=True):
         return self.seen_at - self.sent_at <= ARRIVAL_TIMEOUT
 
     def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
-        """Return the probe to send now. This probe is counted in it as seen or lost.
+        """Return the probe to send now. Its counts include this probe, as seen or as lost.
 
         Return this probe unchanged, to send it again, in two cases: heal may still see it, or
         `scheduled_at` is not later than this probe's scheduled time.

@@ -41,19 +41,19 @@ class ProbeRecord(Table, frozen=True):
 
         Return False, with nothing changed, if another run has stored this probe or a later one.
         """
-        lost_since = {"lost_since": probe.lost_since} if probe.lost_since else {}
+        lost_since_value = {"lost_since": probe.lost_since} if probe.lost_since else {}
         return self._set_attributes(
             "attribute_not_exists(scheduled_at) OR scheduled_at < :scheduled_at",
-            remove_clause="" if lost_since else " REMOVE lost_since",
+            remove_clause="" if lost_since_value else " REMOVE lost_since",
             scheduled_at=probe.scheduled_at,
             sent_at=probe.sent_at,
             lost_in_a_row=probe.lost_in_a_row,
             notified=probe.notified,
-            **lost_since,
+            **lost_since_value,
         )
 
     def note_notified(self, probe: Probe) -> None:
-        """Store that people were notified of the lost probes, unless a later probe is stored."""
+        """Store that people were notified of the lost probes, unless another probe is stored."""
         self.change(
             PROBE_ITEM_KEY,
             "SET notified = :notified",
@@ -81,14 +81,14 @@ class ProbeRecord(Table, frozen=True):
         return self.change(PROBE_ITEM_KEY, f"SET {assignments}{remove_clause}", condition, **values)
 
 
-# SQS refuses a message to a FIFO queue that has no deduplication id with this code.
+# SQS's error code for a message without a deduplication id that is sent to a FIFO queue.
 EXPECTED_ERROR_CODE = "InvalidParameterValue"
 
 
 def send_probe(
     clients: Clients, settings: ProbeSettings, scheduled_at: datetime, now: datetime
 ) -> Probe:
-    """Send the probe for a scheduled time, and notify people if earlier probes are lost.
+    """Send the probe for a scheduled time, and notify people if enough earlier probes are lost.
 
     The probe is stored before its call is made, so that heal never sees a probe that is not stored.
     If Lambda gets the same scheduled event twice, the call is made again and nothing is counted
@@ -103,11 +103,11 @@ def send_probe(
         ProbeNotSent: The call did not fail as expected.
         NotificationNotSent: SNS did not take the notification.
     """
-    record = ProbeRecord(clients.dynamodb, settings.case_table)
-    last_probe = record.read()
+    probe_record = ProbeRecord(clients.dynamodb, settings.case_table)
+    last_probe = probe_record.read()
     probe = last_probe.next_probe(scheduled_at, now) if last_probe else Probe(scheduled_at, now)
-    if probe != last_probe and not record.note_sent(probe):
-        probe = record.read() or probe
+    if probe != last_probe and not probe_record.note_sent(probe):
+        probe = probe_record.read() or probe
     try:
         _make_failing_call(clients, settings.probe_queue_url)
     finally:
@@ -123,9 +123,9 @@ def send_probe(
                 docs_url=settings.docs_url,
             )
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
-            text = describe_lost_probes(probe, settings.account, clients.region)
-            notifier.send_about_account("probe", news, text)
-            record.note_notified(probe)
+            notification_text = describe_lost_probes(probe, settings.account, clients.region)
+            notifier.send_about_account("probe", news, notification_text)
+            probe_record.note_notified(probe)
     return probe
 
 
