@@ -1,25 +1,21 @@
-"""Records and errors that nobody here wrote: in the folder MENDQ_RECORDED, or `tests/recorded/`."""
+"""Records and errors that others recorded at AWS: `tests/recorded/README.md` names the sources."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(os.environ.get("MENDQ_RECORDED") or Path(__file__).parent / "recorded").resolve()
-DETONATIONS = _FOLDER / "cloudtrail-detonations.ndjson"
-SQS_ERRORS = _FOLDER / "sqs-real-errors.json"
+_FOLDER = Path(__file__).parent / "recorded"
 
 
-def detonations() -> list[dict[str, Any]]:
-    """Real CloudTrail records of many services; none is a failed call of SQS. Or none are here."""
-    if not DETONATIONS.exists():
-        return []
-    return [json.loads(line)["rec"] for line in DETONATIONS.read_text().splitlines()]
+def read_cloudtrail_records() -> list[dict[str, Any]]:
+    """Return CloudTrail records of many services. None of them is a failed call of SQS."""
+    lines = (_FOLDER / "cloudtrail_records.ndjson").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
-def sqs_errors() -> list[dict[str, Any]]:
-    """Errors that the real SQS gave."""
-    errors: list[dict[str, Any]] = json.loads(SQS_ERRORS.read_text())
+def read_sqs_errors() -> list[dict[str, Any]]:
+    """Return errors of the real SQS, each with the name of the test that recorded it."""
+    errors: list[dict[str, Any]] = json.loads((_FOLDER / "sqs_errors.json").read_text())
     return errors

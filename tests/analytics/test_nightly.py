@@ -34,7 +34,7 @@ from tests.analytics.authored import (
 from tests.analytics.nasty_files import GOOD, unreadable
 from tests.analytics.test_case_bucket import scan
 from tests.analytics.week_authored import arn, file
-from tests.real_records import detonations
+from tests.real_records import read_cloudtrail_records
 
 DAY = date(2026, 11, 10)
 NEXT = DAY + timedelta(days=1)
@@ -93,7 +93,7 @@ def weekly(spark: SparkSession, account: Account) -> int:
 def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Account:
     """Written once: whoever runs it again writes the same."""
     account = Account(tmp_path_factory.mktemp("night"))
-    good = account.publish("11-10", [*burst("11-10 09:00"), *detonations()[:20]])
+    good = account.publish("11-10", [*burst("11-10 09:00"), *read_cloudtrail_records()[:20]])
     healed = [{"type": "AWS::SQS::Queue", "ARN": arn("healed")}]
     account.publish("11-11", burst("11-10 23:59", calls=3, resources=healed))
     for name, (written, _) in HOSTILE.items():

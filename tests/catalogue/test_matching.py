@@ -30,7 +30,7 @@ from mendq.model.ignored_calls import why_ignored
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.catalogue.asking import caught_by, golden
-from tests.real_records import SQS_ERRORS, sqs_errors
+from tests.real_records import read_sqs_errors
 
 
 def name_of(event: str, code: str, message: str = "", arn: str | None = QUEUE_ARN) -> str | None:
@@ -116,12 +116,11 @@ def test_whose_role_only_looks_like_ours_is_somebody_else(name: str) -> None:
     assert HOME.purpose_of(f"arn:aws:iam::123456789012:{name}") is None
 
 
-@pytest.mark.skipif(not SQS_ERRORS.exists(), reason=f"{SQS_ERRORS.name} is not here")
 def test_every_error_that_the_real_sqs_was_recorded_giving_has_its_label() -> None:
     """By the recorded test, the part of the message that SQS does not fill in, and the call."""
     labelled = [tuple(row) for row in golden("real_errors")]
     met = Counter[tuple[str, ...]]()
-    for error in sqs_errors():
+    for error in read_sqs_errors():
         test, said = error["test"].partition("[")[0], error["message"]
         (row,) = (each for each in labelled if each[0] == test and each[1] in said)
         fifo = "fifo" in test or "dedup" in test
