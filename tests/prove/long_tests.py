@@ -10,7 +10,6 @@ import sys
 from tests.prove.mutants.mutant import ROOT
 from tests.prove.proof import Proof, Proving
 
-_WHERE = ("tests/local_account", "tests/infra", "tests/cli/scan", "tests/architecture")
 _OPTIONS = ("-vm", "long", "-n2", "--dist=loadfile", "--no-loadscope-reorder")
 _DONE, _COUNT = re.compile(r"\[ *(\d+)%\]"), re.compile(r"(\d+) (passed|skipped|failed|error)")
 OUTPUT = ROOT / "build" / "prove" / "long_tests.txt"
@@ -22,7 +21,7 @@ def long_tests(proving: Proving) -> None:
     They bring credentials of their own, and those of the proofs would go before them.
     """
     variables = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
-    command = [sys.executable, "-m", "pytest", *_OPTIONS, *_WHERE]
+    command = [sys.executable, "-m", "pytest", *_OPTIONS, "tests"]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     with (
         OUTPUT.open("w", buffering=1) as kept,
