@@ -28,6 +28,8 @@ settings.load_profile("mendq")
 # The rooms that take longest, and of them first what waits for processes of its own.
 _LONGEST = ("local_account", "analytics", "infra")
 
+pytest_plugins = ["tests.skips"]
+
 _ROOT = Path(__file__).parents[1]
 
 _load = botocore.session.create_loader
