@@ -127,7 +127,8 @@ def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> Polic
     Nothing is allowed if no queue, or no symptom that plans a redrive, can be in a mode in which
     Mendq writes. A quarantine has no tag of Mendq's, so the statements name it by the end of its
     name. KMS keys cannot be named either: the statements allow any key that SQS uses on behalf of
-    the role. In any case, the last two statements deny a redrive on queues whose tags forbid it.
+    the role. In any case, the last two statements deny a redrive on queues whose tags do not
+    allow it.
     """
     managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
     if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:

@@ -73,8 +73,8 @@ class TrailWithBucket(Construct):
 def _list_event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
     """Yield the trail's event selectors: which calls it logs.
 
-    Calls to Mendq's own probe queue and drill queues are always logged, whatever the settings
-    select. So the trail has a selector even if the settings name no queues.
+    Calls to Mendq's own probe queue and drill queues are always logged, even if the settings do
+    not select them. So the trail has a selector even if the settings name no queues.
 
     No caller is excluded. A call by an AWS service has no ARN, and AWS does not document how a
     selector on `userIdentity.arn` treats such a call. The rule of `Intake` excludes Mendq's own

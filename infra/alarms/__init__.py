@@ -25,9 +25,9 @@ Rules, each with its reason:
    severity, and never to a team's topic: they are about Mendq, not about one team's queue.
 
 2. An alarm with a cause of its own notifies people directly. There is one alarm for each DLQ and
-   for each owner of a kind of write besides heal, so that a message that waits in one DLQ for days
-   cannot hide the next fault. Errors of heal and follow_up that their code caught are counted by
-   Mendq's own metrics, because AWS counts no error then.
+   for each Lambda except heal that owns a kind of write, so that a message that waits in one DLQ
+   for days cannot hide the next fault. Errors of heal and follow_up that their code caught are
+   counted by Mendq's own metrics, because AWS counts no error then.
 
 3. Alarms that ring together because they have one cause do not notify people directly. A composite
    alarm notifies once for all of them: `not_healing` for intake_late and heal_failing,

@@ -526,11 +526,11 @@ def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
 
 
 def _list_dlq_and_writer_alarms(watched_resources: WatchedResources) -> Iterator[MetricAlarm]:
-    """Yield an alarm for each of Mendq's own DLQs, and for each owner of writes besides heal.
+    """Yield an alarm for each of Mendq's own DLQs, and for each owner except heal.
 
-    Each DLQ has an alarm of its own, so that a message that waits in one DLQ for days does not hide
-    a message in another. The alarm counts messages that wait, not arrivals, so it ends when a
-    person has emptied the DLQ.
+    An owner is a Lambda that writes queues. Each DLQ has an alarm of its own, so that a message
+    that waits in one DLQ for days does not hide a message in another. The alarm counts messages
+    that wait, not arrivals, so it ends when a person has emptied the DLQ.
     """
     yield MetricAlarm(
         FAILED_CALLS_UNDELIVERED,

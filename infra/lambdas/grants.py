@@ -78,7 +78,7 @@ def allow_case_writes(resources: StackResources) -> PolicyStatements:
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
-    """Allow sending events about transitions of cases, whichever Lambda made the transition."""
+    """Allow sending events about transitions of cases, no matter which Lambda made them."""
     yield _allow_events(resources, TRANSITION_EVENT)
 
 

@@ -1,1 +1,1 @@
-"""The command `mendq` for operators. It may import every other package; none imports it."""
+"""The command `mendq` for operators. It may import all of `mendq`, which never imports it."""

@@ -80,7 +80,10 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.file.write(_TRAILING_BLANKS_PATTERN.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
-        """Print a sentence for people. Line breaks and control characters in it have no effect."""
+        """Print a sentence for people as `plain` returns it, cut at 2,000 characters.
+
+        So line breaks, links and control characters in it have no effect.
+        """
         self._print_wrapped(plain(line, _MAX_LINE_CHARACTERS), style)
 
     def _print_wrapped(
@@ -173,7 +176,8 @@ class Output(Struct, frozen=True, dict=True):
 def report_write_errors() -> Iterator[None]:
     """Exit with 1 and one line of explanation if standard output is closed or cannot be written.
 
-    A closed pipe (EPIPE), such as with `mendq cases | head -1`, exits with 1 without a line.
+    A closed pipe (EPIPE), such as with `mendq cases | head -1`, exits with 1 without a line. Any
+    OSError that leaves the block counts as a failed write.
     """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends

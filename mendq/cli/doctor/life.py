@@ -245,8 +245,9 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     """Yield the scans of the newest hour and of the hour before it, the newest first.
 
     A scan that cannot be read is left out. Each scan comes with the name of the last queue that it
-    has checked, or with None if the scan is complete. The earlier one counts as complete. Raises
-    ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
+    has checked (empty if there is none yet), or with None if the scan is complete. The earlier one
+    counts as complete. Raises ClientError or CaseStoreUnavailable if the case store or the case
+    bucket does not answer.
     """
     scan_item = account.open_store(Table).get(items.item_key(items.ACCOUNT_PARTITION, "scan"))
     if "round" not in scan_item:

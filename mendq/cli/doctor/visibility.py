@@ -282,7 +282,7 @@ def is_field_match(field_selector: Mapping[str, Any], value: str) -> bool:
 class SymptomVisibility(Struct, frozen=True):
     """The queues, as ARNs, on which failed calls show one symptom fully, partly, or not at all.
 
-    A queue on which failed calls never show the symptom, whatever is logged, is left out.
+    A queue on which failed calls cannot show the symptom, even if all are logged, is left out.
     """
 
     symptom: str
