@@ -1,7 +1,7 @@
 """Draw the pictures of the docs as SVG files, which follow the reader's light or dark theme.
 
-The pictures that explain a symptom have made-up numbers and use the report's drawing code. The
-numbers of the curves in docs/scale.md are computed.
+The pictures that explain symptoms and a redrive have made-up numbers and use the report's drawing
+code. The numbers of the curves in docs/scale.md are computed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEMPLATES_FOLDER = Path(html_page.__file__).parent / "template"
 
 
 def draw_pictures() -> dict[str, str]:
-    """Return the pictures that explain symptoms, as SVG documents by file name."""
+    """Return the pictures that explain symptoms and a redrive, as SVG documents by file name."""
     colour_definitions = (_TEMPLATES_FOLDER / "page.css").read_text().partition("\n*")[0]
     style_sheet = f"{colour_definitions}\n{(_TEMPLATES_FOLDER / 'lanes.css').read_text()}".rstrip()
     draw_lanes = html_page.load_template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
@@ -134,8 +134,8 @@ def _list_colours(palette: Palette) -> list[str]:
 def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a Vega-Lite panel that shows a curve.
 
-    The panel has a line, a dot for each row of the curve's table, and a vertical rule at each mark.
-    The subtitle explains the rules.
+    The panel has a line, a dot for each row of the curve's table, and vertical rules at the first
+    two marks of the curve. The subtitle explains the rules. The axis title in `panel` changes too.
     """
     chart_rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
     chart_rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)

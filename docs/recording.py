@@ -1,8 +1,8 @@
 """Record `make demo` and draw it as the animation in the README: `python -m docs.recording`.
 
-Waits are shortened; nothing else is left out. The animation first shows the end of the output, and
-then starts at the beginning. So readers who turned animations off, and programs that draw only the
-first frame, see the end. The picture is narrow, for phones.
+The waits between lines are changed; nothing is left out. The animation first shows the end of the
+output, and then starts at the beginning. So readers who turned animations off, and programs that
+draw only the first frame, see the end. The picture is narrow, for phones.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Line(NamedTuple):
 
 def record_demo() -> list[Line]:
     """Run the demo and return its output, wrapped to TERMINAL_COLUMNS.
+
+    The first line is `$ make demo`. The path of the current folder is replaced by a dot.
 
     Raises:
         subprocess.CalledProcessError: The demo failed.
@@ -89,7 +91,11 @@ def draw_recording(lines: Sequence[Line]) -> str:
 
 
 def _shorten_waits(lines: Sequence[Line]) -> list[float]:
-    """Return for each line after how many seconds the animation shows it, with shorter waits."""
+    """Return for each line after how many seconds the animation shows it.
+
+    Each wait is divided by SPEED_FACTOR, and is then made SHORTEST_WAIT_SECONDS at least and
+    LONGEST_WAIT_SECONDS at most.
+    """
     waits_in_seconds: list[float] = []
     for line_before, line_after in pairwise(lines):
         wait_seconds = (

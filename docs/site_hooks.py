@@ -1,7 +1,7 @@
-"""Hooks for MkDocs: add the pages of the repository's root to the docs site, and fix links to them.
+"""Hooks for MkDocs: add pages to the docs site, make their links work, and let long names break.
 
-MkDocs calls these functions by their names. MkDocs runs in an environment of its own, without
-Mendq's packages. https://www.mkdocs.org/dev-guide/plugins/#events
+MkDocs calls these functions by their names. It runs in an environment of its own, without Mendq's
+packages. https://www.mkdocs.org/dev-guide/plugins/#events
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
     """Return a page's Markdown with links that work on the site.
 
-    If the site does not have the linked file of the repository, the link becomes text.
+    A link to a file outside docs/ that is not on the site becomes text. A dead link to a file in
+    docs/ is unchanged, so that MkDocs reports it.
     """
     page_uri = page.file.src_uri
     source_path = f"docs/{page_uri}"

@@ -46,13 +46,15 @@ def diagram() -> str:
         logical_id for logical_id in list_parts(resources) if logical_id not in started_ids
     ]
     arrows.extend(StartArrow(_PERSON_NODE, "", logical_id) for logical_id in unstarted_ids)
-    lines = ["```mermaid", "flowchart LR"]
+    diagram_lines = ["```mermaid", "flowchart LR"]
     for arrow in arrows:
         arrow_label = f'|"{arrow.trigger_text}"| ' if arrow.trigger_text else " "
         source_node = _make_node(arrow.source, resources)
-        lines.append(f"    {source_node} -->{arrow_label}{_make_node(arrow.target, resources)}")
-    lines.append("```")
-    return "\n".join(lines)
+        diagram_lines.append(
+            f"    {source_node} -->{arrow_label}{_make_node(arrow.target, resources)}"
+        )
+    diagram_lines.append("```")
+    return "\n".join(diagram_lines)
 
 
 def _make_node(node_name: str, resources: Resources) -> str:

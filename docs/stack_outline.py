@@ -51,9 +51,9 @@ Resources = Mapping[str, Mapping[str, Any]]
 
 
 class StartArrow(NamedTuple):
-    """One resource that starts another, or fills a queue that starts another."""
+    """An arrow from what starts a resource, or fills a queue, to this resource or queue."""
 
-    source: str  # a logical id, or `the clock`, or `EventBridge`
+    source: str  # a logical id, `the clock`, `EventBridge` or `a person`
     trigger_text: str  # the schedule or rule in words, or empty
     target: str  # a logical id
 
@@ -127,8 +127,8 @@ def find_references(value: object) -> set[str]:
 def list_triggers(resources: Resources) -> Iterator[StartArrow]:
     """Yield an arrow for each target of a schedule, rule or event source mapping.
 
-    The arrows have the template's order. `list_starts` also yields the parts that another part
-    calls.
+    Targets outside the template are left out. The arrows have the template's order. `list_starts`
+    also yields the parts that another part calls.
     """
     for resource in resources.values():
         properties = resource["Properties"]
@@ -202,7 +202,8 @@ def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
     """Return what a part may use, and how: verbs such as `reads`, by logical id.
 
     The key YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the
-    sources that start the part, and queues for messages that could not be handled or delivered.
+    sources that start the part, queues for messages that could not be handled or delivered, and
+    resources whose type is not one of _USED_TYPES.
     """
     role_ids = _find_role(part_id, resources)
     left_out_ids = {

@@ -75,8 +75,8 @@ def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
     for heading in heading_text.split("|"):
         headings.append(heading.lstrip("#"))
         rule_cells.append("---:" if heading.startswith("#") else "---")
-    lines = [headings, rule_cells, *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    all_rows = [headings, rule_cells, *rows]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in all_rows)
 
 
 def code(words: Iterable[object]) -> str:
@@ -179,15 +179,15 @@ def runbooks() -> str:
 
 
 def next_steps() -> str:
-    """Return a list of next steps for people, by the code of a refusal or the state of a case."""
+    """Return a list of next steps for people: by the code of a refusal, then by a case's state."""
     steps = sorted(NEXT_STEP_BY_CODE.items())
     for state in State:
         if NEXT_STEP_BY_STATE[state][0]:
             steps.append((str(state), NEXT_STEP_BY_STATE[state]))
-    lines: list[str] = []
+    step_lines: list[str] = []
     for name, (sentence, command) in steps:
-        lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
-    return "\n".join(lines)
+        step_lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
+    return "\n".join(step_lines)
 
 
 def _format_command(command: CommandSource) -> str:
@@ -201,7 +201,7 @@ def _format_command(command: CommandSource) -> str:
 
 
 def lint_rules() -> str:
-    """Return a table of the cfn-lint rules of `mendq lint`, with the symptom of each."""
+    """Return a table of Mendq's rules for cfn-lint that are about a symptom."""
     rows = [
         (code([rule.id]), links([SYMPTOM_BY_NAME[rule.shortdesc].runbook], "docs"))
         for rule in RULES
@@ -245,9 +245,9 @@ def _list_arguments(command: object) -> Iterator[str]:
 
 
 def blind_spots() -> str:
-    """Return a table of the symptoms that CloudTrail does not show, by the calls that a trail logs.
+    """Return a table of the symptoms that CloudTrail does not show, or shows only in part.
 
-    The rows are the choices that `mendq cost` compares.
+    The table has a row for each choice of logged calls that `mendq cost` compares.
     """
     rows: list[tuple[str, str, str]] = []
     for trail_choice in TRAIL_CHOICES:
@@ -265,17 +265,18 @@ def _link_symptoms(names: Iterable[str]) -> str:
 
 def _make_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
     """Return a Mermaid state diagram. Each arrow is a state, the next state and a label."""
-    lines: list[str] = []
+    arrow_lines: list[str] = []
     for state, next_state, label in arrows:
         label_suffix = f": {label}" if label else ""
-        lines.append(f"    {state} --> {next_state}{label_suffix}")
-    return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```"])
+        arrow_lines.append(f"    {state} --> {next_state}{label_suffix}")
+    return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(arrow_lines), "```"])
 
 
 def states() -> str:
     """Return a diagram of a case's states.
 
-    Transitions that people can make from nearly every state are left out.
+    Transitions of OTHER_TRANSITIONS that are possible in all STATES_UNDER_VERIFICATION are left
+    out, because they are possible in many other states too.
     """
     arrows: list[tuple[object, object, object]] = []
     for transition in OTHER_TRANSITIONS:
@@ -291,7 +292,7 @@ def states() -> str:
 
 
 def transitions() -> str:
-    """Return a table of a case's transitions: first those of people, then those of follow_up."""
+    """Return a table of a case's transitions: those of follow_up come after all others."""
     rows: list[tuple[object, ...]] = []
     for transition in OTHER_TRANSITIONS:
         states_before = code(transition.out_of) or "opens"
@@ -368,10 +369,10 @@ def notifying_alarms() -> str:
 
 def essential_alarms() -> str:
     """Return the names of the alarms that exist with every value of the setting `alarms`."""
-    essential = [
+    always_created_alarms = [
         alarm for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES) if alarm.is_essential
     ]
-    return code(alarm.alarm_name() for alarm in essential)
+    return code(alarm.alarm_name() for alarm in always_created_alarms)
 
 
 def watched_alarms() -> str:
@@ -430,7 +431,7 @@ def commands_by_policy() -> str:
 
 
 def rights() -> str:
-    """Return a table of the IAM actions that each command needs."""
+    """Return a table of the IAM actions that each command needs, without offline commands."""
     recording_actions: list[str] = []
     for statement in permissions.make_record_policy()["Statement"]:
         recording_actions.extend(statement["Action"])

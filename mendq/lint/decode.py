@@ -1,8 +1,8 @@
 """Decode a template: a CloudFormation template in YAML or JSON, or a Terraform plan in JSON.
 
 cfn-lint's loader decodes CloudFormation templates. A template may come from anyone, so its size,
-nesting depth, nodes and keys are limited. They are counted before the template is decoded. YAML
-aliases are refused, as in CloudFormation.
+nesting depth, nodes and keys are limited. They are counted before a CloudFormation template is
+decoded. YAML aliases are refused, as in CloudFormation.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -87,7 +87,8 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
         budget: The steps that decoding may take. By default a new budget.
 
     Raises:
-        NotATemplate: The bytes are neither, or decoding takes more steps than the budget has left.
+        NotATemplate: The bytes are neither, or are larger or nested deeper than a limit allows, or
+            decoding takes more steps than the budget has left.
     """
     budget = budget or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
@@ -132,8 +133,8 @@ def _to_yaml_escape(match: re.Match[str]) -> str:
 def _decode_text(text: str, budget: WorkBudget) -> Any:
     """Decode the text of a template.
 
-    Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, or has
-    something that a template must not have.
+    Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, nested too
+    deep, or has something that a template must not have.
     """
     _check_limits(text, budget)
     try:
@@ -149,9 +150,10 @@ def _decode_text(text: str, budget: WorkBudget) -> Any:
 
 
 def _check_limits(text: str, budget: WorkBudget) -> None:
-    """Raise NotATemplate if a text is too large, or has something that a template must not have.
+    """Raise NotATemplate if a text exceeds a limit, or has something that a template must not have.
 
-    The nodes are counted while YAML is parsed, before any Python object is made from them.
+    The nodes are counted while YAML is parsed, before any Python object is made from them. Raises
+    YAMLError if the text is not YAML.
     """
     # Number of nodes in each open collection, the innermost last.
     open_node_counts = [0]
@@ -175,7 +177,10 @@ def _check_limits(text: str, budget: WorkBudget) -> None:
 
 
 def _refuse_tag_or_alias(yaml_event: Any) -> None:
-    """Raise NotATemplate if a YAML event is an alias, or has a tag unknown to CloudFormation."""
+    """Raise NotATemplate if a YAML event is an alias, or has a tag that is not allowed.
+
+    Allowed are YAML's basic types, and tags in the form of CloudFormation's (`!GetAtt`).
+    """
     line_prefix = f"line {yaml_event.start_mark.line + 1}: "
     tag = None
     if isinstance(yaml_event, yaml.ScalarEvent | yaml.CollectionStartEvent):

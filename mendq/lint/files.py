@@ -38,7 +38,7 @@ class TemplateSource:
     content: bytes
     # Account and region of the deployment, as far as a cdk.out folder names them.
     target: DeployTarget
-    # Name of the stack. Empty if it does not come from a cdk.out folder.
+    # Name of the stack. Empty if no manifest of a cdk.out folder names it.
     stack_name: str = ""
 
 
@@ -49,7 +49,7 @@ def list_sources(argument: str) -> Iterator[TemplateSource]:
         argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard input.
 
     Raises:
-        NotATemplate: A Terraform file is given, or a folder that is no cdk.out folder.
+        NotATemplate: A Terraform file is given, or a folder that is not a valid cdk.out folder.
         OSError: A file cannot be read.
     """
     path = Path(argument)
@@ -67,8 +67,8 @@ def list_sources(argument: str) -> Iterator[TemplateSource]:
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
     """Yield the templates of all stacks in a cdk.out folder and in the assemblies inside it.
 
-    A template that several manifests name is read once. Raises NotATemplate if a manifest names a
-    path outside the folder, or if no manifest names a stack.
+    A template that several manifests name is read once. Raises NotATemplate if a manifest is
+    missing or not valid, if it names a path outside the folder, or if no manifest names a stack.
     """
     seen_template_paths = set[Path]()
     for folder, artifact in _list_artifacts(outermost_folder):
@@ -87,9 +87,11 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
 
 
 def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield each artifact of a cdk.out folder and of the assemblies inside it, after its folder.
+    """Yield the artifacts of a cdk.out folder and of the assemblies inside it.
 
-    An assembly that several manifests name is read once.
+    Each pair has the artifact's folder and the artifact. An assembly that several manifests name is
+    read once. Raises NotATemplate if a manifest is missing or not valid, or if it names an assembly
+    outside the folder.
     """
     unread_folders = [outermost_folder]
     seen_folders = set[Path]()
@@ -135,7 +137,7 @@ def _require_path_inside(folder: Path, requested_name: object, outermost_folder:
         outermost_folder: The cdk.out folder that the user named.
 
     Raises:
-        NotATemplate: `requested_name` is not a file name, or the path is outside
+        NotATemplate: `requested_name` is not the name of a file or folder, or the path is outside
             `outermost_folder`.
     """
     path = folder / requested_name if isinstance(requested_name, str) else folder
@@ -152,12 +154,12 @@ def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     if environment_match is None:
         return DeployTarget()
     account, region = environment_match.groups()
-    known_parts = dict[str, str]()
+    account_and_region = dict[str, str]()
     if not account.startswith("unknown"):
-        known_parts["account"] = account
+        account_and_region["account"] = account
     if not region.startswith("unknown"):
-        known_parts["region"] = region
-    return DeployTarget(**known_parts)
+        account_and_region["region"] = region
+    return DeployTarget(**account_and_region)
 
 
 def _read_content(path: Path, most_bytes: int = _MOST_READ_BYTES) -> bytes:

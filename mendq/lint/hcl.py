@@ -162,8 +162,8 @@ def _find_setting_block(
 ) -> _Block:
     """Return the block in which the attribute must be set.
 
-    This is the separate resource that sets the attribute if its `queue_url` refers to the queue,
-    otherwise the queue's own block.
+    This is a separate resource that sets the attribute and whose `queue_url` refers to the queue:
+    the last one in the file. If there is none, it is the queue's own block.
     """
     queue = block_by_address[change.resource]
     queue_references = {f"{change.resource}.id", f"{change.resource}.url"}

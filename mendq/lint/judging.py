@@ -1,6 +1,7 @@
 """Check the queues that a template declares for the symptoms of the catalogue.
 
-The checks are those of the hourly scan, which checks queues that exist.
+The checks of a queue's configuration are those of the hourly scan, which checks queues that exist.
+The check of the visibility timeout is lint's own.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class LintFinding:
     # Line of that value, from 1. None if the decoder does not know it.
     line: int | None
     because: str
-    # Lines of the template that fix it. Empty if lint knows none.
+    # Lines of the template that fix it, or a comment that says what to do. Empty if lint knows
+    # neither.
     remedy: tuple[str, ...]
     runbook: str
     aws_page: str
@@ -86,7 +88,8 @@ class LintResult:
     """Everything that lint found in one template."""
 
     file: str
-    # Number of queues that the template declares.
+    # Number of queues that the template declares. Queues are not counted if it is not known whether
+    # they are FIFO queues.
     queues: int
     findings: Sequence[LintFinding]
     # Findings that the template's metadata or the option --ignore tells lint to ignore.
@@ -245,7 +248,8 @@ def _check_symptom(
 ) -> LintFinding | None:
     """Return a finding if the queue has the symptom, otherwise None.
 
-    Raises UnknownValue if that depends on a value that the template does not determine.
+    Raises UnknownValue if that depends on a value that the template does not determine, and
+    TagUnreadable if it depends on a tag that is not valid.
     """
     queue.attributes.names_read.clear()
     detected_fault = symptom.detection.detect(queue) if symptom.detection else None
@@ -274,8 +278,9 @@ def _check_timeout(
     """Return a finding if the visibility timeout is shorter than consumers need or AWS advises.
 
     The finding is an error if a consumer may work longer than the timeout. It is a warning if the
-    timeout is only below AWS's advice. Its remedy is the timeout that Mendq would write, up to the
-    default ceiling. The hourly scan reports this symptom only later, when messages are harmed.
+    timeout is only below AWS's advice. Its remedy is the timeout that Mendq would write, or a
+    comment (`_make_timeout_remedy`). The hourly scan reports this symptom only later, when messages
+    are harmed.
 
     Raises UnknownValue if a needed value is not known, and TagUnreadable if a tag is not valid.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -320,7 +325,8 @@ def _make_timeout_remedy(
 ) -> tuple[str, ...]:
     """Return the template line that sets the visibility timeout.
 
-    If no allowed value is long enough, return a comment that says so.
+    If SQS allows no timeout that is long enough, or if the ceiling allows none above the declared
+    one, return a comment that says so.
 
     Args:
         declared_queues: The template's queues.
@@ -342,7 +348,7 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     """Yield the places outside single queues that lint cannot check.
 
     These are macros, the resources for which `_explain_unchecked_resource` has a reason, and
-    entries in lists of symptoms to ignore that are not names of symptoms.
+    entries in lists of symptoms to ignore that are not names of symptoms that lint checks.
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):

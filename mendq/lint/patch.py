@@ -259,8 +259,9 @@ def _set_attribute(
         value: Its value, as SQS returns it.
 
     Returns:
-        The change, and the text after it. If no line can be changed, the text is unchanged and the
-        change has a note. If `text` is empty, the caller must add the note.
+        The change, and the text after it. If the value is set already or no line can be changed,
+        the text is unchanged and the change has a note. If `text` is empty, the caller must add the
+        note.
     """
     queue = match.declared_queues.queue_by_arn[match.queue_arn]
     policy = queue.policy if attribute == POLICY_ATTRIBUTE else None
@@ -334,8 +335,8 @@ def parse_value(text: str) -> Any:
 def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:
     """Return a YAML or JSON text in which the value at the path `keys` is `new_value`.
 
-    Missing keys are inserted. None if the text cannot be parsed, or if a key is missing and there
-    is no non-empty mapping for it.
+    Missing keys are inserted. None if the text cannot be parsed, if it has a carriage return
+    without a line feed, or if a key is missing and there is no non-empty mapping for it.
     """
     if "\r" in text.replace("\r\n", ""):
         return None
@@ -432,7 +433,7 @@ def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value:
 
 
 def _is_work_tree(git_path: Path) -> bool:
-    """Return True if `git` is a `.git` file, which an additional work tree of git has."""
+    """Return True if `git_path` is a `.git` file, which an additional work tree of git has."""
     return git_path.is_file() and git_path.read_bytes().startswith(b"gitdir: ")
 
 

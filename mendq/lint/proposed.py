@@ -87,11 +87,11 @@ def check_proposed_resource(
         ignored_symptoms: Names of symptoms that are not reported.
 
     Returns:
-        The first finding of each symptom, and the names of the symptoms that cannot be decided from
-        the properties alone.
+        The first finding of each symptom, and the names of the other symptoms that cannot be
+        decided from the properties alone. Neither contains `ignored_symptoms`.
 
     Raises:
-        NotATemplate: The properties are not a mapping, or too large to check.
+        NotATemplate: The properties are not a mapping, or are too large or nested too deep.
     """
     budget = WorkBudget(MOST_STEPS)
     logical_id = (
@@ -137,8 +137,9 @@ def _replace_queue_references(
 ) -> dict[str, str]:
     """Return the ARNs of the queues that a policy names, by a made-up logical ID for each queue.
 
-    If any of the ARNs is not known, the result has one queue with an empty ARN. Then the property
-    that names the queues is replaced in `properties` by a value that counts as unknown.
+    If the policy names no queue, or if any of the ARNs is not known, the result has one queue with
+    an empty ARN. Then the property that names the queues is replaced in `properties` by a value
+    that counts as unknown.
     """
     queue_urls = to_list(properties.get(property_name))
     queue_arns = [arn_of_url(url, target.region) or "" for url in queue_urls]
@@ -157,11 +158,11 @@ def _write_out_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> Lin
     if not queue_arn:
         return finding
     reference = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
-    lines = tuple(line.replace(reference, json.dumps(queue_arn)) for line in finding.remedy)
-    return replace(finding, remedy=lines)
+    remedy_lines = tuple(line.replace(reference, json.dumps(queue_arn)) for line in finding.remedy)
+    return replace(finding, remedy=remedy_lines)
 
 
 def _make_message_lines(finding: LintFinding) -> tuple[str, ...]:
     """Return the lines of the message about one finding: the reason, the remedy and the runbook."""
-    lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
-    return tuple(plain(line, _MOST_LINE_CHARACTERS) for line in lines)
+    message_lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
+    return tuple(plain(line, _MOST_LINE_CHARACTERS) for line in message_lines)

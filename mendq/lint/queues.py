@@ -47,7 +47,7 @@ class Attributes(dict[str, Any]):
 
     def __init__(self, attributes: Mapping[str, str | UnknownValue]) -> None:
         super().__init__(attributes)
-        # Names of the attributes that were read, in their order.
+        # Names of the attributes that were read, in the order of reading, perhaps with repeats.
         self.names_read: list[str] = []
 
     def __getitem__(self, name: str) -> str:
@@ -88,7 +88,8 @@ class DeclaredQueue(Facts):
     def max_receive_count(self) -> int | None:
         """The number of receives after which SQS moves a message to the DLQ. None without a DLQ.
 
-        Raises UnknownValue if the number is not known and a Lambda function consumes the queue.
+        If the number is not known, raise UnknownValue if a Lambda function consumes the queue, and
+        return None otherwise.
         """
         if (
             f'"{_UNKNOWN_PLACEHOLDER}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
@@ -140,8 +141,8 @@ class DeclaredQueues:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
         A mapping that is disabled, or whose source is not a queue, is ignored. Raises UnknownValue
-        if the source is not known or is a queue that the template does not declare, or if a
-        condition decides whether the mapping exists.
+        if the source is not known or is a queue that the template does not declare, or if it is not
+        known whether the mapping is enabled or, because of a condition, whether it exists.
         """
         properties = mapping.properties
         source_arn = self.resolver.resolve_text(properties.get("EventSourceArn"))
@@ -192,13 +193,13 @@ class DeclaredQueues:
         """
         if resource is None:
             raise UnknownValue("the template does not declare its function")
-        text = self.resolver.resolve_text(resource.properties.get(name)) or str(default)
-        if not NUMBER_PATTERN.fullmatch(text):
+        seconds_text = self.resolver.resolve_text(resource.properties.get(name)) or str(default)
+        if not NUMBER_PATTERN.fullmatch(seconds_text):
             raise UnknownValue("it is no whole number")
-        return int(text)
+        return int(seconds_text)
 
     def _add_policy(self, policy: TemplateResource) -> None:
-        """Record a policy resource for each queue that it names.
+        """Record a policy resource for each queue of the template that it names.
 
         SQS keeps one policy per queue. So the policy of a queue that two resources name is not
         known. Raises UnknownValue if it is not known which queues the resource names.
@@ -235,14 +236,14 @@ class DeclaredQueues:
             return error
         if isinstance(declared_statements, list):
             resolved_document = {**resolved_document, "Statement": statements}
-        text = (
+        policy_text = (
             json.dumps(resolved_document)
             if isinstance(resolved_document, dict | list)
             else resolved_document or ""
         )
-        if parse_statements(text) is None:
+        if parse_statements(policy_text) is None:
             return UnknownValue("no policy that SQS would take")
-        return text
+        return policy_text
 
     def _resolve_statement(self, statement: Any) -> Any:
         """Return a policy statement with its intrinsic functions resolved.
@@ -375,17 +376,17 @@ def _spell_value(name: str, value: Any) -> str:
 
     Raises UnknownValue if SQS would refuse the value.
     """
-    text = value if isinstance(value, str) else json.dumps(value)
-    if name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(text):
+    value_text = value if isinstance(value, str) else json.dumps(value)
+    if name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(value_text):
         raise UnknownValue("it is no whole number")
     if name in _BOOLEAN_ATTRIBUTES:
-        text = text.lower()
-        if text not in ("true", "false"):
+        value_text = value_text.lower()
+        if value_text not in ("true", "false"):
             raise UnknownValue("it is neither true nor false")
     if (
         name == REDRIVE_POLICY_ATTRIBUTE
-        and text not in ("", "{}")
-        and parse_redrive_policy(text) is None
+        and value_text not in ("", "{}")
+        and parse_redrive_policy(value_text) is None
     ):
         raise UnknownValue("no redrive policy that SQS would take")
-    return text
+    return value_text

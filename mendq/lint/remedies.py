@@ -1,7 +1,7 @@
 """Make the template lines that fix a finding.
 
-For most symptoms the lines come from the catalogue's plan: the change that Mendq would make to the
-queue. The other symptoms have a remedy of their own in this module.
+Most symptoms have a remedy of their own in this module. For the others, the lines come from the
+catalogue's plan: the change that Mendq would make to the queue.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def find_remedy(
 ) -> TemplateLines:
     """Return the template lines that fix a symptom of a queue.
 
-    Empty if no line of the template fixes the symptom, or if the lines depend on a value that is
-    not known.
+    A line may be a comment that says what a person must do. Empty if no line of the template fixes
+    the symptom, or if the lines depend on a value that is not known.
     """
     try:
         if make_lines := _REMEDY_BY_SYMPTOM.get(symptom.name):
@@ -133,7 +133,10 @@ class _CommentRemedy:
 
 
 def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-    """Return the lines that encrypt the queue with SQS's own keys instead of a KMS key."""
+    """Return the lines that encrypt the queue with SQS's own keys instead of a KMS key.
+
+    The first line is a comment: the property with the KMS key must be left out.
+    """
     return _REMOVE_KEY_REMEDY(queue, declared_queues) + _SQS_OWNED_KEYS_REMEDY(
         queue, declared_queues
     )

@@ -138,8 +138,8 @@ class TerraformPlan(Template):
     def find_place(self, *keys: str | int) -> Place:
         """Return the address of a resource or of one of its arguments. The line is None.
 
-        `keys` are `Resources`, the resource's address, `Properties` and the property, or only the
-        first of them.
+        `keys` are `Resources`, the resource's address, `Properties` and the property. The last ones
+        may be missing.
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""
@@ -155,7 +155,8 @@ class TerraformPlan(Template):
     def render(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines that set the argument, or declare the new resource, called `name`.
 
-        If `name` is empty, return the line of a list item.
+        If `name` is empty, return the line of a list item. Raises UnknownValue if an address cannot
+        be written into HCL safely.
         """
         if not (isinstance(value, dict) and "Properties" in value):
             if not name:
@@ -167,18 +168,19 @@ class TerraformPlan(Template):
             if resource_type.name == value["Type"]
         )
         resource_label = _to_hcl_reference(name).rpartition(".")[2]
-        arguments = (
+        argument_lines = (
             f"  {self.spell_attribute(property_name)} = {to_hcl(item_value)}"
             for property_name, item_value in value["Properties"].items()
         )
-        return (f'resource "{terraform_type}" "{resource_label}" {{', *arguments, "}")
+        return (f'resource "{terraform_type}" "{resource_label}" {{', *argument_lines, "}")
 
 
 def to_hcl(value: Any) -> str:
     """Convert the value of a CloudFormation property to HCL.
 
     A JSON document becomes `jsonencode(...)`. A list becomes its first item, because a policy names
-    a list of queues in CloudFormation and only one queue in Terraform.
+    a list of queues in CloudFormation and only one queue in Terraform. Raises UnknownValue if an
+    address cannot be written into HCL safely.
     """
     if isinstance(value, list):
         value = value[0] if value else None
@@ -197,11 +199,11 @@ def _to_hcl_expression(node: Any) -> str:
         case {"Fn::GetAtt": [str() as address, str() as argument]}:
             return f"{_to_hcl_reference(address)}.{argument.lower()}"
         case dict():
-            entries = (
+            key_and_value_texts = (
                 f"{_to_escaped_json(key)}: {_to_hcl_expression(value)}"
                 for key, value in node.items()
             )
-            return f"{{{', '.join(entries)}}}"
+            return f"{{{', '.join(key_and_value_texts)}}}"
         case list():
             return f"[{', '.join(map(_to_hcl_expression, node))}]"
     return _to_escaped_json(node)
@@ -431,7 +433,7 @@ class _PlanReader:
                 }
 
     def _read_property(self, resource: _PlannedResource, property_name: str) -> Any:
-        """Return the value of a CloudFormation property. None if nothing sets it.
+        """Return the value of a CloudFormation property. None if it is empty or nothing sets it.
 
         If the value is not known before the plan is applied, return a reference: to the resource
         to which the argument refers, or otherwise to the argument itself, which no check can

@@ -179,9 +179,10 @@ class ValueResolver:
         return [item.strip() for item in default.split(",")] if is_list else default
 
     def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
-        """Return the text of `Fn::Sub` with all variables replaced. Raises UnknownValue.
+        """Return the text of `Fn::Sub` with all variables replaced.
 
-        A variable is resolved once, but each of its uses counts against the work budget.
+        Raises UnknownValue if a variable is not known or is not a text. A variable is resolved
+        once, but each of its uses counts against the work budget.
         """
         value_by_name = dict[str, Any]()
 
@@ -212,7 +213,7 @@ class ValueResolver:
     def _resolve_find_in_map(self, arguments: list[Any]) -> Any:
         """Return the value of `Fn::FindInMap`: a text or a list of texts in section `Mappings`.
 
-        Raises UnknownValue if the section has no such value.
+        Raises UnknownValue if the section has no such value, or if a key is not known.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
@@ -220,8 +221,8 @@ class ValueResolver:
         keys = [self.resolve(key) for key in arguments]
         for key in keys:
             value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
-        items = to_list(value)
-        if not items or not all(isinstance(item, str) for item in items):
+        mapped_values = to_list(value)
+        if not mapped_values or not all(isinstance(item, str) for item in mapped_values):
             raise UnknownValue("Fn::FindInMap: it is neither a text nor a list of texts")
         return self.resolve(value)
 
@@ -272,7 +273,8 @@ class ResourceResolver(ValueResolver):
     def _give_function_arn(self, resource: TemplateResource) -> None:
         """Record the ARN of a Lambda version or alias as an ARN of its function.
 
-        Then the checks treat the version or alias as the function itself.
+        Then the checks treat the version or alias as the function itself. Nothing is recorded if
+        the template does not declare the function.
         """
         function_id = self.find_function_id(
             self.resolve_text_or_empty(resource.properties.get("FunctionName"))
@@ -340,7 +342,11 @@ class ResourceResolver(ValueResolver):
         return self._function_id_by_name.get(name.partition(":")[0])
 
     def replace_arns_by_logical_ids(self, sentence: str) -> str:
-        """Replace ARNs of the template's resources in a sentence by the resources' logical IDs."""
+        """Replace ARNs of the template's resources in a sentence by the resources' logical IDs.
+
+        In other ARNs, the placeholders for an unknown account and region become the pseudo
+        parameters `${AWS::Region}` and `${AWS::AccountId}`.
+        """
 
         def replace_arn(match: re.Match[str]) -> str:
             return self._logical_id_by_value.get(match.group(), match.group())
@@ -352,9 +358,10 @@ class ResourceResolver(ValueResolver):
 
     @cached_property
     def _logical_id_by_value(self) -> Mapping[str, str]:
-        """The logical IDs of the resources whose values are known.
+        """The logical IDs of the resources whose values are recorded.
 
-        Queues are listed by name, URL and ARN, other resources by name and ARN.
+        Queues are listed by name, URL and ARN, other resources by name and ARN. Names and ARNs may
+        be made up.
         """
         logical_id_by_value = dict[str, str]()
         for reference, value in self.value_by_reference.items():

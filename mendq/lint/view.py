@@ -55,14 +55,14 @@ def make_sarif(lint_results: Sequence[LintResult]) -> dict[str, Any]:
 
 
 def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
-    region = {"region": {"startLine": finding.line}} if finding.line else {}
-    location = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
+    sarif_region = {"region": {"startLine": finding.line}} if finding.line else {}
+    sarif_location = {"artifactLocation": {"uri": Path(file).as_posix()}, **sarif_region}
     first_line = f"{finding.construct or finding.resource}: {finding.because}."
     return {
         "ruleId": finding.symptom,
         "level": finding.severity.value,
         "message": {"text": "\n".join((first_line, *finding.remedy, finding.runbook))},
-        "locations": [{"physicalLocation": location}],
+        "locations": [{"physicalLocation": sarif_location}],
     }
 
 
@@ -76,8 +76,8 @@ def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
         line_property = f",line={finding.line}" if finding.line else ""
         command_properties = f"file={_escape_property(file)}{line_property},title={title}"
         first_line = f"{finding.construct or finding.resource}: {finding.because}"
-        lines = (first_line, *finding.remedy, finding.runbook)
-        message = "%0A".join(map(_escape_message, lines))
+        message_lines = (first_line, *finding.remedy, finding.runbook)
+        message = "%0A".join(map(_escape_message, message_lines))
         yield f"::{finding.severity.value} {command_properties}::{message}"
 
 
@@ -91,9 +91,9 @@ def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFi
 
 
 def _escape_message(text: str) -> str:
-    """Escape one line of a workflow command's message.
+    """Escape one line of a workflow command's message, and cut it if it is too long.
 
-    The line keeps its indentation, because a remedy is YAML.
+    The line keeps its indentation, because a remedy may be YAML.
     """
     indentation = " " * (len(text) - len(text.lstrip(" ")))
     return indentation + visible(text, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")

@@ -33,9 +33,9 @@ class Day(Struct, frozen=True):
     # Number of incidents of each series, in the order of `IncidentsPerDay.series_titles`.
     incident_counts: tuple[int, ...]
     failed_calls: int
-    # Why the day has no figure: "not read" or "still to come". Empty if the day was read.
+    # Why the day was not read: "not read" or "still to come". Empty if the day was read.
     unread_reason: str
-    # Cases that notified a person for the first time on this day.
+    # Listed cases whose first notification of this week was on this day.
     notified_cases: int = 0
 
     @property
@@ -59,9 +59,9 @@ class Day(Struct, frozen=True):
 
     @property
     def figure(self) -> str:
-        """Text above the day's bar: the number of incidents, or `?` if the day was not read.
+        """Text above the day's bar: the number of incidents if it is known (`is_known`).
 
-        Empty if the day is still to come.
+        Otherwise `?` if the day was not read, or empty if the day is still to come.
         """
         if self.is_known:
             return f"{self.total:,}"
@@ -82,7 +82,7 @@ class IncidentsPerDay(Struct, frozen=True):
 
     @property
     def notified_cases(self) -> int:
-        """Number of cases that notified a person for the first time in this week."""
+        """Number of listed cases that notified a person in this week."""
         return sum(day.notified_cases for day in self.days)
 
 
@@ -151,7 +151,10 @@ def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
 
 
 def make_caption(week: IncidentsPerDay) -> str:
-    """Return the caption of the chart: a sentence that names the days with most incidents."""
+    """Return the caption of the chart: a sentence about the days with most incidents.
+
+    If no incident is known, or if only one day was read, the caption says that instead.
+    """
     if not week.total:
         return "No day that was read had an incident."
     read_days = [day for day in week.days if not day.unread_reason]
@@ -169,8 +172,8 @@ def describe_days(week: IncidentsPerDay) -> str:
 def _describe_day(week: IncidentsPerDay, day: Day) -> str:
     """Return a sentence about one day for `describe_days`.
 
-    It has the number of incidents, the number in each series, and the number of cases that notified
-    a person.
+    It has the number of incidents (or why the day was not read), the number in each series that has
+    incidents, and the number of cases that notified a person, if there are any.
     """
     series_texts = []
     for series_title, count in zip(week.series_titles, day.incident_counts, strict=True):

@@ -2,8 +2,9 @@
 
 Altair describes a bar chart and vl-convert draws it. Only numbers and days go into such a chart.
 
-A case's picture has horizontal bars, called lanes, with labels that may be other people's text. The
-template `lanes.svg.j2` draws them inside the page, in the page's colours, and escapes the labels.
+A case's picture has lanes: rows with horizontal bars. Their labels may be other people's text. The
+template `lanes.svg.j2` draws the lanes inside the page, in the page's colours, and escapes the
+labels.
 """
 
 from __future__ import annotations
@@ -98,7 +99,10 @@ def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
 
 
 def _read_svg_attribute(svg: str, name: str) -> str:
-    """Return the value of the first XML attribute with this name in an SVG document."""
+    """Return the value of the first XML attribute with this name in an SVG document.
+
+    Empty if there is none.
+    """
     return svg.partition(f' {name}="')[2].partition('"')[0]
 
 
@@ -110,6 +114,8 @@ def make_sparkline_chart(
     series: WeeklyFigures, highlighted_series: WeeklyFigures, palette: Palette
 ) -> alt.LayerChart:
     """Return the small bar chart of a tile: a bar for each week, this week's in a stronger colour.
+
+    A week without a figure has no bar.
 
     Args:
         series: The figures of the weeks, this week's last.
@@ -227,9 +233,9 @@ def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) ->
 
 
 def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
-    """Return the stacked bars, one for each day, with the axis of the incident counts.
+    """Return the stacked bars, one for each day with incidents, and the axis of the counts.
 
-    If the counts are small, the ticks are set here, so that all are whole numbers.
+    If no day has AXIS_TICK_COUNT incidents, the ticks are set here, so that all are whole numbers.
     """
     rows = []
     for day in week.days:
@@ -326,7 +332,10 @@ class Lanes(Struct, frozen=True):
         return LANE_HEIGHT * len(self.lanes) + note_height
 
     def scale_to_pixels(self, position: float) -> float:
-        """Convert a position on the scale to pixels from the left side of the picture."""
+        """Convert a position on the scale to pixels from the left end of the lane.
+
+        The longest bar ends at LANE_WIDTH. Return 0 if all bars end at 0.
+        """
         highest_end = max(bar.end for lane in self.lanes for bar in lane.bars)
         return round(LANE_WIDTH * position / highest_end, 1) if highest_end else 0
 
@@ -370,7 +379,8 @@ def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) ->
 def _make_needed_times_picture(spans: tuple[NamedTimeSpan, ...]) -> Lanes:
     """Return a picture that compares the times consumers need with the queue's visibility timeout.
 
-    Each time has a lane. A vertical line marks the visibility timeout before the fix.
+    Each time has a lane. A vertical line marks the visibility timeout before the fix, if that is
+    known.
     """
     tone_by_source = {"timeout before": "bad", "timeout after": "good"}
     lanes = []

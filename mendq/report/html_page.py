@@ -50,7 +50,7 @@ def _keep_units_together(value: Any) -> Any:
 
 
 def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_together) -> Template:
-    """Load a template of this package. It escapes HTML in all values.
+    """Load a template of this package. It escapes HTML in all values except Markup.
 
     The template calls `finalize` for each value before it escapes the value.
     """
@@ -78,8 +78,8 @@ MOST_UNFOLDED_ROWS = 12
 def make_page(summary: Summary, reported_account: ReportedAccount | None = None) -> str:
     """Return the report of one week as an HTML document.
 
-    The same summary always gives the same document. If `reported_account` is None, the page has no
-    links into the AWS console and no commands.
+    The same arguments always give the same document. If `reported_account` is None, the page has no
+    commands and no links to runbooks.
     """
     week = make_incidents_per_day(summary)
     tiles_and_sparklines = []

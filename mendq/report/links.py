@@ -90,7 +90,7 @@ def make_console_url(queue_arn: str) -> str:
 def make_runbook_url(page: str, reported_account: ReportedAccount | None) -> str:
     """Return the URL of a runbook such as `docs/runbooks/dlq_missing.md`.
 
-    Empty if the path has another form, or if the URL of the docs is not known.
+    Empty if the path has another form, or if `reported_account` or its `docs_url` is not known.
     """
     runbook_match = _RUNBOOK_REGEX.fullmatch(page)
     return (
@@ -106,7 +106,10 @@ def make_case_anchor(case_id: str | None) -> str:
 
 
 def list_case_anchors(summary: Summary) -> frozenset[str]:
-    """Return the HTML ids of all cases that the page shows, so that links to them work."""
+    """Return the HTML ids of the waiting cases and of the cases of listed incidents.
+
+    Only these cases have a place in the page to which a link can lead.
+    """
     case_ids = {case.case_id for case in summary.open_now}
     case_ids |= {incident.case_id for incident in summary.cases if incident.case_id}
     return frozenset(make_case_anchor(case_id) for case_id in case_ids) - {""}

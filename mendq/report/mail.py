@@ -118,16 +118,16 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @property
     def mail_text(self) -> str:
-        """Plain-text part of the mail: `short_text` and the list of things to do."""
+        """Plain-text part of the mail: `short_text`, and the things to do if there are any."""
         recommendations = list_to_do(self.summary, self.reported_account)
         if not recommendations:
             return self.short_text
-        lines = ["\nDo this week"]
+        to_do_lines = ["\nDo this week"]
         for number, recommendation in enumerate(recommendations, 1):
-            lines.append(_format_to_do(number, recommendation))
+            to_do_lines.append(_format_to_do(number, recommendation))
         if self.summary.do_this_week_left_out:
-            lines.append(describe_left_out(self.summary))
-        return self.short_text + "\n".join(lines) + "\n"
+            to_do_lines.append(describe_left_out(self.summary))
+        return self.short_text + "\n".join(to_do_lines) + "\n"
 
     @property
     def is_attached(self) -> bool:
@@ -139,7 +139,10 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @cached_property
     def picture(self) -> bytes | None:
-        """The chart of the incidents per day, as the bytes of a PNG. None without incidents."""
+        """The chart of the incidents per day, as the bytes of a PNG.
+
+        None if no incident is known.
+        """
         week = make_incidents_per_day(self.summary)
         return (
             make_png(make_days_chart(week, MAIL_CHART_SIZE, LIGHT_PALETTE)) if week.total else None
@@ -147,7 +150,7 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
     @cached_property
     def html(self) -> str:
-        """HTML part of the mail. All styles are inline."""
+        """HTML part of the mail. All styles are inline, except those in media queries."""
         waiting_groups = group_waiting_cases(self.summary, self.reported_account)
         html = _MAIL_TEMPLATE.render(
             summary=self.summary,
@@ -171,7 +174,8 @@ class OutgoingReport(Struct, frozen=True, dict=True):
     def message_to(self, recipient: str) -> bytes:
         """Return the complete mail to one recipient, as bytes for SES.
 
-        Raises ValueError if the sender or the recipient is not an e-mail address.
+        Raises ValueError or HeaderParseError if the sender or the recipient is not an e-mail
+        address.
         """
         mail = make_message(self.subject, self.mail_text, self.html, self.picture)
         if self.is_attached:
@@ -182,9 +186,10 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
 
 def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGroup]) -> str:
-    """Return a sentence with the number of waiting cases that are on the page and not in the mail.
+    """Return a sentence with the number of waiting cases that the mail does not list.
 
-    Empty if the mail lists all waiting cases.
+    Cases that the summary does not list are included, although the page only counts them. Empty if
+    the mail lists all waiting cases.
     """
     listed_count = sum(
         len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
@@ -199,8 +204,8 @@ def _format_to_do(item_number: int, recommendation: ToDo) -> str:
     The owner and the command, if there are any, are on lines of their own.
     """
     sentences = [recommendation.action, recommendation.reason, recommendation.effect]
-    text = " ".join(sentence for sentence in sentences if sentence)
-    item_lines = [f"{item_number}. {break_links(remove_marks(text))}"]
+    item_text = " ".join(sentence for sentence in sentences if sentence)
+    item_lines = [f"{item_number}. {break_links(remove_marks(item_text))}"]
     if recommendation.owner:
         item_lines.append(f"owner: {break_links(recommendation.owner)}")
     if recommendation.command:
@@ -254,7 +259,11 @@ def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
 
 
 def _parse_email_address(text: str) -> Address:
-    """Parse an e-mail address. Raises ValueError if the text is not exactly one address."""
+    """Parse an e-mail address.
+
+    Raises ValueError if the text is not exactly one address, or HeaderParseError if a dot in its
+    domain is in a wrong place.
+    """
     if not _EMAIL_ADDRESS_REGEX.fullmatch(text):
         raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
     return Address(addr_spec=text)

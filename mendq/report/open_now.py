@@ -48,7 +48,8 @@ class WaitingCase(Struct, frozen=True):
 class WaitingGroup(Struct, frozen=True):
     """Waiting cases that have the same texts and differ only in their queues.
 
-    Invisible characters in the texts are replaced, so the texts are safe to show.
+    Invisible characters in the texts are replaced, so the texts are safe to show. Exception:
+    `symptom` is the summary's text, which `format_symptom` makes safe.
     """
 
     symptom: str
@@ -65,9 +66,10 @@ class WaitingGroup(Struct, frozen=True):
 def group_waiting_cases(
     summary: Summary, reported_account: ReportedAccount | None
 ) -> tuple[WaitingGroup, ...]:
-    """Group the waiting cases that have the same symptom, state, reason, next step and urgency.
+    """Group the waiting cases that have the same symptom, code, state, urgency and texts.
 
-    The groups, and the cases in them, keep the summary's order: the most pressing first.
+    The texts are the reason, the next step and the runbook. The groups, and the cases in them, keep
+    the summary's order: the most pressing first.
     """
     cases_by_group = defaultdict[WaitingGroup, list[WaitingCase]](list)
     for case in summary.open_now:
@@ -90,17 +92,17 @@ def group_waiting_cases(
 
 
 def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
-    """Return how long the case is open, how many messages waited at the last scan, and how long.
+    """Return how long the case is open, how many messages wait, and how old the oldest one is.
 
-    What the last scan did not measure is left out.
+    The numbers about messages are from the last scan. A number that it did not measure is left out.
     """
     age_seconds = max(0.0, (summary.made_at - case.opened_at).total_seconds())
-    facts = [f"open for {format_duration(age_seconds)}"]
+    fact_texts = [f"open for {format_duration(age_seconds)}"]
     if case.backlog is not None:
-        facts.append(f"{format_count(case.backlog, 'message')} waiting")
+        fact_texts.append(f"{format_count(case.backlog, 'message')} waiting")
     if case.oldest_age_seconds is not None:
-        facts.append(f"the oldest for {format_duration(case.oldest_age_seconds)}")
-    return ", ".join(facts)
+        fact_texts.append(f"the oldest for {format_duration(case.oldest_age_seconds)}")
+    return ", ".join(fact_texts)
 
 
 def choose_command(
@@ -111,19 +113,19 @@ def choose_command(
 ) -> str:
     """Return a command for a case that a person can safely copy.
 
-    A summary may be forged. So `summary_command` is returned only if it matches
-    `_SAFE_COMMAND_PATTERN`.
+    A summary may be forged. So `summary_command` is returned only if it is safe: at most
+    MOST_COMMAND_CHARACTERS long, and it matches `_SAFE_COMMAND_PATTERN`.
 
     Args:
         case: The case.
         summary_command: The command that the summary has for the case.
         fallback_verb: Subcommand of `mendq` that is used if `summary_command` is not safe, such as
             `show`.
-        reported_account: The account and region of the report.
+        reported_account: The account and region of the report. None if they are not known.
 
     Returns:
-        The command. Empty if the queue is in another account or region, or if `summary_command` is
-        not safe and the case has no valid id.
+        The command. Empty if the queue is not known to be in the reported account and region, or if
+        `summary_command` is not safe and the case has no valid id of its symptom.
     """
     queue_match = match_queue(case.queue_arn, reported_account)
     case_match = CASE_ID_REGEX.fullmatch(case.case_id)
@@ -158,19 +160,19 @@ def make_caption(summary: Summary) -> str:
 def describe_most_pressing(summary: Summary) -> str:
     """Return sentences about the most pressing waiting case, and the number of other waiting cases.
 
-    Empty if no case waits.
+    Empty if the summary lists no waiting case.
     """
     if not summary.open_now:
         return ""
     first_case = summary.open_now[0]
     facts_text = _describe_facts(summary, first_case)
     queue_name = format_queue_name(first_case.queue_arn)
-    sentences = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
+    waiting_text = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
     step_sentence = clean_sentence(first_case.next_step.sentence or first_case.reason)
     if step_sentence:
-        sentences += f": {step_sentence}"
-    sentences = sentences.rstrip(".") + "."
+        waiting_text += f": {step_sentence}"
+    waiting_text = waiting_text.rstrip(".") + "."
     more_count = summary.open_case_count - 1
     if more_count:
-        sentences += f" And {format_count(more_count, 'more case')}."
-    return sentences
+        waiting_text += f" And {format_count(more_count, 'more case')}."
+    return waiting_text

@@ -137,9 +137,9 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if the week is over and every day was read completely.
+        """True if the week is over, and every day was read after it was over.
 
-        Only such a week is compared with others.
+        Some files may be unreadable nevertheless. Only such a week is compared with others.
         """
         is_partial = any(run.verdict == PARTIAL_VERDICT for run in self.not_seen.nightly_runs)
         return self.is_over and self.every_day_was_read and not is_partial
@@ -191,10 +191,13 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def is_quiet(self) -> bool:
-        """True if the whole week was read and the report has nothing to show."""
+        """True if the whole week was read and there is nothing to report.
+
+        An unreadable file is something to report.
+        """
         unreadable_files = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
-        news = self.totals.incidents or self.has_other_news or self.earned or unreadable_files
-        return not news and self.is_whole and self.cases_were_read and not self.nothing_was_read
+        has_news = self.totals.incidents or self.has_other_news or self.earned or unreadable_files
+        return not has_news and self.is_whole and self.cases_were_read and not self.nothing_was_read
 
     @property
     def nothing_was_read(self) -> bool:
@@ -215,7 +218,10 @@ _LONE_SURROGATE_REGEX = re.compile(
 
 
 class SummaryUnreadable(Exception):
-    """A `summary.json` cannot be read. The message is one line with the mistake and its place."""
+    """A `summary.json` cannot be read. The message is one line with the mistake.
+
+    It also has the place of the mistake, if that is known.
+    """
 
 
 class _SchemaField(msgspec.Struct):

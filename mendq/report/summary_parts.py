@@ -59,7 +59,7 @@ Names = Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)]
 def find_monday(week: str) -> date:
     """Return the first day of a week such as `2026-W46`.
 
-    Raises ValueError if the calendar has no such week.
+    Raises ValueError if the text has another form, or if the calendar has no such week.
     """
     with suppress(ValueError):
         first_day = datetime.strptime(f"{week}-1", "%G-W%V-%u").replace(tzinfo=UTC)
@@ -69,7 +69,10 @@ def find_monday(week: str) -> date:
 
 
 class SummaryPart(Struct, frozen=True):
-    """Base class of all parts of the summary. It converts all times to UTC."""
+    """Base class of all parts of the summary. It converts all times to UTC.
+
+    The constructor raises ValueError if a time cannot be converted.
+    """
 
     def __post_init__(self) -> None:
         for field_name in self.__struct_fields__:
@@ -89,7 +92,7 @@ class WeekSums(SummaryPart, frozen=True):
     healed: WholeNumber
     # Incidents about which people were notified.
     notified: WholeNumber
-    # Median of the timed incidents; None if there are none.
+    # Median time of the healed incidents whose time is known; None if there are none.
     median_seconds_to_heal: Number | None = None
     # Healed incidents whose time is known.
     healed_with_time: WholeNumber = 0
@@ -167,14 +170,14 @@ class ChangePart(QueuePart, frozen=True):
     attribute: str
     before: str
     after: str
-    # The template or the team that owns the queue.
+    # The CloudFormation stack that deploys the queue, or the caller that must be fixed.
     owner: str
 
 
 class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
     """Base class of the rows about a case: the case's code, and the data of its pictures.
 
-    Fields that are not known are empty.
+    Fields that are not known are empty. So are all of them if an incident has no case.
     """
 
     code: str = ""
@@ -289,8 +292,9 @@ class NotifiedCase(QueuePart, frozen=True):
     case_id: str
     state: str
     opened_at: AwareDatetime
+    # The first notification in this week.
     notified_at: AwareDatetime
-    # Notifications about the case.
+    # Notifications about the case in this week.
     pages: WholeNumber
     reason: str
     ended_at: AwareDatetime | None
@@ -300,7 +304,10 @@ class NotifiedCase(QueuePart, frozen=True):
 
 
 class ReachedAPerson(SummaryPart, frozen=True):
-    """The cases about which people were notified this week, sorted by the first notification."""
+    """The cases about which people were notified this week, sorted by their first notification.
+
+    `cases` has at most MOST_NOTIFIED_CASES of all `total` cases.
+    """
 
     cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED_CASES)]
     cases_left_out: WholeNumber
@@ -353,7 +360,7 @@ class MessageImpact(SummaryPart, frozen=True):
 class HealCandidate(QueuePart, frozen=True):
     """A queue and symptom for which the report suggests mode heal.
 
-    People approved all of Mendq's proposals for it.
+    People approved all proposals of Mendq that they answered in the last 13 weeks.
     """
 
     # Approved proposals, of `asked` proposals in all.

@@ -38,15 +38,15 @@ def describe_row_calls(row: IncidentRow) -> str:
     If the row has several incidents, the text begins with their number. If no call failed, the text
     says that a scan found the incidents.
     """
-    texts = []
+    description_parts = []
     if len(row.incidents) > 1:
-        texts.append(format_count(len(row.incidents), "incident"))
-    texts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
+        description_parts.append(format_count(len(row.incidents), "incident"))
+    description_parts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
     error_codes = row.first_incident.error_codes
-    texts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
+    description_parts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
     if len(error_codes) > MOST_LISTED_CODES:
-        texts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
-    return ", ".join(texts)
+        description_parts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
+    return ", ".join(description_parts)
 
 
 def describe_callers(row: IncidentRow) -> str:
@@ -86,12 +86,12 @@ def describe_notifications(case: NotifiedCase) -> str:
 
     It adds `found by a scan` if a scan found the case. Empty if neither applies.
     """
-    texts = []
+    description_parts = []
     if case.pages > 1:
-        texts.append(format_count(case.pages, "notification"))
+        description_parts.append(format_count(case.pages, "notification"))
     if case.is_scanned:
-        texts.append("found by a scan")
-    return ", ".join(texts)
+        description_parts.append("found by a scan")
+    return ", ".join(description_parts)
 
 
 def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
@@ -102,7 +102,7 @@ def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
 def describe_duration(summary: Summary, case: NotifiedCase) -> str:
     """Return how long a case was or is open: `after 4 min 10 s` or `open for 3 d 4 h`.
 
-    Empty if the case ended and Mendq did not change the queue.
+    Empty if the case ended in a state of _STATES_WITHOUT_CHANGE.
     """
     end_text = _describe_end(case)
     if end_text == _LEFT_UNCHANGED_TEXT:
@@ -115,7 +115,7 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
 def _describe_end(case: NotifiedCase) -> str:
     """Return how a case ended: `closed`, `rolled back`, `left as it was` or `still open`.
 
-    `left as it was` means that the case ended and Mendq did not change the queue.
+    `left as it was` means that the case ended in a state of _STATES_WITHOUT_CHANGE.
     """
     if case.ended_at is None:
         return _OPEN_TEXT
@@ -127,8 +127,8 @@ def _describe_end(case: NotifiedCase) -> str:
 def make_people_caption(summary: Summary) -> str:
     """Return the caption of the table of notified cases: their number, and how they ended.
 
-    If the summary does not list all cases, the caption says how many it lists, and not how they
-    ended.
+    If there are no such cases, or if the cases were not read, the caption says that. If the summary
+    does not list all cases, the caption says how many it lists, and not how they ended.
     """
     if not summary.cases_were_read:
         return "Mendq's cases were not read, so who was notified is not known."
@@ -217,7 +217,10 @@ class IncidentRow(Struct, frozen=True):
 
     @property
     def heal_times_text(self) -> str:
-        """Text with the shortest and the longest time to heal. Empty if no time is known."""
+        """Text with the shortest and the longest time to heal, or with one if they look equal.
+
+        Empty if no time is known.
+        """
         heal_seconds = [
             incident.seconds_to_heal
             for incident in self.incidents
@@ -225,9 +228,11 @@ class IncidentRow(Struct, frozen=True):
         ]
         if not heal_seconds:
             return ""
-        shortest = format_duration(min(heal_seconds))
-        longest = format_duration(max(heal_seconds))
-        return shortest if shortest == longest else f"{shortest} to {longest}"
+        shortest_text = format_duration(min(heal_seconds))
+        longest_text = format_duration(max(heal_seconds))
+        return (
+            shortest_text if shortest_text == longest_text else f"{shortest_text} to {longest_text}"
+        )
 
 
 def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
@@ -297,9 +302,9 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
     """Return the data of the table that shows each queue's incidents by day, for the template.
 
     Returns:
-        A dict, or None if no queue had an incident. Its keys are `caption`; `rows`, pairs of a
-        queue and its cells, each cell a text and a shade; `beyond`, a sentence about the queues
-        that are not listed; and `has_unread`, True if a cell belongs to a day that was not read.
+        A dict, or None if no listed queue had an incident. Its keys are `caption`; `rows`, pairs of
+        a queue and its cells, each cell a text and a shade; `beyond`, a sentence about the queues
+        that are not listed; and `has_unread`, True if a cell shows `?`.
     """
     queues = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
     if not queues:
@@ -308,12 +313,12 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
     rows = []
     has_unread = False
     for queue in queues:
-        cells = []
+        figures_and_shades = []
         for day, count in zip(summary.days, queue.incidents, strict=True):
             figure = _format_heat_cell(summary, day, count)
             has_unread = has_unread or figure == NOT_READ_FIGURE
-            cells.append((figure, compute_shade(count, highest_count)))
-        rows.append((queue, cells))
+            figures_and_shades.append((figure, compute_shade(count, highest_count)))
+        rows.append((queue, figures_and_shades))
     total_by_queue = [(mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues]
     return {
         "caption": describe_leaders(total_by_queue, "queue", summary.totals.incidents),
@@ -324,9 +329,9 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
 
 
 def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
-    """Return the text of one cell: the number of incidents, or `?` if the day was not read.
+    """Return the text of one cell: the number of incidents, if there are any.
 
-    Empty if the day had no incident or is still to come.
+    Otherwise `?` if the day was not read. Empty if the day was read or is still to come.
     """
     if count:
         return f"{count:,}"

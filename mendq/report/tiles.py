@@ -1,4 +1,7 @@
-"""The tiles of the report: one number of the week each, compared with earlier weeks' median."""
+"""The tiles of the report. Each shows one number of the week.
+
+Most tiles compare the number with the median of the earlier weeks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from mendq.report.words import format_duration, format_number, format_percent, j
 LEAST_INCIDENTS_TO_COMPARE = 5
 NO_EARLIER_WEEK_NOTE = "no whole week before it to compare with"
 NOT_KNOWN_FIGURE = "\N{EN DASH}"
-# A figure of each week, the newest last. None if the week was not read whole, or has no figure.
+# A figure of each week, this week's last. None for an earlier week that was not read whole, and for
+# a week without a figure.
 WeeklyFigures = tuple[float | None, ...]
 FigureFormat = Callable[[float], str]
 # The direction of a change ("rise", "fall" or "level"), and the text that compares.
@@ -126,7 +130,7 @@ def _add_tone(summary: Summary, tile: Tile, direction: str, *, rise_tone: str) -
     """Return the tile with its direction, and with the tone (colour) of that direction.
 
     `rise_tone` is `good` or `bad`: the tone if the number rises. A fall has the opposite tone. The
-    tile is unchanged if days of this week are missing, because the week cannot be compared then.
+    tile is unchanged if this week is not whole, because the week cannot be compared then.
     """
     if not summary.is_whole:
         return tile
@@ -154,8 +158,8 @@ def _list_weekly_figures(
 ) -> WeeklyFigures:
     """Return the number of each of the last eight weeks, this week's last.
 
-    None stands for an earlier week that was not read completely. Empty if no earlier week has a
-    number.
+    None stands for an earlier week that was not read completely, and for a week without a number.
+    Empty if no earlier week has a number.
     """
     earlier_figures = [
         None if week is None else get_figure(week) for week in list_earlier_weeks(summary)
@@ -195,7 +199,8 @@ def _make_incidents_tile(summary: Summary) -> Tile:
 def _make_healed_tile(summary: Summary) -> Tile:
     """Return the tile with the number of incidents that were healed without a person.
 
-    A rise of their share of all incidents is good.
+    A rise of their share of all incidents is good. With fewer than LEAST_INCIDENTS_TO_COMPARE
+    incidents, the share is not compared.
     """
     title = "Healed without a person"
     incident_count = summary.totals.incidents
@@ -229,9 +234,10 @@ def _make_healed_tile(summary: Summary) -> Tile:
 
 
 def _make_paged_tile(summary: Summary) -> Tile:
-    """Return the tile with the number of urgent notifications that were sent this week.
+    """Return the tile with the number of urgent notifications that cases sent this week.
 
-    Notifications about older cases count too. The note says how many were sent at night or at the
+    Notifications about older cases count too. If the cases were not read, the number is not known.
+    The note says how many were sent at night or at the
     weekend.
     """
     title = "Urgent notifications"
@@ -248,8 +254,8 @@ def _make_paged_tile(summary: Summary) -> Tile:
 def _make_time_to_fix_tile(summary: Summary) -> Tile:
     """Return the tile with the median time to fix.
 
-    With fewer than LEAST_INCIDENTS_TO_COMPARE known times, the tile shows the longest time and
-    lists all of them.
+    With fewer than LEAST_INCIDENTS_TO_COMPARE known times, if the summary contains all of them, the
+    tile shows the longest time and lists all.
     """
     title = "Time to fix"
     count = summary.totals.healed_with_time
@@ -282,7 +288,7 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
 def list_earlier_weeks(summary: Summary) -> tuple[EarlierWeek | None, ...]:
     """Return the sums of the seven weeks before this one, the oldest first.
 
-    None stands for a week that was not read completely.
+    None stands for a week that was not read completely, or that the summary does not contain.
     """
     week_by_name = {week.week: week for week in _list_whole_weeks(summary)}
     weeks = []

@@ -22,11 +22,12 @@ TOO_FEW_FOR_P90_TEXT = "n<5"
 
 
 def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
-    """Return the strips of the first MOST_STRIPS symptoms of the summary, for the template.
+    """Return the strips of the first MOST_STRIPS symptoms that have known times, for the template.
 
     Returns:
         A dict, empty if no time is known. Its keys are `rows`, one for each symptom; `axis`, the
-        drawn axis; `caption`; and `beyond`, a sentence about the symptoms without a strip.
+        drawn axis; `caption`; and `beyond`, a sentence about the other symptoms with times, empty
+        if there are none.
     """
     timed_symptoms = [
         symptom_times for symptom_times in summary.times_to_heal if symptom_times.seconds
@@ -63,7 +64,8 @@ def _make_row(
 ) -> dict[str, Any]:
     """Return the template's data of one symptom: its numbers as texts, and the drawn strip.
 
-    The dots have the colour of the symptom in the chart of incidents per day.
+    The dots have the colour of the symptom in the chart of incidents per day. If the symptom is not
+    named there, they have the colour of the last series.
     """
     symptom_title = format_symptom(symptom_times.symptom)
     seconds = symptom_times.seconds
@@ -73,9 +75,13 @@ def _make_row(
         if symptom_title in week.series_titles
         else len(week.series_titles) - 1
     )
-    shortest = format_duration(seconds[0])
-    longest = format_duration(seconds[-1])
-    span_text = shortest if shortest == longest else f"from {shortest} to {longest}"
+    shortest_text = format_duration(seconds[0])
+    longest_text = format_duration(seconds[-1])
+    span_text = (
+        shortest_text
+        if shortest_text == longest_text
+        else f"from {shortest_text} to {longest_text}"
+    )
     return {
         "symptom": symptom_title,
         "count": f"{symptom_times.incidents:,}",
@@ -111,8 +117,9 @@ _DOT_HEIGHT_EXPRESSION = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) %
 def choose_ticks(seconds: Sequence[float]) -> Sequence[int]:
     """Return the ticks of the time scale, in seconds.
 
-    They go from the tick below the shortest time to the tick above the longest time. A time that is
-    shorter or longer than all TICK_SECONDS is drawn at the end of the scale.
+    The first tick is the last one that is not above the shortest time. The last tick is the first
+    one that is not below the longest time. There are at least two. A time that is shorter or longer
+    than all TICK_SECONDS is drawn at the end of the scale.
     """
     first_index = min(max(bisect_right(TICK_SECONDS, min(seconds)) - 1, 0), len(TICK_SECONDS) - 2)
     last_index = max(bisect_left(TICK_SECONDS, max(seconds)), first_index + 1)

@@ -32,7 +32,7 @@ class ToDo(Struct, frozen=True):
     action: str
     reason: str
     effect: str
-    # Who owns the template or the caller, or empty.
+    # The CloudFormation stack that deploys the queue, or empty.
     owner: str
     # Command to copy. It consists of Mendq's own words, and of parts of the summary whose form was
     # checked.
@@ -44,8 +44,8 @@ def list_to_do(
 ) -> tuple[ToDo, ...]:
     """Return the things to do: the summary's recommendations, then suggestions of mode heal.
 
-    The recommendations that would prevent most incidents come first. An item has no command if
-    `reported_account` is None or the queue is in another account or region.
+    The recommendations have the summary's order. An item has no command if `reported_account` is
+    None or the queue is in another account or region.
     """
     to_dos = []
     for recommendation in summary.do_this_week:
@@ -77,16 +77,20 @@ class Drift(Struct, frozen=True):
     queue_arn: str
     # The attribute and its change, with marked names.
     change: str
-    # How long ago Mendq set it.
+    # How long ago Mendq set it, or "not known".
     age: str
-    # Who owns the template, or empty.
+    # The CloudFormation stack that deploys the queue, or empty.
     owner: str
-    # Command that shows the template's lines. Empty if the case or the queue is not one of ours.
+    # Command that shows the template's lines. Empty if the queue is not known to be in the reported
+    # account and region, or if the case id is not valid.
     command: str
 
 
 def list_drift(summary: Summary, reported_account: ReportedAccount | None = None) -> list[Drift]:
-    """Return the values that Mendq set on queues and that are still set, the oldest first."""
+    """Return the values that Mendq set on queues and that are still set.
+
+    They have the summary's order, the oldest first.
+    """
     return [
         _make_drift(summary, standing_value, reported_account)
         for standing_value in summary.standing
@@ -148,8 +152,8 @@ def _choose_command(
     """Return the command to print for a recommendation.
 
     For a recommendation about a case, this is the summary's command if it is safe, and otherwise
-    `mendq approve` or `mendq show`. Empty if this kind of recommendation has no command, if the
-    case id is not valid, or if the queue is in another account or region.
+    `mendq approve` or `mendq show` if the case id is valid. Empty if there is no such command, if
+    this kind of recommendation has none, or if the queue is in another account or region.
     """
     kind = recommendation.kind
     queue_match = match_queue(recommendation.queue_arn, reported_account)

@@ -52,7 +52,8 @@ _TILES_IN_A_MAIL = 3
 def make_headline(summary: Summary) -> str:
     """Return the first sentence of the report: how many incidents, and how many were healed.
 
-    It also says if everything was healed before people were paged.
+    If nothing was read, or if there were no incidents, it says that. In a backtest it does not say
+    how many were healed.
     """
     so_far_text = "" if summary.is_over else " so far"
     if summary.nothing_was_read:
@@ -74,7 +75,11 @@ def make_headline(summary: Summary) -> str:
 
 
 def describe_quiet_week(summary: Summary) -> str:
-    """Return a text about a week without incidents: the days read, and the last week with one."""
+    """Return a text about a week without incidents.
+
+    It has the number of days read, and the last earlier week with an incident. If no earlier week
+    had one, it has the number of these weeks.
+    """
     days_read_text = f"{summary.read_day_count} of {len(summary.days)} days read"
     if not summary.previous_weeks:
         return days_read_text
@@ -157,8 +162,8 @@ def describe_accounts(organization: Organization) -> str:
 def describe_incomplete(organization: Organization) -> list[str]:
     """Return sentences about accounts whose reports to the organization have faults.
 
-    There is one sentence for each of: nothing reported, days missing, rows left out because they
-    may be forged, and tables that could not be read.
+    There is one sentence for each of these faults that some account has: nothing reported, days
+    missing, rows left out because they may be forged, and tables that could not be read.
     """
     members = organization.members
     totals = organization.totals
@@ -183,7 +188,8 @@ def describe_incomplete(organization: Organization) -> list[str]:
 def _join_members(members: Sequence[Member], total: int) -> str:
     """Return the names of the first members, and the number of further members.
 
-    `total` is the number of all members, also of those that the summary does not list.
+    `total` is the number of all members, also of those that the summary does not list. It is 0 if
+    that number is not known.
     """
     names = [format_member_name(member) for member in members[:_MOST_LISTED_NAMES]]
     more_count = max(total, len(members)) - len(names)
@@ -214,18 +220,21 @@ def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
 
 
 def describe_needy_queues(organization: Organization) -> list[str]:
-    """Return a line for each of the three queues that most need a person."""
-    lines = []
+    """Return a line for each of the queues that most need a person, at most three."""
+    queue_lines = []
     for queue in organization.queues[:_MOST_LISTED_NAMES]:
         place = format_queue_place(organization, queue)
         symptom = mark_quote(format_symptom(queue.symptom))
         outcome = describe_outcome(queue)
-        lines.append(f"{mark_queue(queue.queue_arn)} of {place}: {symptom}, {outcome}")
-    return lines
+        queue_lines.append(f"{mark_queue(queue.queue_arn)} of {place}: {symptom}, {outcome}")
+    return queue_lines
 
 
 def describe_outcome(queue: NeedyQueue) -> str:
-    """Return the outcome of a queue's worst incident, in words. An unknown outcome is quoted."""
+    """Return the outcome of a queue's worst incident, in words, or `paged` if it paged people.
+
+    An unknown outcome is quoted.
+    """
     if queue.urgent:
         return "paged"
     return _WORDS_BY_QUEUE_OUTCOME.get(queue.outcome, mark_quote(queue.outcome))
@@ -246,27 +255,29 @@ def make_verdict_text(summary: Summary) -> str:
     """
     organization = summary.organization
     days_text = format_day_range(summary.first_day, summary.last_day)
-    lines = [f"Mendq, {format_week(summary.week)} ({days_text}, UTC)"]
+    verdict_lines = [f"Mendq, {format_week(summary.week)} ({days_text}, UTC)"]
     if organization:
-        lines.append(describe_accounts(organization))
-        lines.extend(describe_incomplete(organization))
-        lines.extend(describe_needy_queues(organization))
-        lines.extend(["", "The hub's own account:"])
+        verdict_lines.append(describe_accounts(organization))
+        verdict_lines.extend(describe_incomplete(organization))
+        verdict_lines.extend(describe_needy_queues(organization))
+        verdict_lines.extend(["", "The hub's own account:"])
     sentences = (make_headline(summary), describe_not_healed(summary), describe_impact(summary))
-    lines.append(" ".join(sentences).strip())
+    verdict_lines.append(" ".join(sentences).strip())
     standout = find_standout(summary)
     if standout:
-        lines.append(f"{standout.queue} {standout.sentence}")
-        lines.append(f"Why: {standout.because}")
+        verdict_lines.append(f"{standout.queue} {standout.sentence}")
+        verdict_lines.append(f"Why: {standout.because}")
     waiting_text = describe_most_pressing(summary)
     to_dos = list_to_do(summary)
     if waiting_text:
-        lines.append(waiting_text)
+        verdict_lines.append(waiting_text)
     elif to_dos:
-        lines.append(f"Do first: {to_dos[0].action} {to_dos[0].effect}".rstrip())
-    lines.extend(f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_TILES_IN_A_MAIL])
-    lines.append(f"Read: {summarize_not_seen(summary)}")
-    return "\n".join(break_links(remove_marks(line)) for line in lines)
+        verdict_lines.append(f"Do first: {to_dos[0].action} {to_dos[0].effect}".rstrip())
+    verdict_lines.extend(
+        f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_TILES_IN_A_MAIL]
+    )
+    verdict_lines.append(f"Read: {summarize_not_seen(summary)}")
+    return "\n".join(break_links(remove_marks(line)) for line in verdict_lines)
 
 
 def _describe_found_by_scans(summary: Summary) -> str:
@@ -284,10 +295,10 @@ def _describe_found_by_scans(summary: Summary) -> str:
 def _describe_healed(summary: Summary) -> str:
     """Return a part of a sentence: how many incidents were healed, and if that was before a page.
 
-    Incidents that were healed after an approval are included, and the text says how many.
+    If some were healed after an approval, the text says how many, and nothing about pages.
 
-    `before anyone was paged` is added only if it is certain. If more incidents paged people than
-    were not healed, at least one of the healed incidents had paged somebody.
+    `before anyone was paged` is left out if more incidents paged people than were not healed. Then
+    at least one of the healed incidents has paged somebody.
     """
     incident_count = summary.totals.incidents
     fixed_count = summary.fixed_count
@@ -364,9 +375,10 @@ class Standout(Struct, frozen=True):
 def find_standout(summary: Summary) -> Standout | None:
     """Return the queue with most unhealed incidents, or None if no queue stands out.
 
-    If all incidents were healed, healed incidents are counted instead. Unhealed incidents that are
-    not the queue's fault do not count: callers' mistakes, and possible races with a delete. If the
-    first two queues have equal numbers of incidents and of failed calls, none stands out.
+    Only the incidents that the summary lists are counted. Unhealed incidents that are not the
+    queue's fault do not count: callers' mistakes, and possible races with a delete. If no unhealed
+    incident counts, healed incidents are counted instead. If the first two queues have equal
+    numbers of incidents and of failed calls, none stands out.
     """
     candidates, are_healed = _list_standout_candidates(summary)
     queue_arn = _find_leader(candidates)
@@ -404,7 +416,7 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
 
     Returns:
         The unhealed incidents and False. If there are none, the healed incidents and True.
-        Incidents of an unknown queue are left out.
+        Incidents of an unknown queue, callers' mistakes and possible races are left out.
     """
     healed = list[Incident]()
     not_healed = list[Incident]()
@@ -421,8 +433,8 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
 def _stands_out(count: int, total: int, are_healed: bool) -> bool:
     """Return True if a queue with `count` of all `total` incidents stands out.
 
-    Unhealed: the queue needs two incidents, or the only one. Healed: it needs at least
-    LEAST_INCIDENTS_OF_HABIT incidents, and more than half of `total`.
+    Unhealed incidents: the queue needs at least two of them, or the only one. Healed incidents: it
+    needs at least LEAST_INCIDENTS_OF_HABIT of them, and more than half of `total`.
     """
     if are_healed:
         return count >= LEAST_INCIDENTS_OF_HABIT and 2 * count > total

@@ -3,8 +3,8 @@
 Names, error codes and reasons in a summary are written by other people, perhaps by an attacker.
 Three rules apply to them:
 
-1. `make_visible` shortens such a text and shows invisible characters as codes, before anything else
-   is done with the text.
+1. `make_visible` shortens such a text and shows invisible characters as codes, before the text is
+   shown or put into a sentence.
 2. Inside a sentence, such a text is marked by `mark_name` or `mark_quote`. The page and the mail
    then show it differently from Mendq's own words. The marks are private Unicode characters.
    `make_visible` replaces these characters in other people's text, so nobody can forge a mark.
@@ -45,7 +45,10 @@ _LINK_REGEX = re.compile(
 
 
 def make_visible(text: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
-    """Shorten a text to `most_characters`, and show invisible characters as codes (`[U+200B]`)."""
+    """Cut a text after `most_characters`, and show invisible characters as codes (`[U+200B]`).
+
+    A text that is cut ends in CUT_MARK. Tabs, line ends and blanks of any kind become spaces.
+    """
     visible_text = "".join(
         _make_character_visible(character) for character in text[:most_characters]
     )
@@ -55,8 +58,8 @@ def make_visible(text: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
 def break_links(text: str) -> str:
     """Return a text in which mail programs find no links: `example.com` becomes `example[.]com`.
 
-    Used only in mails. In the page, browsers do not turn text into links. Commands must stay
-    unchanged, because people copy them.
+    Used for mails and for the text of an SNS topic. In the page, browsers do not turn text into
+    links. Commands must stay unchanged, because people copy them.
     """
     return _LINK_REGEX.sub(r"[\g<0>]", text)
 
@@ -126,7 +129,10 @@ _UNITS_AND_THEIR_SECONDS = (
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    """Return a duration in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`.
+
+    Return `under 1 s` for a duration between 0 and 1 s.
+    """
     whole_seconds = round(seconds)
     for (unit, unit_seconds), (smaller_unit, smaller_unit_seconds) in pairwise(
         _UNITS_AND_THEIR_SECONDS
@@ -140,7 +146,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(size_bytes: int) -> str:
-    """Return a size in decimal units with one decimal place, such as `81.2 MB` or `0 bytes`."""
+    """Return a size in decimal units, such as `81.2 MB`. Below 1 kB, return bytes: `1 byte`."""
     scaled_size = float(size_bytes)
     unit_index = 0
     while round(scaled_size, 1) >= 1000 and unit_index < len(_BYTE_UNITS) - 1:
@@ -180,7 +186,7 @@ def format_day(day: date) -> str:
 
 
 def format_time(time: datetime) -> str:
-    """Return a time in UTC: `Thu 12 Nov 2026 14:02 UTC`."""
+    """Return a time, which must be in UTC, as a text: `Thu 12 Nov 2026 14:02 UTC`."""
     return f"{format_day(time)} {time.year} {format_clock_time(time)} UTC"
 
 
@@ -238,18 +244,21 @@ _CAPITALS_BY_WORD = {"dlq": "DLQ", "kms": "KMS", "fifo": "FIFO", "id": "ID", "tl
 
 
 def format_symptom(symptom: str) -> str:
-    """Return a symptom's name in words: `DLQ messages waiting` for `dlq_messages_waiting`."""
+    """Return a symptom's name in words: `DLQ messages waiting` for `dlq_messages_waiting`.
+
+    For an unknown error code, such as `unknown:CODE`, return `Unknown error CODE`.
+    """
     if code := symptom.partition("unknown:")[2]:
         return f"Unknown error {make_visible(code)}"
     title_words = [_CAPITALS_BY_WORD.get(word, word) for word in make_visible(symptom).split("_")]
-    text = " ".join(title_words)
-    return text[:1].upper() + text[1:]
+    title = " ".join(title_words)
+    return title[:1].upper() + title[1:]
 
 
 def format_principal(principal_arn: str) -> str:
     """Return the name in a principal's ARN, such as `role/orders`.
 
-    Any text that is not an ARN is returned itself, shortened.
+    A text that is not an ARN is its own name. A long name is cut (`make_visible`).
     """
     arn_parts = principal_arn.split(":", 5)
     name = arn_parts[5] if len(arn_parts) == 6 and arn_parts[5] else principal_arn
@@ -278,7 +287,10 @@ def mark_quote(sentence: str) -> str:
 
 
 def remove_marks(sentence: str) -> str:
-    """Remove the marks that `mark_name` and `mark_quote` have set, for plain text."""
+    """Remove the marks that `mark_name` and `mark_quote` have set, for plain text.
+
+    A full stop after a shortened name or quote is removed too.
+    """
     return _MARKED_REGEX.sub(r"\2", _drop_double_dots(sentence))
 
 
@@ -314,11 +326,13 @@ def join_most_frequent(
         most_names: The number of names to list.
         left_out_count: The number of further names, which `count_by_name` does not contain.
     """
-    names = [f"{name} ({count:,})" for name, count in sort_by_count(count_by_name)[:most_names]]
-    further_count = len(count_by_name) - len(names) + left_out_count
+    names_with_counts = [
+        f"{name} ({count:,})" for name, count in sort_by_count(count_by_name)[:most_names]
+    ]
+    further_count = len(count_by_name) - len(names_with_counts) + left_out_count
     if further_count:
-        names.append(f"{further_count:,} more")
-    return join_names(names)
+        names_with_counts.append(f"{further_count:,} more")
+    return join_names(names_with_counts)
 
 
 MOST_NAMED_LEADERS = 2
@@ -327,9 +341,10 @@ MOST_NAMED_LEADERS = 2
 def describe_leaders(
     names_and_counts: Sequence[tuple[str, int]], noun: str, total_incidents: int
 ) -> str:
-    """Return a sentence that names the days or queues with most incidents.
+    """Return a sentence about the days or queues with most incidents.
 
-    For example: `Thu 12 Nov had the most: 7 of 20 incidents.`
+    For example: `Thu 12 Nov had the most: 7 of 20 incidents.` If more than MOST_NAMED_LEADERS have
+    the most, they are counted and not named.
 
     Args:
         names_and_counts: The name of each day or queue, with its number of incidents.
@@ -400,9 +415,9 @@ def describe_change(attribute: str, before: str, after: str) -> str:
     return f"from {old_text} to {new_text}" if old_text else f"to {new_text}"
 
 
+OUTCOMES_NEEDING_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
 # Outcomes that the page shows in the colour of waiting: those that need a person, and changes
 # without effect.
-OUTCOMES_NEEDING_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
 _WAITING_OUTCOMES = OUTCOMES_NEEDING_A_PERSON | {"ineffective"}
 
 # Words for the outcomes of incidents that were not healed, in the order in which they are printed.
