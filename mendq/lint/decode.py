@@ -179,7 +179,8 @@ def _check_limits(text: str, budget: WorkBudget) -> None:
 def _refuse_tag_or_alias(yaml_event: Any) -> None:
     """Raise NotATemplate if a YAML event is an alias, or has a tag that is not allowed.
 
-    Allowed are YAML's basic types, and tags in the form of CloudFormation's (`!GetAtt`).
+    Allowed are the tags of YAML's basic types, and tags that look like CloudFormation's, such as
+    `!GetAtt`.
     """
     line_prefix = f"line {yaml_event.start_mark.line + 1}: "
     tag = None

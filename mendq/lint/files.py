@@ -87,11 +87,10 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
 
 
 def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the artifacts of a cdk.out folder and of the assemblies inside it.
+    """Yield each artifact of a cdk.out folder and its assemblies, in a pair with its folder.
 
-    Each pair has the artifact's folder and the artifact. An assembly that several manifests name is
-    read once. Raises NotATemplate if a manifest is missing or not valid, or if it names an assembly
-    outside the folder.
+    An assembly that several manifests name is read once. Raises NotATemplate if a manifest is
+    missing or not valid, or if it names an assembly outside the cdk.out folder.
     """
     unread_folders = [outermost_folder]
     seen_folders = set[Path]()

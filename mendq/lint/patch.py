@@ -210,8 +210,8 @@ def _find_matches(
 ) -> Iterator[_QueueMatch]:
     """Yield the queues of a template that may be the queue to patch, each with a rank.
 
-    The rank tells how certain the match is. Nothing is yielded if the template is for another
-    account or region.
+    The rank tells how certain the match is. Nothing is yielded if the cdk.out folder says that the
+    template is for another account or region.
     """
     arn_parts = parts_of(wanted_values.queue_arn)
     unknown_target = DeployTarget()

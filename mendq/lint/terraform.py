@@ -138,8 +138,8 @@ class TerraformPlan(Template):
     def find_place(self, *keys: str | int) -> Place:
         """Return the address of a resource or of one of its arguments. The line is None.
 
-        `keys` are `Resources`, the resource's address, `Properties` and the property. The last ones
-        may be missing.
+        `keys` are `Resources`, the resource's address, `Properties` and the property. The last of
+        these may be missing.
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""

@@ -235,7 +235,8 @@ def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) ->
 def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
     """Return the stacked bars, one for each day with incidents, and the axis of the counts.
 
-    If no day has AXIS_TICK_COUNT incidents, the ticks are set here, so that all are whole numbers.
+    If every day has fewer than AXIS_TICK_COUNT incidents, the ticks are set here, so that all are
+    whole numbers.
     """
     rows = []
     for day in week.days:

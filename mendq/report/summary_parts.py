@@ -177,7 +177,7 @@ class ChangePart(QueuePart, frozen=True):
 class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
     """Base class of the rows about a case: the case's code, and the data of its pictures.
 
-    Fields that are not known are empty. So are all of them if an incident has no case.
+    A field is empty if it is not known, or if an incident has no case.
     """
 
     code: str = ""
@@ -360,10 +360,10 @@ class MessageImpact(SummaryPart, frozen=True):
 class HealCandidate(QueuePart, frozen=True):
     """A queue and symptom for which the report suggests mode heal.
 
-    People approved all proposals of Mendq that they answered in the last 13 weeks.
+    In the last 13 weeks people approved each proposal that they answered, and no change was undone.
     """
 
-    # Approved proposals, of `asked` proposals in all.
+    # Approved proposals, of `asked` proposals that people answered.
     approved: WholeNumber
     asked: WholeNumber
     kind: str = "consider_heal"

@@ -237,8 +237,7 @@ def _make_paged_tile(summary: Summary) -> Tile:
     """Return the tile with the number of urgent notifications that cases sent this week.
 
     Notifications about older cases count too. If the cases were not read, the number is not known.
-    The note says how many were sent at night or at the
-    weekend.
+    The note says how many were sent at night or at the weekend.
     """
     title = "Urgent notifications"
     if not summary.cases_were_read:

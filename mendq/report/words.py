@@ -344,7 +344,8 @@ def describe_leaders(
     """Return a sentence about the days or queues with most incidents.
 
     For example: `Thu 12 Nov had the most: 7 of 20 incidents.` If more than MOST_NAMED_LEADERS have
-    the most, they are counted and not named.
+    the most, they are counted and not named. If there are several incidents and no day or queue has
+    more than one, the sentence says that.
 
     Args:
         names_and_counts: The name of each day or queue, with its number of incidents.
