@@ -71,8 +71,8 @@ def count_file(file: Path) -> FileCounts:
 def _unpack(file: Path) -> bytes:
     gzip_content = file.read_bytes()
     unpacked_size = int.from_bytes(gzip_content[-4:], "little")
-    unpacked: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW, unpacked_size)
-    return unpacked
+    unpacked_bytes: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW, unpacked_size)
+    return unpacked_bytes
 
 
 def start_processes(*, peers: bool = False) -> Executor:

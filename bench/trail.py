@@ -125,14 +125,14 @@ def _write_file(
     raw_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
     # One gzip member whose header has no time. This level makes the texts seven times smaller.
     compressor = zlib.compressobj(level=2, wbits=31)
-    compressed = compressor.compress(raw_bytes) + compressor.flush()
+    compressed_bytes = compressor.compress(raw_bytes) + compressor.flush()
     path = trail_root / _make_path(
         account_and_region,
         file_number,
         DAY_SECONDS * (first_record_position + records_per_file - 1) // record_count,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(compressed)
+    path.write_bytes(compressed_bytes)
     return TrueCounts(records_per_file, failed_count, len(raw_bytes))
 
 

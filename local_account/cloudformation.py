@@ -73,7 +73,7 @@ def _accept_unknown_types(report_accepted: ReportAccepted) -> None:
 
 def _accept_metric_math_alarms(report_accepted: ReportAccepted) -> None:
     """Make CloudFormation accept alarms on metric math, which MiniStack cannot create."""
-    idle_alarm = _make_idle_handlers(ALARM_TYPE)
+    idle_alarm_handlers = _make_idle_handlers(ALARM_TYPE)
 
     @replace_functions(provisioners._RESOURCE_HANDLERS[ALARM_TYPE], "create", "update")
     def put_alarm(original_function: Any, identifier: str, *arguments: Any) -> Any:
@@ -87,7 +87,7 @@ def _accept_metric_math_alarms(report_accepted: ReportAccepted) -> None:
             return original_function(identifier, *arguments)
         report_accepted(f"{ALARM_TYPE} with metric math")
         action = "create" if len(property_mappings) == 1 else "update"
-        return idle_alarm[action](identifier, *arguments)
+        return idle_alarm_handlers[action](identifier, *arguments)
 
 
 def _make_idle_handlers(resource_type: str) -> dict[str, Callable[..., Any]]:

@@ -35,8 +35,12 @@ def install() -> None:
     """Make MiniStack refuse keys and key policies that KMS refuses. Call this once per process."""
 
     @replace_functions(kms, "_create_key")
-    def create_key(original_function: Any, data: Mapping[str, Any]) -> Any:
-        return _find_tag_refusal(data) or _find_policy_refusal(data) or original_function(data)
+    def create_key(original_function: Any, parameters: Mapping[str, Any]) -> Any:
+        return (
+            _find_tag_refusal(parameters)
+            or _find_policy_refusal(parameters)
+            or original_function(parameters)
+        )
 
     @replace_functions(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
     def provision_key(original_function: Any, *arguments: Any) -> Any:
@@ -47,16 +51,16 @@ def install() -> None:
             _IS_CLOUDFORMATION_CALL.reset(context_token)
 
     @replace_functions(kms, "_put_key_policy")
-    def put_key_policy(original_function: Any, data: Mapping[str, Any]) -> Any:
-        return _find_policy_refusal(data) or original_function(data)
+    def put_key_policy(original_function: Any, parameters: Mapping[str, Any]) -> Any:
+        return _find_policy_refusal(parameters) or original_function(parameters)
 
 
-def _find_policy_refusal(data: Mapping[str, Any]) -> Any:
+def _find_policy_refusal(parameters: Mapping[str, Any]) -> Any:
     """Return KMS's error response if KMS refuses the key policy, otherwise None."""
-    if "Policy" not in data:
+    if "Policy" not in parameters:
         return None  # CreateKey then uses a default policy, which allows the account everything
     try:
-        document = json.loads(data["Policy"])
+        document = json.loads(parameters["Policy"])
         statements = document["Statement"]
     except (ValueError, LookupError, TypeError):
         return error_response_json(MALFORMED_POLICY_ERROR, "The policy is no JSON policy document.")
@@ -66,7 +70,7 @@ def _find_policy_refusal(data: Mapping[str, Any]) -> Any:
         statements = [statements]
     if not all(_principal_exists(arn) for arn in _list_principals(statements)):
         return error_response_json(MALFORMED_POLICY_ERROR, INVALID_PRINCIPAL_MESSAGE)
-    has_lockout_check = not data.get("BypassPolicyLockoutSafetyCheck")
+    has_lockout_check = not parameters.get("BypassPolicyLockoutSafetyCheck")
     if has_lockout_check and not _lets_caller_change_policy(document):
         return error_response_json(MALFORMED_POLICY_ERROR, LOCKOUT_MESSAGE)
     return None
@@ -99,9 +103,9 @@ def _principal_exists(principal_arn: str) -> bool:
     return True
 
 
-def _find_tag_refusal(data: Mapping[str, Any]) -> Any:
+def _find_tag_refusal(parameters: Mapping[str, Any]) -> Any:
     """Return KMS's error response if the caller may not tag the new key, otherwise None."""
-    if not data.get("Tags") or not ministack.app.AUTH or _IS_CLOUDFORMATION_CALL.get():
+    if not parameters.get("Tags") or not ministack.app.AUTH or _IS_CLOUDFORMATION_CALL.get():
         return None
     caller_arn = iam_evaluator.caller_arn()
     policies = _gather_policies(caller_arn)

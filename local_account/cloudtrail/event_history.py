@@ -42,7 +42,7 @@ def make_event(record: Record) -> Event:
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
-        "EventTime": _time_in_seconds(record),
+        "EventTime": _get_event_seconds(record),
         "EventSource": record["eventSource"],
         "Username": user_name,
         "Resources": resources,
@@ -51,7 +51,7 @@ def make_event(record: Record) -> Event:
     return {name: value for name, value in event.items() if value != ""}
 
 
-def _time_in_seconds(record: Record) -> float:
+def _get_event_seconds(record: Record) -> float:
     return datetime.fromisoformat(record["eventTime"]).timestamp()
 
 
@@ -81,11 +81,11 @@ class EventHistory:
         """
         records = [
             _copy_with_earlier_time(record, seconds)
-            if _is_about_queue(record, queue_arn) and _time_in_seconds(record) >= since_seconds
+            if _is_about_queue(record, queue_arn) and _get_event_seconds(record) >= since_seconds
             else record
             for record in self._records
         ]
-        self._records = deque(sorted(records, key=_time_in_seconds), maxlen=MAXIMUM_EVENTS)
+        self._records = deque(sorted(records, key=_get_event_seconds), maxlen=MAXIMUM_EVENTS)
 
     def _answer_lookup(self, request: Mapping[str, Any]) -> Any:
         """Return the response to LookupEvents: a page of events, the newest first.

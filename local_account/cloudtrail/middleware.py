@@ -74,7 +74,7 @@ class CloudTrailRecorder:
             await send(message)
 
     def _record_exchange(self, exchange: Exchange) -> None:
-        """Record a call: in the event history if it is a management event, and in trails that log it.
+        """Record a call: management events in the event history, logged calls in their trails.
 
         A call is left out if `make_record` cannot make a record of it.
         """

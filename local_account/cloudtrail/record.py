@@ -82,7 +82,7 @@ def make_record(exchange: Exchange) -> Record | None:
     has_response = bool(answer_content) and not has_failed and not is_read_only
     record: Record = {
         "eventVersion": EVENT_VERSION,
-        "userIdentity": _identity_for_account(caller_identity, account),
+        "userIdentity": _hide_foreign_caller(caller_identity, account),
         "eventTime": _format_time(datetime.now(UTC)),
         "eventSource": "sqs.amazonaws.com",
         "eventName": action,
@@ -167,7 +167,7 @@ def _to_camel_case(value: Any) -> Any:
     return parameters
 
 
-def _identity_for_account(identity: Mapping[str, Any], record_account: str) -> Mapping[str, Any]:
+def _hide_foreign_caller(identity: Mapping[str, Any], record_account: str) -> Mapping[str, Any]:
     """Return `userIdentity` as the records of the account `record_account` show it.
 
     If the caller is from another account, these records do not show the caller's ARN.

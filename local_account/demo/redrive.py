@@ -374,7 +374,7 @@ class RedriveStage(Stage):
             self._printed_stages.add(stage_name)
             self.say(stage_name, describe_progress(progress), "yellow")
 
-    def _quarantine_url(self) -> str | None:
+    def _find_quarantine_url(self) -> str | None:
         """Return the URL of the quarantine queue, or None if it does not exist.
 
         This lists queues, because GetQueueUrl would fail if the queue does not exist, and the
@@ -393,7 +393,7 @@ class RedriveStage(Stage):
         Raises ScriptFailed if nothing was moved or quarantined, if an order is not where it must
         be, or if an order was charged too often or too rarely.
         """
-        quarantine_url = self._quarantine_url()
+        quarantine_url = self._find_quarantine_url()
         progress = self.progress
         if progress is None or quarantine_url is None:
             raise ScriptFailed("nothing went back, or nothing was put apart")

@@ -174,7 +174,7 @@ def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
     return {
         "queues": queues,
         "cases": watch.case_transitions,
-        "seconds_to_heal": _seconds_to_heal(watch),
+        "seconds_to_heal": _compute_seconds_to_heal(watch),
         **other_fields,
     }
 
@@ -207,7 +207,7 @@ def _join_values(joined_value: Any, value: Any) -> Any:
     return value if joined_value is None else joined_value
 
 
-def _seconds_to_heal(watch: Watch) -> float | None:
+def _compute_seconds_to_heal(watch: Watch) -> float | None:
     """Return the seconds from a case's first failed call until the case was verified.
 
     The case is the first one that was verified. If no case was verified, return

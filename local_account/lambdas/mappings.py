@@ -70,7 +70,7 @@ class MappingPoller:
                 break
             messages.extend(received_messages)
         if messages and not window_ends_at:
-            window_seconds = _longest_window_seconds(mappings)
+            window_seconds = _find_longest_window_seconds(mappings)
             window_ends_at = time.monotonic() + window_seconds
             self._open_windows[queue_url] = (window_ends_at, messages)
             _wake_pollers_after(window_seconds + WAKE_SLACK_SECONDS)
@@ -104,7 +104,7 @@ def _list_enabled_mappings(queue_arn: str) -> list[EventSourceMapping]:
     ]
 
 
-def _longest_window_seconds(mappings: list[EventSourceMapping]) -> float:
+def _find_longest_window_seconds(mappings: list[EventSourceMapping]) -> float:
     """Return the longest batching window of these mappings, in seconds."""
     window_lengths_seconds = [
         float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings

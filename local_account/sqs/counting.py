@@ -74,10 +74,10 @@ class QueueCounter:
                 return original_function(queue, *other_arguments)
 
         @replace_functions(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
-        def count_sends(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
-            queue = _find_queue(data, url)
+        def count_sends(original_function: Any, parameters: Mapping[str, Any], url: str) -> Any:
+            queue = _find_queue(parameters, url)
             sequence_number_before = queue["fifo_seq"]
-            response = original_function(data, url)
+            response = original_function(parameters, url)
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
             if queue["is_fifo"]:
@@ -88,9 +88,11 @@ class QueueCounter:
             return response
 
         @replace_functions(sqs._HANDLERS, "ReceiveMessage")
-        async def count_receives(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
-            queue = _find_queue(data, url)
-            response = await original_function(data, url)
+        async def count_receives(
+            original_function: Any, parameters: Mapping[str, Any], url: str
+        ) -> Any:
+            queue = _find_queue(parameters, url)
+            response = await original_function(parameters, url)
             message_count = len(response.get("Messages", ()))
             if message_count:
                 self._count(queue, RECEIVED_METRIC, message_count)
@@ -99,10 +101,10 @@ class QueueCounter:
             return response
 
         @replace_functions(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
-        def count_deletes(original_function: Any, data: Mapping[str, Any], url: str) -> Any:
+        def count_deletes(original_function: Any, parameters: Mapping[str, Any], url: str) -> Any:
             """Count every delete that succeeds. A repeated delete succeeds too."""
-            response = original_function(data, url)
-            self._count(_find_queue(data, url), DELETED_METRIC, _count_successes(response))
+            response = original_function(parameters, url)
+            self._count(_find_queue(parameters, url), DELETED_METRIC, _count_successes(response))
             return response
 
     def _count_polls(self) -> None:
@@ -136,16 +138,18 @@ class QueueCounter:
                 the epoch. None for the current minute.
         """
         now = time.time()
-        minute_start = _start_of_minute(now) if minute_start is None else minute_start
+        minute_start = _round_down_to_minute(now) if minute_start is None else minute_start
         for queue in sqs._queues.all_values():
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
                 value_by_metric = _sample_state(queue, now)
             with self._lock:
                 for metric, value in value_by_metric.items():
-                    self._value_by_minute_by_key[_arn_of(queue), metric][minute_start] = value
+                    self._value_by_minute_by_key[_get_queue_arn(queue), metric][minute_start] = (
+                        value
+                    )
                 for metric in COUNTER_METRICS:
-                    self._value_by_minute_by_key[_arn_of(queue), metric].setdefault(
+                    self._value_by_minute_by_key[_get_queue_arn(queue), metric].setdefault(
                         minute_start, 0.0
                     )
 
@@ -186,7 +190,7 @@ class QueueCounter:
         self.measure()
         with self._lock:
             for key, value_by_minute in self._value_by_minute_by_key.items():
-                if key[0] == _arn_of(queue):
+                if key[0] == _get_queue_arn(queue):
                     self._value_by_minute_by_key[key] = {
                         minute_start - seconds: value
                         for minute_start, value in value_by_minute.items()
@@ -204,12 +208,12 @@ class QueueCounter:
         """
         sent_count = 0
         for message in reversed(queue["messages"]):
-            previous_queue = message.get(_QUEUE_MARK)
-            if previous_queue == _arn_of(queue):
+            previous_queue_arn = message.get(_QUEUE_MARK)
+            if previous_queue_arn == _get_queue_arn(queue):
                 break
             sqs._ensure_msg_fields(message)
-            message[_QUEUE_MARK] = _arn_of(queue)
-            if previous_queue:
+            message[_QUEUE_MARK] = _get_queue_arn(queue)
+            if previous_queue_arn:
                 # A message can be delayed in the queue that it is moved to. It is there already.
                 message[_ARRIVAL_MARK] = float(min(message["visible_at"], time.time()))
                 message[_RECEIVES_BEFORE_MARK] = message["receive_count"]
@@ -222,22 +226,22 @@ class QueueCounter:
 
     def _count(self, queue: Queue, metric: str, amount: int) -> None:
         """Add `amount` to the metric's value in the current minute."""
-        minute_start = _start_of_minute(time.time())
+        minute_start = _round_down_to_minute(time.time())
         with self._lock:
-            value_by_minute = self._value_by_minute_by_key[_arn_of(queue), metric]
+            value_by_minute = self._value_by_minute_by_key[_get_queue_arn(queue), metric]
             value_by_minute[minute_start] = value_by_minute.get(minute_start, 0.0) + amount
 
 
-def _start_of_minute(at_seconds: float) -> float:
-    return float(at_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
+def _round_down_to_minute(time_seconds: float) -> float:
+    return float(time_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
 
 
-def _arn_of(queue: Queue) -> str:
+def _get_queue_arn(queue: Queue) -> str:
     return str(queue["attributes"]["QueueArn"])
 
 
-def _find_queue(data: Mapping[str, Any], url: str) -> Queue:
-    queue: Queue = sqs._get_q(data.get("QueueUrl") or url)
+def _find_queue(parameters: Mapping[str, Any], url: str) -> Queue:
+    queue: Queue = sqs._get_q(parameters.get("QueueUrl") or url)
     return queue
 
 

@@ -287,7 +287,7 @@ class ErrorSwitch:
     def _install_for_action(self, action: str) -> None:
         @replace_functions(sqs._HANDLERS, action)
         def raise_switched_error(
-            original_function: Any, data: Mapping[str, Any], endpoint_path: str
+            original_function: Any, parameters: Mapping[str, Any], endpoint_path: str
         ) -> Any:
             """Raise an error that is switched on for this call, otherwise make the call.
 
@@ -296,10 +296,10 @@ class ErrorSwitch:
             """
             if self._switched_errors.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"
-                queue = sqs._get_q(data.get("QueueUrl") or endpoint_path, permission)
+                queue = sqs._get_q(parameters.get("QueueUrl") or endpoint_path, permission)
                 for switched_error in self._switched_errors.errors:
                     if switched_error.must_fail(action, queue):
                         raise sqs._Err(
                             switched_error.error, SIMULATED_ERRORS[switched_error.error].message
                         )
-            return original_function(data, endpoint_path)
+            return original_function(parameters, endpoint_path)

@@ -110,13 +110,13 @@ def _install_limit_checks() -> None:
     """Make MiniStack refuse wait times, visibility timeouts and batches outside SQS's limits."""
 
     @replace_functions(sqs._HANDLERS, "ReceiveMessage")
-    def check_receive(original_function: Any, data: Parameters, url: str) -> Any:
-        wait_seconds = data.get("WaitTimeSeconds")
+    def check_receive(original_function: Any, parameters: Parameters, url: str) -> Any:
+        wait_seconds = parameters.get("WaitTimeSeconds")
         if wait_seconds is not None and not 0 <= int(wait_seconds) <= MAXIMUM_WAIT_SECONDS:
             reason = f"Must be >= 0 and <= {MAXIMUM_WAIT_SECONDS}, if provided."  # (recorded)
             raise make_invalid_parameter_error(wait_seconds, "WaitTimeSeconds", reason)
-        _check_visibility_timeout(int(data.get("VisibilityTimeout") or 0))
-        return original_function(data, url)
+        _check_visibility_timeout(int(parameters.get("VisibilityTimeout") or 0))
+        return original_function(parameters, url)
 
     @replace_functions(sqs, "_validate_batch_entries")
     def check_batch_size(original_function: Any, entries: list[Any], entry_name: str) -> None:
@@ -136,14 +136,14 @@ def _replace_handlers(action: str, handle_message: MessageHandler) -> None:
     raises the error for an entry, only this entry fails, and the batch is answered with 200.
     """
 
-    def handle_call(data: Parameters, url: str) -> dict[str, Any]:
-        queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
-        handle_message(queue, data)
+    def handle_call(parameters: Parameters, url: str) -> dict[str, Any]:
+        queue = sqs._get_q(parameters.get("QueueUrl") or url, f"sqs:{action}")
+        handle_message(queue, parameters)
         return {}
 
-    def handle_batch(data: Parameters, url: str) -> dict[str, Any]:
-        queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
-        entries = data.get("Entries") or []
+    def handle_batch(parameters: Parameters, url: str) -> dict[str, Any]:
+        queue = sqs._get_q(parameters.get("QueueUrl") or url, f"sqs:{action}")
+        entries = parameters.get("Entries") or []
         sqs._validate_batch_entries(entries, f"{action}BatchRequestEntry")
         response: dict[str, Any] = {"Successful": [], "Failed": []}
         for entry in entries:

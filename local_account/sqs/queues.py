@@ -60,19 +60,19 @@ def install() -> None:
     _install_dlqs()
 
     @replace_functions(sqs._HANDLERS, "CreateQueue")
-    def create_queue(original_function: Any, data: Parameters, url: str) -> Any:
-        name = str(data.get("QueueName") or "")
-        attributes = data.get("Attributes") or {}
+    def create_queue(original_function: Any, parameters: Parameters, url: str) -> Any:
+        name = str(parameters.get("QueueName") or "")
+        attributes = parameters.get("Attributes") or {}
         is_fifo = attributes.get("FifoQueue") == "true"
         if not is_fifo and name and not STANDARD_NAME_PATTERN.fullmatch(name):
             name_rule = "Can only include alphanumeric characters, hyphens, or underscores."
             raise sqs._Err("InvalidParameterValueException", f"{name_rule} 1 to 80 in length")
         queue_arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
         _check_attributes(
-            data, queue_arn, is_fifo=is_fifo and bool(FIFO_NAME_PATTERN.fullmatch(name))
+            parameters, queue_arn, is_fifo=is_fifo and bool(FIFO_NAME_PATTERN.fullmatch(name))
         )
         is_new = sqs._queue_by_arn(queue_arn) is None
-        response = original_function(data, url)
+        response = original_function(parameters, url)
         if is_new:
             # SQS encrypts with its own keys unless the caller chose another encryption.
             stored_attributes = sqs._get_q(response["QueueUrl"])["attributes"]
@@ -81,17 +81,17 @@ def install() -> None:
         return response
 
     @replace_functions(sqs._HANDLERS, "SetQueueAttributes")
-    def set_queue_attributes(original_function: Any, data: Parameters, url: str) -> Any:
-        queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:SetQueueAttributes")
+    def set_queue_attributes(original_function: Any, parameters: Parameters, url: str) -> Any:
+        queue = sqs._get_q(parameters.get("QueueUrl") or url, "sqs:SetQueueAttributes")
         current_attributes = queue["attributes"]
-        requested_attributes = data.get("Attributes") or {}
+        requested_attributes = parameters.get("Attributes") or {}
         _check_attributes(
-            data,
+            parameters,
             current_attributes["QueueArn"],
             is_fifo=queue["is_fifo"],
             current_attributes=current_attributes,
         )
-        response = original_function(data, url)
+        response = original_function(parameters, url)
         # A queue has one kind of encryption: switching one on switches the other off.
         if requested_attributes.get("SqsManagedSseEnabled") == "true":
             current_attributes.pop("KmsMasterKeyId", None)
@@ -113,12 +113,12 @@ def _install_dlqs() -> None:
         message id becomes its deduplication id.
         """
         dlq = sqs._queue_by_arn(dlq_arn_of(queue["attributes"].get("RedrivePolicy")))
-        length_before = len(dlq["messages"]) if dlq else 0
+        dlq_length_before = len(dlq["messages"]) if dlq else 0
         with sqs._queues_lock, _without_locked_groups(queue):
             original_function(queue)
         if not dlq or not dlq["is_fifo"]:
             return
-        for message in dlq["messages"][length_before:]:
+        for message in dlq["messages"][dlq_length_before:]:
             dlq["fifo_seq"] += 1
             message["seq"] = str(dlq["fifo_seq"]).zfill(20)
             message["dedup_id"] = message["id"]
@@ -160,12 +160,12 @@ def _without_locked_groups(queue: Queue) -> Iterator[None]:
     try:
         yield
     finally:
-        kept_ids = {message["id"] for message in queue["messages"]} | locked_ids
-        queue["messages"] = [message for message in messages if message["id"] in kept_ids]
+        remaining_ids = {message["id"] for message in queue["messages"]} | locked_ids
+        queue["messages"] = [message for message in messages if message["id"] in remaining_ids]
 
 
 def _check_attributes(
-    data: Parameters,
+    parameters: Parameters,
     queue_arn: str,
     *,
     is_fifo: bool,
@@ -174,13 +174,13 @@ def _check_attributes(
     """Raise SQS's error if one of a call's attributes is invalid.
 
     Args:
-        data: Parameters of CreateQueue or SetQueueAttributes.
+        parameters: Parameters of CreateQueue or SetQueueAttributes.
         queue_arn: ARN of the queue.
         is_fifo: True if the queue is or becomes a FIFO queue.
         current_attributes: The queue's attributes; None if the call creates the queue.
     """
     requested_attributes = {
-        name: str(value) for name, value in (data.get("Attributes") or {}).items()
+        name: str(value) for name, value in (parameters.get("Attributes") or {}).items()
     }
     for name, value in requested_attributes.items():
         _check_attribute_name(name, value, is_fifo=is_fifo, is_new=current_attributes is None)
@@ -287,9 +287,9 @@ def _find_redrive_allow_fault(policy: str) -> str:
     )
 
 
-def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
+def list_dead_letter_source_queues(parameters: Parameters, url: str) -> dict[str, Any]:
     """Return the response to ListDeadLetterSourceQueues: all source queues, on one page."""
-    dlq = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
+    dlq = sqs._get_q(parameters.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
     target_arn = dlq["attributes"]["QueueArn"]
     source_urls = [
         queue_url
@@ -299,12 +299,12 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
     return {"queueUrls": [sqs._externalize_url(source_url) for source_url in sorted(source_urls)]}
 
 
-def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
+def list_message_move_tasks(parameters: Parameters, _url: str) -> dict[str, Any]:
     """Return the response to ListMessageMoveTasks: no task, because none can be started here.
 
     Raises SQS's error ResourceNotFoundException if the source queue does not exist.
     """
-    queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
+    queue = sqs._queue_by_arn(str(parameters.get("SourceArn") or ""))
     if queue is None:  # (recorded)
         message = "The resource that you specified for the SourceArn parameter doesn't exist."
         raise sqs._Err("ResourceNotFoundException", message, 404)
