@@ -234,8 +234,8 @@ def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> 
         Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": detail_text}]
     )
     for entry in response["Entries"]:
-        if code := entry.get("ErrorCode"):
-            error_details = {"Code": code, "Message": entry.get("ErrorMessage", "")}
+        if error_code := entry.get("ErrorCode"):
+            error_details = {"Code": error_code, "Message": entry.get("ErrorMessage", "")}
             raise ClientError({"Error": error_details}, "PutEvents")  # type: ignore[typeddict-item]
 
 

@@ -103,8 +103,10 @@ def count_deleted_messages(
     if until <= since:
         return 0
     query = build_query("deleted", queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
-    series = read_series(clients, [query], since, until, subject=queue_arn)
-    return int(sum(value for _, value in select_finite_points(series.get("deleted", ()))))
+    points_by_query_id = read_series(clients, [query], since, until, subject=queue_arn)
+    return int(
+        sum(value for _, value in select_finite_points(points_by_query_id.get("deleted", ())))
+    )
 
 
 # Two weeks have 4,032 datapoints per metric at this period.
@@ -128,9 +130,9 @@ def read_two_weeks_of_metrics(
         build_query(f"m{index}", dimension, metric, "Maximum", period_seconds)
         for index, metric in enumerate(metrics)
     ]
-    series = read_series(clients, queries, now - FORTNIGHT, now, subject=queue_arn)
+    points_by_query_id = read_series(clients, queries, now - FORTNIGHT, now, subject=queue_arn)
     return {
-        metric: sorted(select_finite_points(series.get(f"m{index}", ())))
+        metric: sorted(select_finite_points(points_by_query_id.get(f"m{index}", ())))
         for index, metric in enumerate(metrics)
     }
 

@@ -149,28 +149,28 @@ def read_function_metrics(
     queries = [
         build_query(
             f"{metric_key}_{index}",
-            ("AWS/Lambda", "FunctionName", name),
+            ("AWS/Lambda", "FunctionName", function_name),
             *metric_and_statistic,
             FUNCTION_METRICS_PERIOD_SECONDS,
         )
-        for index, name in enumerate(function_names)
+        for index, function_name in enumerate(function_names)
         for metric_key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
     ]
-    series = read_series(
+    points_by_query_id = read_series(
         clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
     )
     values_by_query_id = {
         query_id: [value for _, value in select_finite_points(points)]
-        for query_id, points in series.items()
+        for query_id, points in points_by_query_id.items()
     }
     return {
-        name: _summarize_function_metrics(
+        function_name: _summarize_function_metrics(
             *(
                 values_by_query_id.get(f"{metric_key}_{index}", [])
                 for metric_key in FUNCTION_METRIC_BY_KEY
             )
         )
-        for index, name in enumerate(function_names)
+        for index, function_name in enumerate(function_names)
     }
 
 

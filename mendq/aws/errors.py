@@ -59,7 +59,8 @@ class QueueRefusesUs(Exception):
 class NotificationNotSent(Exception):
     """SNS did not accept a notification.
 
-    The notification stays in the case store. A later run sends it.
+    The notification stays in the case store. A later run sends it, or drops it if its case has
+    moved.
     """
 
 

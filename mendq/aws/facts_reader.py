@@ -291,8 +291,10 @@ class FactsReader(Struct, frozen=True):
             return facts
         (source_arn,) = source_arns
         tags = self.ask(tags_if_readable, source_arn)
-        until = self.now - CLOUDWATCH_LAG
-        deleted_messages = count_deleted_messages(self.clients, source_arn, until - ONE_HOUR, until)
+        measured_until = self.now - CLOUDWATCH_LAG
+        deleted_messages = count_deleted_messages(
+            self.clients, source_arn, measured_until - ONE_HOUR, measured_until
+        )
         mode = self.consent.mode_of(parts_of(source_arn).name, tags)
         deletes_per_second = deleted_messages / ONE_HOUR.total_seconds()
         source = SoleSource(source_arn, tags, mode, deletes_per_second, self.timing.soak_factor)

@@ -223,10 +223,10 @@ def make_queue(
         FactsUnavailable: The queue could not be read.
         QueueRefusesUs: The policy of an existing queue denies access.
     """
-    name = parts_of(queue_arn).name
+    queue_name = parts_of(queue_arn).name
     attribute_argument = cast("Any", attributes)
     try:
-        clients.sqs_for_writing.create_queue(QueueName=name, Attributes=attribute_argument)
+        clients.sqs_for_writing.create_queue(QueueName=queue_name, Attributes=attribute_argument)
     except (ClientError, BotoCoreError) as error:
         return _explain_failed_creation(queue_arn, error)
     for attempt in range(NEW_QUEUE_READ_ATTEMPTS):
@@ -247,11 +247,11 @@ def refuse_taken_name(queue_arn: str, reason: str) -> Refusal:
 
 def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
     """Return the refusal for an error of CreateQueue. Raise the error if a retry may help."""
-    code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
-    if code == "QueueDeletedRecently":
+    error_code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
+    if error_code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
         return Retry("deleted_recently", reason)
-    if code == "QueueAlreadyExists":
+    if error_code == "QueueAlreadyExists":
         return refuse_taken_name(
             queue_arn, "its attributes are not those of one that is made for this queue"
         )

@@ -116,7 +116,9 @@ class FollowUpResult(Struct):
 
 
 def follow_up(
-    context: ManagingContext, functions: FunctionNameByOwner, remaining_seconds: Callable[[], float]
+    context: ManagingContext,
+    function_name_by_owner: FunctionNameByOwner,
+    remaining_seconds: Callable[[], float],
 ) -> FollowUpResult:
     """Follow up every due case, then file the transitions that were not filed yet.
 
@@ -125,7 +127,7 @@ def follow_up(
 
     Args:
         context: This invocation.
-        functions: The name of each owner's Lambda function.
+        function_name_by_owner: The name of each owner's Lambda function.
         remaining_seconds: Returns the seconds until the invocation must end.
 
     Raises:
@@ -140,7 +142,7 @@ def follow_up(
             continue
         if remaining_seconds() < seconds_for_filing:
             break
-        _follow_up_or_postpone(case, context, functions, result)
+        _follow_up_or_postpone(case, context, function_name_by_owner, result)
     _file_transitions(context, remaining_seconds, result)
     return result
 
@@ -148,7 +150,7 @@ def follow_up(
 def _follow_up_or_postpone(
     listed_case: OpenCase,
     context: ManagingContext,
-    functions: FunctionNameByOwner,
+    function_name_by_owner: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
     """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY.
@@ -156,7 +158,7 @@ def _follow_up_or_postpone(
     If another run has changed the case meanwhile, this is no error, and the case stays as it is.
     """
     try:
-        _follow_up_case(listed_case, context, functions, result)
+        _follow_up_case(listed_case, context, function_name_by_owner, result)
     except CaseMoved:
         return
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
@@ -169,7 +171,7 @@ def _follow_up_or_postpone(
 def _follow_up_case(
     listed_case: OpenCase,
     context: ManagingContext,
-    functions: FunctionNameByOwner,
+    function_name_by_owner: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
     """Send the case's unsent notification, settle the claim of a run that died, and move the case.
@@ -178,8 +180,8 @@ def _follow_up_case(
     about the case, stop too. Postpone a case of an unknown symptom.
     """
     symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
-    attributes = symptom.attributes if symptom else ()
-    view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attributes)
+    attribute_names = symptom.attributes if symptom else ()
+    view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attribute_names)
     announcement = context.notifier.send_left_unsent(
         listed_case.queue_arn, listed_case.symptom, view.notification, view.case
     )
@@ -199,7 +201,7 @@ def _follow_up_case(
         result.unknown_cases.append(listed_case)
         context.open_cases.postpone_unread(listed_case, context.now + UNKNOWN_SYMPTOM_DELAY)
     elif case is not None:
-        _continue_case(DueCase(symptom, case, view, context), functions, result)
+        _continue_case(DueCase(symptom, case, view, context), function_name_by_owner, result)
         if announcement is Announcement.HELD_BACK and not case.is_redriving:
             hold_back_notification(case, context)
 
@@ -213,7 +215,7 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
 
 
 def _continue_case(
-    due_case: DueCase, functions: FunctionNameByOwner, result: FollowUpResult
+    due_case: DueCase, function_name_by_owner: FunctionNameByOwner, result: FollowUpResult
 ) -> None:
     """Move the case if its evidence requires this, and call the owner of its next write, if any.
 
@@ -226,7 +228,7 @@ def _continue_case(
         result.moved_cases.append(_record_move(moved_case, due_case))
     newest_case = moved_case or due_case.case
     if newest_case.state in STATES_THAT_CALL_OWNER or newest_case.is_redriving:
-        call_owner(context.clients, functions, newest_case)
+        call_owner(context.clients, function_name_by_owner, newest_case)
         result.called_cases.append(newest_case)
     if moved_case is None:
         _postpone(due_case, due_at(due_case.case, evidence, context.now))

@@ -103,7 +103,7 @@ class Sighting:
 
         The same call always gives the same text, so that a set of texts counts each event once.
         """
-        values = [
+        field_values = [
             int(self.event_time.timestamp() * 1000),
             self.event_id,
             self.request_id,
@@ -117,7 +117,7 @@ class Sighting:
             self.source_ip,
             self.user_agent,
         ]
-        return json.dumps(values)
+        return json.dumps(field_values)
 
     @classmethod
     def from_text(cls, text: str) -> Self:

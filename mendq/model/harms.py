@@ -240,10 +240,12 @@ def list_attributes_behind(symptom: str) -> frozenset[str] | None:
     Return None if a change of another queue can cause the symptom too. For example, a change of a
     source queue can cause a symptom of its DLQ. Changes of one queue then do not tell enough.
     """
-    causing_harms = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
-    if any(symptom in harm.at_dlq | harm.at_target for harm in causing_harms.values()):
+    harm_by_step_class = {
+        step_class: harm for step_class, harm in HARMS.items() if symptom in harm.symptoms
+    }
+    if any(symptom in harm.at_dlq | harm.at_target for harm in harm_by_step_class.values()):
         return None
-    return frozenset(kind.attribute for kind in causing_harms)
+    return frozenset(step_class.attribute for step_class in harm_by_step_class)
 
 
 StepDocument = Mapping[str, str]
@@ -254,10 +256,10 @@ def find_harm(step: StepDocument) -> Harm | None:
 
     A step that lowered the visibility timeout has its own row.
     """
-    kind = find_step_class(step["attribute"])
-    if kind is SetVisibilityTimeout and _is_lowered(step):
-        kind = LowerVisibilityTimeout
-    return HARMS.get(kind) if kind is not None else None
+    step_class = find_step_class(step["attribute"])
+    if step_class is SetVisibilityTimeout and _is_lowered(step):
+        step_class = LowerVisibilityTimeout
+    return HARMS.get(step_class) if step_class is not None else None
 
 
 def _is_lowered(step: StepDocument) -> bool:
@@ -393,17 +395,17 @@ def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
     Return False if `facts` show another value, or that the queue was created again since. Return
     False also if this version does not know the step.
     """
-    kind = find_step_class(step["attribute"])
-    if kind is None:
+    step_class = find_step_class(step["attribute"])
+    if step_class is None:
         return False
-    if kind is CreateDlq:
+    if step_class is CreateDlq:
         return facts.queue_arn != step["after"] or not facts.is_created_after(write.at)
-    if not kind.has_value_in_queue:
+    if not step_class.has_value_in_queue:
         return True
     for queue in (facts, *(facts.dlq_sources or ())):
         if queue.queue_arn == write.queue_arn and queue.exists:
             is_same_queue = not queue.is_created_after(write.at)
-            return is_same_queue and kind.value_in(queue.attributes) == step["after"]
+            return is_same_queue and step_class.value_in(queue.attributes) == step["after"]
     return True
 
 
@@ -481,17 +483,17 @@ def _describe_sign(sign: Sign, case: Case, step: StepDocument, signs: Signs) -> 
 
 def _describe_queue_sign(sign: Sign, step: StepDocument, measurement: Measurement) -> str:
     """Return the sign on the changed queue as text with its numbers; empty if it shows no harm."""
-    text = ""
+    sign_text = ""
     if sign is Sign.HELD_LONGER:
-        text = _describe_longer_holds(measurement, step)
+        sign_text = _describe_longer_holds(measurement, step)
     elif sign is Sign.HANDLED_TWICE and measurement.has_race:
-        text = f"there were about {measurement.surplus_deletes:,} more deletes than messages"
+        sign_text = f"there were about {measurement.surplus_deletes:,} more deletes than messages"
     elif sign is Sign.NOTHING_FINISHED and _is_nothing_finished(measurement):
-        text = f"there were {measurement.received:,} receives, and no message was deleted"
+        sign_text = f"there were {measurement.received:,} receives, and no message was deleted"
     elif sign is Sign.SENDS_DROPPED and measurement.recent.deduplicated:
         dropped_sends = measurement.recent.deduplicated
-        text = f"SQS dropped {dropped_sends:,} sends of the last hour as duplicates"
-    return text
+        sign_text = f"SQS dropped {dropped_sends:,} sends of the last hour as duplicates"
+    return sign_text
 
 
 def _describe_arrivals(case: Case, signs: Signs) -> str:

@@ -17,12 +17,13 @@ from mendq.model.failed_call import FailedCall
 class SymptomOfCall(Protocol):
     """The two fields of a catalogue entry that decide if a failed call is ignored.
 
-    The catalogue's class `Symptom` has these fields. `mendq/model` must not import the catalogue.
+    The catalogue's class `Symptom` has these fields. It is not used here, because `mendq/model`
+    must not import the catalogue.
     """
 
     @property
     def plan(self) -> object:
-        """The function that plans a fix, or None if the symptom is only counted."""
+        """The function that plans a fix, or None if the symptom is only counted and reported."""
 
     @property
     def is_evidence(self) -> Callable[[FailedCall], bool]:

@@ -142,7 +142,12 @@ class Bounds:
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
     def soak_duration(
-        self, *, receives: int, needed_seconds: int, delay_seconds: int, drain_seconds: float = 0
+        self,
+        *,
+        receives: int,
+        visibility_seconds: int,
+        delay_seconds: int,
+        drain_seconds: float = 0,
     ) -> timedelta:
         """Return how long to wait until a message that always fails must be back in the DLQ.
 
@@ -153,10 +158,10 @@ class Bounds:
 
         Args:
             receives: The queue's maxReceiveCount.
-            needed_seconds: The queue's visibility timeout.
+            visibility_seconds: The queue's visibility timeout.
             delay_seconds: The queue's DelaySeconds.
             drain_seconds: The time that consumers need for the messages that are in the queue now.
         """
         soak_factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
-        soak_seconds = soak_factor * receives * needed_seconds + delay_seconds + drain_seconds
+        soak_seconds = soak_factor * receives * visibility_seconds + delay_seconds + drain_seconds
         return timedelta(seconds=max(soak_seconds, self.least_soak_seconds))

@@ -124,7 +124,7 @@ def _parse_statement(document: dict[str, Any]) -> Statement:
 
 
 def _parse_principals(value: Any) -> dict[str, tuple[str, ...]]:
-    """Return the principals by kind."""
+    """Return the principals by kind. `*` alone gives ALL_PRINCIPALS of kind `AWS`."""
     if value == ALL_PRINCIPALS:
         return {"AWS": (ALL_PRINCIPALS,)}
     return (
@@ -518,9 +518,9 @@ def _is_by_deployment(change: QueueChange, pin: Pin) -> bool:
 def _describe_missing_records(
     later_changes: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
-    """Return a text about changes that CloudTrail may not have recorded yet; otherwise None.
+    """Return a text and a flag if CloudTrail may not have recorded all changes yet; otherwise None.
 
-    The second value is True if CloudTrail may still record them, so that waiting may help.
+    The flag is True if CloudTrail may still record them, so that waiting may help.
     """
     if not later_changes or later_changes[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_format_time(modified_at)}"

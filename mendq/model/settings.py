@@ -83,8 +83,8 @@ class LambdaSettings(Struct, frozen=True):
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Return the settings in these environment variables.
 
-        Raise SettingsUnreadable if variables are missing or unreadable. The error names all of
-        them.
+        Raise SettingsUnreadable if required variables are missing, or if variables are unreadable.
+        The error names all of them.
         """
         values: dict[str, Any] = {}
         faults: list[str] = []

@@ -582,7 +582,7 @@ def begin_soak(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress
     deletes_per_second = situation.deletes_per_second
     soak_duration = situation.bounds.soak_duration(
         receives=source.max_receive_count or 1,
-        needed_seconds=number_in(source.attributes, "VisibilityTimeout"),
+        visibility_seconds=number_in(source.attributes, "VisibilityTimeout"),
         delay_seconds=number_in(source.attributes, "DelaySeconds"),
         drain_seconds=source.visible / deletes_per_second if deletes_per_second else 0,
     )

@@ -231,7 +231,7 @@ def test_a_stage_that_is_over_soaks_for_as_long_as_poison_takes(
     assert (soaks.stage, soaks.current.stood) == (Stage.SOAK, 1_000 + stage_moved)
     assert stage_of(going.with_stage(moved=0)) is Stage.RAMP
     least = Bounds(soak_factor=0.1, least_soak_seconds=0)
-    soak = least.soak_duration(receives=10, needed_seconds=100, delay_seconds=0)
+    soak = least.soak_duration(receives=10, visibility_seconds=100, delay_seconds=0)
     assert soak == timedelta(seconds=1_200), "no setting makes it shorter than a fifth more"
 
 

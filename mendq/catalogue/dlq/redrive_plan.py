@@ -188,7 +188,7 @@ class RedriveForecast:
         """The wait after each stage, in which a message that still fails comes back to the DLQ."""
         return replace(SHIPPED_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.source_queue.max_receive_count or 1,
-            needed_seconds=self.source_queue.visibility_seconds,
+            visibility_seconds=self.source_queue.visibility_seconds,
             delay_seconds=number_in(self.source_queue.attributes, "DelaySeconds"),
         )
 
