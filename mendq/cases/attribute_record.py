@@ -34,13 +34,15 @@ class AttributeRecord(Struct, frozen=True):
         person_value: The value that a person had chosen, as known at the newest of `writes`. None
             if Mendq wrote nothing, or if someone has overridden Mendq's value since.
         writes: The writes by Mendq, oldest first.
-        overridden_until: Until when Mendq leaves a person's value alone.
+        overridden_until: Until when Mendq leaves the attribute alone, after an override or a
+            rollback. None if it does not.
         owes_a_notification: True if a person has rolled the attribute back, and people do not know
             yet if the symptom is back.
         claim_owner: The token of the invocation that holds a claim on the attribute.
         claim_until: When the claim ends.
         intent: The transition that the claim was taken for. None after it was recorded.
-        intent_modified_at: When the queue had last been changed before the claim.
+        intent_modified_at: When the queue had last been changed before the claim. The time of the
+            claim if SQS did not name it.
         queue_created_at: When the queue was created.
     """
 
@@ -69,7 +71,7 @@ class AttributeRecord(Struct, frozen=True):
         return current_value
 
     def add_write(self, before: str, after: str, now: datetime) -> AttributeRecord:
-        """Return the record after one more write by Mendq. The new record has no claim."""
+        """Return the record after one more write by Mendq. It has no claim and no override."""
         recent_writes = tuple(
             write for write in self.writes if now - write.at < WRITE_HISTORY_LIFETIME
         )
@@ -94,7 +96,10 @@ class AttributeRecord(Struct, frozen=True):
         )
 
     def restrict_to_queue(self, created_at: datetime | None) -> AttributeRecord:
-        """Return the record if it is about the queue created at this time, else an empty one."""
+        """Return the record if it is about the queue created at this time, else an empty one.
+
+        A record without a creation time counts as one about this queue.
+        """
         if self.queue_created_at not in (None, created_at):
             return AttributeRecord(queue_created_at=created_at)
         return structs.replace(self, queue_created_at=created_at)

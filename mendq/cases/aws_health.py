@@ -127,7 +127,7 @@ class HealthEvents(Table, frozen=True):
             raise CaseMoved("another run has noted an event of AWS Health")
 
     def open_at(self, now: datetime) -> list[HealthEvent]:
-        """Return the events that have begun and are still open, the oldest update first."""
+        """Return the current events that have begun and are open, the oldest update first."""
         events = _read_events(items.read_text(self.get(_EVENTS_KEY), "events", "[]"))
         return [
             event
@@ -147,7 +147,7 @@ def _read_events(text: str) -> list[HealthEvent]:
 def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
     """Return the first lines of a notification: the newest open events and AWS Health's page.
 
-    Return no lines if there is no event to show.
+    Return an empty list if there is no event to show.
 
     Args:
         events: Open events, the oldest update first, as `open_at` returns them.

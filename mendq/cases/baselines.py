@@ -28,7 +28,7 @@ class Baselines(Table, frozen=True):
     def load(self, queue_arn: str) -> tuple[Baseline, ...]:
         """Return a queue's baselines, newest first, at most one per day.
 
-        Return an empty tuple if Mendq cannot read the item.
+        Return an empty tuple if there is no item, or if Mendq cannot read it.
         """
         item = self.get(_baselines_key(queue_arn))
         with (
@@ -45,8 +45,8 @@ class Baselines(Table, frozen=True):
         """Store a queue's configuration as its newest baseline if it differs from the last one.
 
         A new baseline replaces one of the same day. If the baselines are larger than
-        MAXIMUM_BASELINE_BYTES, the oldest are dropped. Each call makes the item expire
-        BASELINE_LIFETIME after `now`, even if the configuration is unchanged.
+        MAXIMUM_BASELINE_BYTES, the oldest are dropped, but never the newest one. Each call makes
+        the item expire BASELINE_LIFETIME after `now`, even if the configuration is unchanged.
         """
         baselines = [*self.load(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:

@@ -1,4 +1,4 @@
-"""Write to the case bucket: one JSON object per transition, and one per hour for the scan."""
+"""Write to the case bucket: a JSON object for each transition, and one for each hour's scan."""
 
 from __future__ import annotations
 

@@ -192,7 +192,8 @@ def merge_documents(
     """Merge the documents of two scan runs of one hour.
 
     If both runs found a symptom on a queue, the later finding is kept. Missing keys of
-    `earlier_document` count as 0 or empty, because an older version of Mendq may have written it.
+    `earlier_document`, except `findings`, count as 0 or empty, because an older version of Mendq
+    may have written it.
     """
     finding_by_queue_and_symptom: dict[tuple[str, str], Mapping[str, Any]] = {}
     for document in (earlier_document, later_document):
@@ -306,15 +307,16 @@ def make_request(findings: Sequence[Finding]) -> bytes:
 def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
     """Return the findings in a request to heal, at most MAXIMUM_FINDINGS_PER_CALL.
 
-    Entries that are no findings are left out, and so are repeated ones. Never raises.
+    Values that are not findings are left out. If a finding is repeated, the last one is kept. Never
+    raises.
     """
-    entries = request.get("found")
-    if not isinstance(entries, list):
+    finding_documents = request.get("found")
+    if not isinstance(finding_documents, list):
         return []
     reference_by_queue_and_symptom: dict[tuple[str, str], FindingReference] = {}
-    for entry in entries:
+    for finding_document in finding_documents:
         with suppress(ValidationError):
-            reference = convert(entry, FindingReference)
+            reference = convert(finding_document, FindingReference)
             reference_by_queue_and_symptom[reference.queue_arn, reference.symptom] = reference
     return list(reference_by_queue_and_symptom.values())[:MAXIMUM_FINDINGS_PER_CALL]
 

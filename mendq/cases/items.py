@@ -115,8 +115,9 @@ def spread_key(subject: str) -> Key:
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
     """Return a value in DynamoDB's form, such as {"N": "5"}.
 
-    Times become whole seconds since 1970. Any other iterable of texts becomes a string set. A
-    mapping is returned unchanged, because it is in DynamoDB's form already.
+    Times become whole seconds since 1970. Booleans, whole numbers and texts become values of their
+    own type. Any other value must be an iterable of texts, and becomes a string set. A mapping is
+    returned unchanged, because it is in DynamoDB's form already.
     """
     if isinstance(value, Mapping):
         return value
@@ -153,7 +154,7 @@ def read_text(item: Item, attribute_name: str, default_text: str = "") -> str:
 
 
 def read_texts(item: Item, attribute_name: str) -> list[str]:
-    """Return the texts of a string set, or no texts if the item does not have it."""
+    """Return the texts of a string set, or an empty list if the item does not have it."""
     return list(item.get(attribute_name, {}).get("SS", []))
 
 
@@ -210,7 +211,7 @@ class Freeze(msgspec.Struct, frozen=True):
 
 
 def read_freezes(item: Item) -> list[Freeze]:
-    """Return all freezes in the freeze's item. Return none if the item does not exist.
+    """Return all freezes in the freeze's item. Return an empty list if the item does not exist.
 
     First come the texts in FREEZES_ATTRIBUTE, the oldest first, then the text of the attribute
     `reason`. An item that exists freezes all changes, whatever it contains. So an item without any
@@ -292,7 +293,7 @@ def format_failures(failures: Evidence) -> str:
 def notification_fields(record: NotificationRecord) -> dict[str, Any]:
     """Return the attributes of a notification's item, without its key.
 
-    After it was sent, its texts and the time of its first sending are left out.
+    After it was sent or dropped, its texts and the time of its first sending are left out.
     """
     unsent_texts: dict[str, Any] = {}
     if record.body:

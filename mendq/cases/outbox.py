@@ -69,7 +69,8 @@ class Notifier(Table, frozen=True):
             case: The case that it is about. Its callers count against the hour's budget.
 
         Returns:
-            False if this hour's budget has no notification left. Then `notification` stays stored.
+            True if it was sent. False if this hour's budget has no notification left for it. Then
+            `notification` stays stored.
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.
@@ -106,6 +107,10 @@ class Notifier(Table, frozen=True):
         Returns:
             HELD_BACK if no notification of this hour's budget is left. BEING_SENT if another run
             may be sending it at this moment. Any other value: nothing is left to do.
+
+        Raises:
+            EventNotPut: People have the notification, but its event could not be put on the bus.
+            NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
         announcement = Announcements(notification, self.now).decide_stored(case)
         if notification is None:
@@ -128,10 +133,10 @@ class Notifier(Table, frozen=True):
         text: NotificationText,
         minimum_pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
-        """Send urgent news about the account.
+        """Send urgent news about the account, unless its subject had news a short time ago.
 
-        If an earlier notification about the same subject was stored but not sent, send that one
-        instead. It does not count against the hourly limit of notifications.
+        If an earlier notification about the same subject was stored, but not sent in time, send
+        that one instead. The hourly limit of notifications does not apply to it.
 
         Args:
             symptom: A symptom's name, or another subject. Each subject has its own news.
@@ -194,8 +199,9 @@ class Notifier(Table, frozen=True):
     ) -> NotificationRecord | None:
         """Take over a notification that another run left unsent, so that this run sends it.
 
-        Return None if another run has taken it over. Each call has its own token: if DynamoDB's
-        answer is lost and the SDK repeats the call, the second try still succeeds.
+        Return None if another run has taken it over, or if it was sent or dropped. Each call has
+        its own token: if DynamoDB's answer is lost and the SDK repeats the call, the second try
+        still succeeds.
         """
         is_taken = self.change(
             items.notification_key(partition, symptom),
@@ -300,13 +306,15 @@ class Notifier(Table, frozen=True):
         """
         if topic_arn := self.topic_arn_by_team.get(team):
             try:
-                self._publish_to(topic_arn, severity, event)
+                self._publish_to_topic(topic_arn, severity, event)
             except (ClientError, BotoCoreError) as error:
                 failure_text = f"The topic of team {team} did not take it: {plain(error)}"
                 event = {**event, "text": f"{event['text']}\n{failure_text}\n"}
-        self._publish_to(self.topic_arn_by_severity[severity], severity, event)
+        self._publish_to_topic(self.topic_arn_by_severity[severity], severity, event)
 
-    def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
+    def _publish_to_topic(
+        self, topic_arn: str, severity: Severity, event: Mapping[str, Any]
+    ) -> None:
         """Publish the text of a notification's event to one topic."""
         publish_arguments = make_publish_arguments(
             event, is_for_chat=severity in self.chat_severities

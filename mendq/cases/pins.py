@@ -3,7 +3,7 @@
 - A pin: the queue policy that a person confirmed as the right one with `mendq policy pin`. Mendq
   may restore it.
 - Approved sources of a DLQ: the source queues for which a person has approved a plan about this
-  DLQ. The next plan for such a source does not need a person again.
+  DLQ. Later plans for such a source do not need a person again, until the approval is revoked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
 
 
 def read_pin(text: str) -> Pin:
-    """Read a pin from its JSON text. Raise ValueError if Mendq did not write the text."""
+    """Read a pin from its JSON text. Raise ValueError if it does not have a pin's form."""
     pin = decode(text, type=Pin)
     for pin_time in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
         if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_YEARS:
@@ -136,7 +136,10 @@ class Pins(Table, frozen=True):
         return self.put_item(item, " AND ".join(conditions), **value_by_placeholder)
 
     def load_approved_sources(self, dlq_arn: str) -> frozenset[str]:
-        """Return the source queues for which a person once approved a plan about this DLQ."""
+        """Return the source queues for which a person approved a plan about this DLQ.
+
+        Revoked approvals are left out.
+        """
         return frozenset(items.read_texts(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:

@@ -98,7 +98,7 @@ def record_transition(
         NotificationNotSent: The transition was recorded, but SNS did not take the notification.
     """
     case = replace(case, next_step=choose_next_step(case, notification.next_command))
-    notification_record = _notification_to_store(case, view, notification, context)
+    notification_record = _make_notification_to_store(case, view, notification, context)
     announced_case = replace(
         case,
         notified=notification_record is not None,
@@ -157,8 +157,8 @@ def report_wait(
 ) -> None:
     """Notify people that a case waits for its next step, and why.
 
-    Do nothing if the case does not wait, if people were notified of the wait within the last 24
-    hours, or if that notification is stored and will be sent.
+    Do nothing if the case does not wait, if `notification` has no severity, if people were notified
+    of the wait within the last 24 hours, or if that notification is stored and will be sent.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
@@ -176,7 +176,7 @@ def report_wait(
         f"it waits since {format_utc_time(view.hold_up.waiting_since)}: {view.hold_up.reason}"
     )
     waiting_case = replace(case, reason=f"{case.reason}; {wait_text}")
-    notification_record = _notification_about(waiting_case, view, notification, news, context)
+    notification_record = _make_notification_record(waiting_case, view, notification, news, context)
     item_key = notification_key(case.queue_arn, case.symptom)
     if context.notifier.store(item_key, notification_record, view.notification):
         context.notifier.send(case.queue_arn, case.symptom, notification_record, case)
@@ -185,8 +185,9 @@ def report_wait(
 def hold_back_notification(case: Case, context: CaseContext) -> None:
     """Postpone the case's notification, and send one summary of all postponed notifications.
 
-    The summary names the callers whose notifications wait. It names only a limited number, so the
-    callers of this case come first. It is sent at most once in `pause_between_summaries`.
+    The summary names the callers whose notifications were postponed within the last hour. It names
+    only a limited number, so the callers of this case come first. It is sent at most once in
+    `pause_between_summaries`.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
@@ -196,7 +197,7 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     context.notifier.send_about_account("held_back", news_key, text, pause_between_summaries(case))
 
 
-def _notification_to_store(
+def _make_notification_to_store(
     case: Case, view: CaseStoreView, notification: Notification, context: CaseContext
 ) -> NotificationRecord | None:
     """Return the notification to store with a transition; None if people need not be notified."""
@@ -209,10 +210,10 @@ def _notification_to_store(
         is not Announcement.ANNOUNCE_NOW
     ):
         return None
-    return _notification_about(case, view, notification, news, context)
+    return _make_notification_record(case, view, notification, news, context)
 
 
-def _notification_about(
+def _make_notification_record(
     case: Case, view: CaseStoreView, notification: Notification, news: News, context: CaseContext
 ) -> NotificationRecord:
     """Return the record of a notification about a case, with its text."""
@@ -251,8 +252,8 @@ def _notification_about(
 def list_aws_health_lines(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
     """Return lines about open events of AWS Health, for a notification.
 
-    `facts` is None for a notification about many queues. Return no lines if the events cannot be
-    read: the notification is then sent without them.
+    `facts` is None for a notification about many queues. The result is empty if there are no such
+    events, or if they cannot be read: the notification is then sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = context.stored(HealthEvents)

@@ -104,10 +104,10 @@ def _find_slot_start(time: datetime) -> datetime:
 
 
 class Reach(Struct, frozen=True):
-    """The managed queues that show a symptom now.
+    """The queues that showed a symptom in the last hour, and how many queues are managed.
 
     Args:
-        queue_arns: The queues that show it.
+        queue_arns: The queues that showed it. Only managed ones if the managed queues were counted.
         managed_count: The number of managed queues. 0 if they were not counted.
         count_in_mode: The number of `queue_arns` whose mode is the same as, or higher than, that of
             the queue to decide about.
@@ -135,13 +135,13 @@ class Reach(Struct, frozen=True):
             mode_by_queue_arn: The mode of each managed queue, by ARN.
             mode: The mode of the queue to decide about.
         """
-        shown_queue_arns = spread & mode_by_queue_arn.keys()
-        alike_queue_arns = {
+        showing_queue_arns = spread & mode_by_queue_arn.keys()
+        queue_arns_in_mode = {
             queue_arn for queue_arn, queue_mode in mode_by_queue_arn.items() if queue_mode >= mode
         }
         return cls(
-            shown_queue_arns,
+            showing_queue_arns,
             len(mode_by_queue_arn),
-            len(shown_queue_arns & alike_queue_arns),
-            len(alike_queue_arns),
+            len(showing_queue_arns & queue_arns_in_mode),
+            len(queue_arns_in_mode),
         )

@@ -157,7 +157,7 @@ class CaseStore(Table, frozen=True):
     """The case store, with the reads and writes that a run needs to decide about a symptom.
 
     Raises:
-        CaseStoreUnavailable: by every method (rule 10).
+        CaseStoreUnavailable: by every method (rule 10 of the module's docstring).
     """
 
     def look(
@@ -182,8 +182,8 @@ class CaseStore(Table, frozen=True):
                 lambda: self.client.transact_get_items(TransactItems=get_requests)
             )
         with items.convert_decode_errors(f"an item about {queue_arn}"):
-            found_items = [response.get("Item", {}) for response in response["Responses"]]
-            return items.read_view(found_items, attributes)
+            view_items = [answer.get("Item", {}) for answer in response["Responses"]]
+            return items.read_view(view_items, attributes)
 
     def store_evidence(
         self,
@@ -196,7 +196,8 @@ class CaseStore(Table, frozen=True):
     ) -> Evidence:
         """Store failed calls for a case that is not open yet, and return all that are stored now.
 
-        The result includes failed calls that other runs stored meanwhile.
+        The result includes failed calls that other runs stored meanwhile. If there is nothing to
+        add and nothing to drop, nothing is read, and the result is empty.
 
         Args:
             queue_arn: The queue.
@@ -222,7 +223,7 @@ class CaseStore(Table, frozen=True):
         queue_arns: Iterable[str],
         spread_subject: str,
         now: datetime,
-        known_item: Item | None = None,
+        spread_item: Item | None = None,
     ) -> frozenset[str]:
         """Note that these queues show a symptom, and return all that showed it within the hour.
 
@@ -230,14 +231,14 @@ class CaseStore(Table, frozen=True):
             queue_arns: The queues that show it now.
             spread_subject: The symptom's name, or another subject of `items.spread_key`.
             now: The time of the note.
-            known_item: The item that holds the notes, if `look` has just read it.
+            spread_item: The item that holds the notes, if `look` has just read it. None to read it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored spread.
         """
         key = items.spread_key(spread_subject)
         with items.convert_decode_errors(f"the spread of {spread_subject}"):
-            item = self.get(key) if known_item is None else known_item
+            item = self.get(key) if spread_item is None else spread_item
             spread = Spread.from_texts(items.read_texts(item, "queues"))
         outdated_notes = spread.list_outdated_notes(now)
         new_notes = spread.make_new_notes(queue_arns, now)
@@ -338,14 +339,17 @@ class OpenCase(Struct, frozen=True):
 
 
 class OpenCases(Table, frozen=True):
-    """The operations of a run that goes through many cases.
+    """The case store, with the reads and writes that a run needs to go through many cases.
 
     Raises:
-        CaseStoreUnavailable: by every method (rule 10).
+        CaseStoreUnavailable: by every method (rule 10 of the module's docstring).
     """
 
     def list_open(self) -> list[OpenCase]:
-        """Return every open case, sorted by due time, the earliest first."""
+        """Return every open case, sorted by due time, the earliest first.
+
+        Unreadable items are left out (rule 9).
+        """
         return [case for case in self.list_unsettled() if case.state not in FINAL_STATES]
 
     def list_unsettled(self) -> list[OpenCase]:
@@ -368,11 +372,11 @@ class OpenCases(Table, frozen=True):
                 f"#{PARTITION_ATTRIBUTE} = :unfiled AND {SORT_ATTRIBUTE} <= :now"
             ),
         )
-        entries = self._query_index(request)
-        return [items.item_key(entry["pk"]["S"], entry["sk"]["S"]) for entry in entries]
+        listed_items = self._query_index(request)
+        return [items.item_key(item["pk"]["S"], item["sk"]["S"]) for item in listed_items]
 
     def list_transitions(self, case_id: str) -> tuple[Case, ...]:
-        """Return a case's transitions of the last 400 days in order.
+        """Return a case's transitions of the last 400 days, the oldest first.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of them.
@@ -414,7 +418,10 @@ class OpenCases(Table, frozen=True):
         return attributes
 
     def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
-        """Return the symptoms that have an open case on any of these queues."""
+        """Return the symptoms that have an open case on any of these queues.
+
+        A case that has ended counts as open until people were notified of its end (rule 8).
+        """
         open_condition = f"attribute_exists(#{PARTITION_ATTRIBUTE})"
         symptoms: set[str] = set()
         for queue_arn in queue_arns:
@@ -445,7 +452,8 @@ class OpenCases(Table, frozen=True):
             due_at: When follow-up must look at the case, or None to leave that as it is.
 
         Returns:
-            False, with nothing changed, if the case has moved or another run has noted calls.
+            True if they were stored. False, with nothing changed, if the case has moved or another
+            run has noted calls.
         """
         values: dict[str, Any] = {"now_known": items.format_failures(failures)}
         update_expression = "SET failures = :now_known"
@@ -497,7 +505,7 @@ class OpenCases(Table, frozen=True):
         )
 
     def mark_filed(self, key: items.Key) -> None:
-        """Remove a transition from the index after it was put into the case bucket."""
+        """Remove a transition from the index after it was filed (`record.file_transition`)."""
         self.change(
             key,
             f"REMOVE #{PARTITION_ATTRIBUTE}, {SORT_ATTRIBUTE}",

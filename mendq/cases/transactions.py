@@ -102,13 +102,16 @@ class Table(Struct, frozen=True):
                 yield from page["Items"]
 
     def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
-        """Change an item. Return False, with nothing changed, if the condition does not hold."""
+        """Change an item, or create it if there is none.
+
+        Return False, with nothing changed, if the condition does not hold.
+        """
         return self.change_and_read(key, update, condition, **values) is not None
 
     def change_and_read(
         self, key: Key, update: str, condition: str = "", **values: Any
     ) -> Item | None:
-        """Change an item and return it.
+        """Change an item, or create it if there is none, and return it.
 
         Return None, with nothing changed, if the condition does not hold.
         """
@@ -199,7 +202,7 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
 
 
 def _is_conflict(error: ClientError) -> bool:
-    """Return True if a write failed only because another transaction was writing an item."""
+    """Return True if another transaction was writing an item, and no condition failed."""
     if code_of(error) == CONFLICT_ERROR_CODE:
         return True
     reason_codes = {reason.get("Code") for reason in _list_cancellation_reasons(error)}
@@ -266,18 +269,18 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     case = new_transition.case
     claims_now = new_transition.claims_now or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
-    unmoved_values = _unmoved_values(
+    unmoved_values = _make_unmoved_values(
         new_transition.view, case, new_transition.written_by, new_transition.owner, claims_now
     )
     transition_attributes = items.to_item_attributes(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
-        **_index_attributes(open_case_index.UNFILED_TRANSITION_PARTITION, case.at),
+        **_make_index_attributes(open_case_index.UNFILED_TRANSITION_PARTITION, case.at),
     )
     parts: list[TransactionPart] = [
         _make_put_part(
-            case_key, _case_fields(new_transition), _UNMOVED_CONDITION, **unmoved_values
+            case_key, _make_case_fields(new_transition), _UNMOVED_CONDITION, **unmoved_values
         ),
         _make_put_part(items.transition_key(case.case_id, case.n), transition_attributes),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
@@ -303,14 +306,14 @@ def _make_put_part(
     return {"Put": {"Item": {**key, **attributes}, **condition_parameters}}
 
 
-def _index_attributes(partition: str, due_at: datetime | None) -> dict[str, Any]:
-    """Return the attributes that put an item into the index, none if `due_at` is None (rule 8)."""
+def _make_index_attributes(partition: str, due_at: datetime | None) -> dict[str, Any]:
+    """Return the attributes that put an item into the index; empty if `due_at` is None (rule 8)."""
     if due_at is None:
         return {}
     return {open_case_index.PARTITION_ATTRIBUTE: partition, open_case_index.SORT_ATTRIBUTE: due_at}
 
 
-def _case_fields(new_transition: NewTransition) -> dict[str, Any]:
+def _make_case_fields(new_transition: NewTransition) -> dict[str, Any]:
     """Return the attributes of the case's item, without its key."""
     case = new_transition.case
     failures = None
@@ -327,7 +330,7 @@ def _case_fields(new_transition: NewTransition) -> dict[str, Any]:
         written_by=new_transition.written_by,
         opened_at=case.opened_at or case.at,
         failures=failures,
-        **_index_attributes(open_case_index.CASE_PARTITION, new_transition.due_at),
+        **_make_index_attributes(open_case_index.CASE_PARTITION, new_transition.due_at),
     )
 
 
@@ -342,7 +345,7 @@ _UNMOVED_CONDITION = (
 )
 
 
-def _unmoved_values(
+def _make_unmoved_values(
     view: CaseStoreView, transition: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
     """Return the values of the condition _UNMOVED_CONDITION.
@@ -463,7 +466,7 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved_values = _unmoved_values(claim.view, intent, claim.owner, claim.owner, intent.at)
+    unmoved_values = _make_unmoved_values(claim.view, intent, claim.owner, claim.owner, intent.at)
     if claim.view.case is None:
         condition_parameters = expression_parameters(
             unmoved_values, ConditionExpression=_UNMOVED_CONDITION

@@ -193,7 +193,7 @@ class CaseStoreView(Struct, frozen=True):
 
     @property
     def intent(self) -> Case | None:
-        """The transition for which a run claimed attributes, if it is not recorded yet."""
+        """The transition for which a run claimed attributes, if it is not recorded or released."""
         for record in self.record_by_attribute.values():
             if record.intent is not None:
                 return record.intent

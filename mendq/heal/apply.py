@@ -80,7 +80,7 @@ def refuse_if_changed_meanwhile(
 def write_attributes(
     clients: Clients, facts: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Set the attributes of all steps in one call, if the queue is still as `facts` describe it.
+    """Set the attributes of all steps in one call, if they still have the values from before.
 
     Args:
         clients: The clients of this invocation.
@@ -115,7 +115,7 @@ def write_attributes(
 def create_and_attach_dlq(
     clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Create the DLQ of a queue, and set the attributes that connect the two queues.
+    """Create the DLQ of a queue if a step says so, and set the attributes that connect both.
 
     Arguments, return value and errors are those of `write_attributes`. Both queues are read and
     checked again before the writes. If the DLQ was created and a later step is refused, the DLQ
@@ -139,11 +139,12 @@ def create_and_attach_dlq(
 def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
     """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
 
-    An existing queue of that name is used, unless its attributes differ or it has a policy.
+    An existing queue of that name is used, unless its attributes differ, or it has a Policy or a
+    RedrivePolicy.
 
     Raises:
         StepFailed: The call failed, and may succeed later.
-        FactsUnavailable: The new queue's attributes could not be read.
+        FactsUnavailable, QueueRefusesUs: The new queue's attributes could not be read.
     """
     dlq_arn = str(step.after)
     try:
@@ -179,6 +180,7 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, StepFailed: The caller must try again.
+        QueueRefusesUs: The queue's policy does not let Mendq read the queue again.
         NotificationNotSent: The write was recorded, but SNS did not take the notification.
     """
     claim = Claim(case, context.owner, view, facts.modified_at)
@@ -216,6 +218,7 @@ def carry_out_decision(decision: Decision, situation: Situation, run: FixContext
         TypeError: The decision is not final (NeedsFacts or NeedsReach).
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
+        QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
     """
     match decision:
         case NeedsFacts() | NeedsReach():
@@ -267,8 +270,8 @@ def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
     """Store the failed calls, so that later calls can complete the evidence.
 
-    If other runs have stored enough evidence meanwhile, the outcome makes SQS deliver the calls
-    again, so that a later run opens the case.
+    If the refusal was that the evidence is too little, and other runs have stored enough meanwhile,
+    the outcome makes SQS deliver the calls again, so that a later run opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
     is_sufficient_now = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
@@ -287,16 +290,17 @@ def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext
 def _make_ignored_outcome(refusal: Refusal, *, must_redeliver: bool) -> Outcome:
     """Return an outcome that opens no case.
 
-    If `must_redeliver` is True, SQS delivers the same calls again.
+    SQS delivers the same calls again if `must_redeliver` is True or `refusal` is a `Retry`.
     """
     ignored_refusal = refusal.as_kind(Ignore)
     return Outcome(refusal=ignored_refusal.as_kind(Retry) if must_redeliver else ignored_refusal)
 
 
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
-    """Store the evidence. Return all evidence that is stored now, also that of other runs.
+    """Store the evidence. Return the fresh evidence that is stored now, also that of other runs.
 
-    A measurement is not stored, because the next scan measures the queue again.
+    If there is nothing to add or to drop, store nothing and return `evidence`. The same holds for a
+    measurement: it is not stored, because the next scan measures the queue again.
     """
     sightings_to_keep = set(evidence.worth_keeping())
     stored_sightings = set(situation.view.evidence.sightings)
@@ -315,9 +319,10 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     """Store the newest failed calls with the open case. They show if its fix helps.
 
-    Return True if they were stored, or if nothing must be stored. Return False if SQS must deliver
-    the calls again: another run has moved the case meanwhile, or other runs stored failed calls
-    during both tries.
+    If the stored calls suffice to show that the fix does not help, the case is due at once. Return
+    True if they were stored, or if nothing must be stored. Return False if SQS must deliver the
+    calls again: another run has moved the case meanwhile, or other runs stored failed calls during
+    both tries.
     """
     symptom = situation.symptom
     view = situation.view
@@ -355,8 +360,8 @@ def merge_failures(
     Args:
         case: The open case.
         stored_failures: The failed calls that are stored with the case.
-        failed_calls: The failed calls of this batch. Those from before the case's last change took
-            effect are not stored.
+        failed_calls: The failed calls of this batch. Those from before the case's last transition,
+            or from before its change took effect, are not stored.
         timing: The settings about time.
     """
     failures_since_change = failed_calls.since(failures_count_from(case, timing)).sightings

@@ -54,8 +54,8 @@ TRANSITION_BY_DECISION: Mapping[str, OtherTransition] = MappingProxyType(
 class OperatorRequest(Struct, frozen=True):
     """An operator's request about one case.
 
-    `actor` is the name that the caller states, without control characters. Mendq does not check it,
-    because IAM decides who may call.
+    `actor` is the name that the caller states, in the form that `plain` returns. Mendq does not
+    check it, because IAM decides who may call.
     """
 
     case_id: str
@@ -63,7 +63,7 @@ class OperatorRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
-        """Read the request. Return a refusal if the case's id is missing or too long.
+        """Read the request. Return a refusal if the case's id is missing, too long or not a text.
 
         If the event names no actor, `actor` is UNNAMED_ACTOR.
         """
@@ -99,9 +99,10 @@ class RequestedCase(Struct, frozen=True):
 
 
 def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCase | Refusal:
-    """Load the case that the request names. Return a refusal if there is none.
+    """Load the case that the request names.
 
-    The `view` of the result has the records of all attributes that the case may change.
+    Return a refusal if there is no such case, or if its queue is in another account or region. The
+    `view` of the result has the records of all attributes that the case may change.
     """
     history = context.open_cases.list_transitions(request.case_id)
     if not history:
@@ -153,8 +154,8 @@ def answer_request(
 ) -> JsonDocument:
     """Read the request, call `action`, and return the answer for the operator.
 
-    Errors of AWS and of the case store are not raised, and no error if the queue's policy keeps
-    Mendq out. The answer then has the keys `error` and `reason`, as for a refusal.
+    If AWS or the case store fails, the queue does not exist any more, or its policy keeps Mendq
+    out, no error is raised. The answer then has the keys `error` and `reason`, as for a refusal.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
@@ -174,7 +175,7 @@ def answer_request(
 
 
 def make_refusal_document(refusal: Refusal) -> JsonDocument:
-    """Return the refusal as the JSON that the operator gets."""
+    """Return the refusal as the JSON object that the operator gets."""
     return {"error": refusal.code, "reason": refusal.reason}
 
 
@@ -193,7 +194,7 @@ def act_on_decision(
         functions: The name of the Lambda function of each owner.
 
     Returns:
-        `{"case_id", "state", "reason", "steps", "by"}`, or the reason why nothing was done.
+        `{"case_id", "state", "reason", "code", "steps", "by"}`, or the reason why nothing was done.
 
     Raises:
         CaseStoreUnavailable, CaseStoreUnreadable: The case could not be read or moved.
@@ -239,11 +240,12 @@ def _act_on_decision_once(
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
-    """Return the answer for an operator if the same decision was made before.
+    """Return the answer for an operator if the case has had the state that the decision leads to.
 
-    The answer has the case's newest state, and the operator who made the decision. Return None if
-    the decision was not made before. Return None also if the case is approved and still waits,
-    because the Lambda that writes its next step (its owner) must then be called again.
+    The answer has the case's newest state. `by` is the operator or the Lambda that first moved the
+    case to that state. Return None if the case has not had that state. Return None also if the case
+    is approved and still waits, because the Lambda that writes its next step (its owner) must then
+    be called again.
     """
     target_state = TRANSITION_BY_DECISION[decision].into
     newest_transition = history[-1]
@@ -258,8 +260,8 @@ def _refuse_if_state_forbids(
 ) -> Refusal | None:
     """Return a refusal if the case's state does not allow the decision.
 
-    Return a refusal also if an approval comes after the proposal's time limit. To approve an
-    approved case again is allowed. Return None if there is no objection.
+    Return a refusal also if an approval comes after the time limit of the case's state. To approve
+    an approved case again is allowed. Return None if there is no objection.
     """
     is_repeated = decision == "approve" and case.state is State.APPROVED
     if case.state not in transition.out_of and not is_repeated:
@@ -295,7 +297,8 @@ def _ask_owner_to_write(
 ) -> JsonDocument:
     """Ask the Lambda that owns the step to write it, and return the case's outcome as JSON.
 
-    If this Lambda cannot be called now, the case stays approved.
+    If this Lambda cannot be called now, the case stays approved. If it writes nothing, the result
+    has the case's newest state and the Lambda's reason.
     """
     try:
         answer = ask_owner(context.clients, functions, case)

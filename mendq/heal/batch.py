@@ -189,9 +189,9 @@ def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult
 def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     """Heal the queues in which a scan found a symptom. Never raise: the result keeps every error.
 
-    A finding is skipped if its queue is in another account or region, or if its symptom has no plan
-    or cannot be found by a scan. A finding whose handling fails is not tried again, because the
-    next scan reports the symptom if it still shows.
+    A finding is skipped if its queue is in another account or region, or if its symptom is unknown,
+    has no plan, or cannot be found by a scan. A finding whose handling fails is not tried again,
+    because the next scan reports the symptom if it still shows.
 
     Args:
         request: `{"found": [{"queue_arn", "symptom"}, ...]}`. Findings after the first
@@ -255,7 +255,10 @@ def _note_unreadable(
     account_and_region: AccountAndRegion,
     batch: BatchResult,
 ) -> None:
-    """Add a message that is no failed call to the result: an AWS Health event, or an error."""
+    """Add an AWS Health event or an unreadable message to the result.
+
+    Skip a record of a call that did not fail, or that is not a call of SQS.
+    """
     health_event = read_health(body, account_and_region.account, account_and_region.region)
     if health_event is not None:
         batch.health_event_by_message_id[message_id] = health_event
@@ -364,7 +367,8 @@ def _gather_situations(
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     """Select the groups to handle: those of known queues, and MAXIMUM_UNKNOWN_NAMES of other names.
 
-    Select all if there are at most MAXIMUM_UNKNOWN_NAMES groups, or if the queues cannot be listed.
+    A queue is known if it is managed, or if the settings contain exactly its name. Select all
+    groups if there are at most MAXIMUM_UNKNOWN_NAMES, or if the managed queues cannot be listed.
 
     The callers take turns with the other names, so that no caller displaces the others. The names
     that are left are counted and skipped. SQS does not deliver them again, because that would be
@@ -418,6 +422,8 @@ def _heal_symptom(
 ) -> None:
     """Read the queues that may show one symptom, count them, then decide about each of them.
 
+    If it is a mass symptom that people must hear about, send one notification for all queues.
+
     A queue that was changed after its calls failed does not count. If only findings show a fault in
     the configuration, no queue counts, because many queues may have had the fault for long. The
     scan limits how many such queues it reports in a day.
@@ -453,7 +459,8 @@ def _note_spread(
 ) -> frozenset[str]:
     """Note the queues that show the symptom. Return all queues that showed it in the last hour.
 
-    A queue that was changed after its calls failed is not noted.
+    A queue that was changed after its calls failed is not noted. A queue that could not be read is
+    noted.
 
     Args:
         counting_key: The key under which the case store counts the symptom's queues.
@@ -565,7 +572,8 @@ def _notify_mass_symptom(
         run: This invocation.
 
     Raises:
-        CaseStoreUnavailable, NotificationNotSent: The messages must be delivered again.
+        FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent: The
+            messages must be delivered again.
     """
     queue_arn_by_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
     reach = count_reach(spread, [group.queue_arn for group in groups], run)
@@ -591,17 +599,17 @@ def _notify_mass_symptom(
     run.notifier.send_about_account(symptom.name, news_key, text)
 
 
-def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
+def _notify_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
     """Notify people of callers whose failed calls name many unknown queues.
 
     The caller with the most skipped names is the key of the news, so people are notified at most
     once a day for each such caller. If this fails, the next batch of such calls notifies them.
 
     Args:
-        skipped_names: The number of skipped queue names by caller.
+        name_count_by_caller: The number of skipped queue names by caller.
         run: This invocation.
     """
     place = notification.format_place(run.settings.account, run.clients.region)
-    counts_by_caller = skipped_names.most_common()
-    text = notification.describe_flood(counts_by_caller, run.now, place)
-    run.notifier.send_about_account("flood", f"flood:{counts_by_caller[0][0]}", text)
+    callers_and_counts = name_count_by_caller.most_common()
+    text = notification.describe_flood(callers_and_counts, run.now, place)
+    run.notifier.send_about_account("flood", f"flood:{callers_and_counts[0][0]}", text)

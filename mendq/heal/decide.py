@@ -383,7 +383,7 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
 
 
 def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTransition | Decline:
-    """Open the case of a plan that this run does not write.
+    """Open the case of a plan that this run does not write, unless it repeats the last case.
 
     The mode decides if the case opens as observed, proposed, or approved for another Lambda.
     """
@@ -445,8 +445,9 @@ def _decide_after_refusal(
 ) -> Rejection:
     """Decide what follows from a refusal.
 
-    Open a case if the refusal asks for one, the evidence suffices, and no case is open. Otherwise
-    keep the failed calls, or decline.
+    Open a case if the refusal asks for one, the evidence suffices, no case is open, and the new
+    case does not repeat the last one. Otherwise keep the failed calls, or decline. If people must
+    be notified of new callers, an `Escalate` escalates the open case once more.
 
     Args:
         situation: The symptom and the queue.
@@ -549,7 +550,7 @@ def _decide_waiting_case_before_reading(
 
 
 def is_approved_by_person(case: Case) -> bool:
-    """Return True if a person, and not only the settings, approved the case."""
+    """Return True if the case waits for its write, and a person approved it, not the settings."""
     return case.state is State.APPROVED and case.came_from is State.PROPOSED
 
 
@@ -557,7 +558,8 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Plan the waiting case again (rule 9).
 
     Return a refusal if Mendq may not write the plan any more: another queue has the name now, the
-    queue is healthy, the plan is not the approved one, or it needs a person or another Lambda.
+    symptom's plan refuses, the queue is healthy, the plan is not the approved one, or it needs a
+    person or another Lambda.
     """
     plan = _make_plan(situation)
     if situation.facts.is_created_after(case.opened_at):

@@ -125,8 +125,8 @@ def gather_and_decide(
 
     Args:
         situation: The symptom and the queue to decide about.
-        count_queues: Answers `NeedsReach`. Returns the situation with the number of queues that
-            show the symptom (`reach`).
+        count_queues: Answers `NeedsReach`. Returns the situation with the queues that show the
+            symptom (`reach`).
         read_queue: Answers `NeedsFacts`. Returns the situation with the queue's facts. None if the
             situation has them already.
 
@@ -160,7 +160,8 @@ def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Sit
         declined or if a dead run's write was recorded.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable: The group must be delivered again.
+        FactsUnavailable, CaseStoreUnavailable, NotificationNotSent: The group must be delivered
+            again.
     """
     try:
         return _gather_history(group, run, is_only_group=is_only_group)
@@ -198,8 +199,8 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
 def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext) -> None:
     """Send the notification that an earlier run stored and did not send, if there is one.
 
-    An error of SNS or EventBridge is not raised: a queue is fixed even if people cannot be
-    notified.
+    Drop it if its case has moved since. An error of SNS or EventBridge is not raised: a queue is
+    fixed even if people cannot be notified.
     """
     if view.notification is None:
         return
@@ -210,7 +211,7 @@ def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext
 
 
 def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) -> Situation:
-    """Return the situation with the group's failed calls as evidence, and the stored ones.
+    """Return the situation with the group's failed calls and the stored ones as evidence.
 
     Calls that are too old, too far in the future, or possibly races are left out.
     """
@@ -234,11 +235,11 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """Return the queue's tags, or None if there is no such queue.
 
-    Return an empty mapping if the queue refuses the read, but only if the group's symptom notifies
-    people anyway and the settings manage the queue by its name.
+    If the queue refuses the read, return an empty mapping, but only if both hold: the group's
+    symptom is one that `notifies_anyway`, and the settings manage the queue by its name.
 
     Raises:
-        QueueRefusesUs: The queue refuses the read in all other cases.
+        QueueRefusesUs: The queue refuses the read, and one of the two does not hold.
     """
     try:
         return tags_of(run.clients, group.queue_arn)
@@ -278,8 +279,9 @@ def make_situation_if_managed(
 ) -> Situation | Outcome:
     """Return the situation without evidence, or an outcome if the queue is not managed.
 
-    Its mode is the lowest that settings, tags and the symptom's autonomy allow. A finding about an
-    unmanaged DLQ that Mendq made is reported (mode `observe`) if the DLQ's source is managed.
+    Its mode is the one that settings and tags give the queue, or the symptom's autonomy if that is
+    lower. A finding about an unmanaged DLQ that Mendq made is reported (mode `observe`) if the
+    DLQ's source is managed.
     """
     mode = find_mode(group.queue_arn, run, tags)
     managed_source_arn = ""
@@ -421,7 +423,8 @@ def _refuse_if_requested_elsewhere(
     Args:
         group: The finding. Its `shared_finding.open_at` names the queues whose cases may ask for
             it.
-        missing_queue_arn: The ARN of the missing queue. Empty if the finding is about none.
+        missing_queue_arn: The ARN of the missing queue. Empty if the finding is not about a missing
+            queue.
     """
     for queue_arn in group.shared_finding.open_at if missing_queue_arn else ():
         case = run.case_store.look(queue_arn, group.symptom.name, ()).case
@@ -462,7 +465,8 @@ def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs
     """Read the queue's attributes and the facts that `needs` names, and nothing else.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable: They could not be read.
+        FactsUnavailable, QueueRefusesUs, CaseStoreUnavailable, CaseStoreUnreadable: They could not
+            be read.
     """
     return _gather_more_facts(run, make_facts_reader(run).read_queue(queue_arn, tags, needs), needs)
 
@@ -476,10 +480,13 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
     """Answer `NeedsFacts`: read the queue, and return the situation with the queue's facts.
 
     If the queue was measured, it was read before and is not read again. If the queue was changed
-    after most calls failed, only its attributes are read, and the time of the change is stored.
+    after most calls failed, only its attributes are read, and the time of the change is stored. If
+    the queue refuses the read, and the symptom `notifies_anyway`, only the facts of the failed
+    calls are added.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, QueueRefusesUs: The queue could not be read.
+        FactsUnavailable, QueueRefusesUs: The queue could not be read.
+        CaseStoreUnavailable, CaseStoreUnreadable: The case store could not be read or written.
     """
     situation = structs.replace(situation, is_read=True)
     symptom = situation.symptom
@@ -538,7 +545,11 @@ def add_own_change(situation: Situation, run: FixContext) -> Situation:
 
 
 def _may_have_own_change(situation: Situation) -> bool:
-    """Return False if no kind of step causes the symptom, or if Mendq has made no such write."""
+    """Return False if Mendq has certainly made no write that can cause the symptom.
+
+    This is certain if no kind of step causes the symptom, or if the view has the records of all
+    attributes that can cause it, and none of them has a write.
+    """
     symptom = situation.symptom.name
     if symptom not in CAUSABLE_SYMPTOMS:
         return False
@@ -569,7 +580,7 @@ def _list_related_queues(facts: Facts) -> list[str]:
 
 
 def add_reach(situation: Situation, spread: frozenset[str], run: FixContext) -> Situation:
-    """Answer `NeedsReach`: return the situation with the number of queues that show the symptom.
+    """Answer `NeedsReach`: count the queues that show the symptom, and return the situation.
 
     `spread` are the queues that showed it in the last hour.
 
@@ -600,6 +611,9 @@ def count_reach(
         run: This invocation.
         mode: The mode of the queue to decide about. Queues in this mode or a higher one are counted
             separately.
+
+    Raises:
+        FactsUnavailable: The managed queues could not be listed.
     """
     if len(spread) <= MAXIMUM_COINCIDENT_QUEUES:
         return Reach(spread)

@@ -40,7 +40,7 @@ def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
-    """Return `Ignore` unless enough distinct calls failed close together."""
+    """Return `Ignore` unless enough calls failed close together, or a measurement shows it."""
     if not situation.evidence.is_sufficient:
         reason = (
             f"fewer than {SUFFICIENT_EVENTS} distinct failed calls in {SUFFICIENT_WITHIN_SECONDS} s"
@@ -58,7 +58,7 @@ def refuse_if_case_already_open(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_claimed(situation: Situation) -> Refusal | None:
-    """Return `Retry` while another run holds a claim on one of the queue's attributes."""
+    """Return `Retry` while another run holds a claim on an attribute that a plan may change."""
     if situation.view.is_held_by_another(situation.owner, situation.now):
         return Retry("claimed", "another run is at work on it")
     return None
@@ -91,8 +91,9 @@ def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
     """Return a refusal if Mendq must leave an attribute of the plan alone.
 
     It is `Override` if someone has replaced the value that Mendq wrote last. After an override or a
-    rollback, Mendq leaves the attribute alone for a time; then it is `Ignore`. It is `Refuse` if
-    the attribute was rolled back and people do not know yet that the symptom is back.
+    rollback, Mendq leaves the attribute alone for SILENT_DAYS. During that time it is `Refuse` if
+    the attribute was rolled back and people do not know yet that the symptom is back. Otherwise it
+    is `Ignore`.
     """
     for step in plan.steps:
         refusal = _refuse_overridden_step(situation, step)

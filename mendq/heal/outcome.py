@@ -15,8 +15,8 @@ class Outcome(Struct, frozen=True):
     """Result of a run for one queue.
 
     `case` is the new transition of the queue's case, or None if no transition was recorded.
-    `refusal` is the reason why nothing was written, if there is one. Both are None if the queue is
-    healthy.
+    `refusal` is the reason why nothing was written, or why a restored policy was escalated. None if
+    there is no such reason. Both are None if the queue is healthy.
     """
 
     case: Case | None = None
@@ -28,7 +28,7 @@ class Outcome(Struct, frozen=True):
         return self.case is not None and self.case.state is State.ESCALATED
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as JSON for the caller that asked to continue a case."""
+        """Return the outcome as a JSON object, for the operator or the Lambda that asked for it."""
         case, refusal = self.case, self.refusal
         return {
             "case_id": case.case_id if case else None,
@@ -40,5 +40,5 @@ class Outcome(Struct, frozen=True):
 
 
 def make_declined_outcome(code: str, reason: str) -> Outcome:
-    """Return the outcome of a group about which nothing is recorded."""
+    """Return the outcome of a declined group or request. Nothing is recorded about it."""
     return Outcome(refusal=Ignore(code, reason))

@@ -41,7 +41,7 @@ def read_written_attributes(
 
     Raises:
         QueueGone: The queue itself does not exist.
-        FactsUnavailable: One of the two queues could not be read.
+        FactsUnavailable, QueueRefusesUs: One of the two queues could not be read.
     """
     attributes = dict(attributes_of(clients, queue_arn))
     made_dlq_arns = [
@@ -67,6 +67,9 @@ def recover_left_claim(
         without the claim if no write was recorded. Otherwise the outcome. The claim may belong to
         the case of another symptom that changes the same attributes; then the outcome is that
         case's.
+
+    Raises:
+        The errors of `settle_claim` and `settle_claim_of_any_symptom`.
     """
     if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
@@ -79,9 +82,9 @@ def settle_claim(
 ) -> Outcome | CaseStoreView:
     """Record the claimed write if it reached the queue or may have reached it.
 
-    If it certainly did not reach the queue, release the claim. If someone else may have changed the
-    queue since, record the case as overridden: people are notified, and Mendq leaves the attributes
-    alone for SILENT_DAYS.
+    If it certainly did not reach the queue, or the queue does not exist any more, release the
+    claim. If someone else may have changed the queue since, record the case as overridden: people
+    are notified, and Mendq leaves the attributes alone for SILENT_DAYS.
 
     Args:
         view: The case store's records about the queue, with the claim.
@@ -166,14 +169,19 @@ class LeftClaim(Struct, frozen=True):
 
     @property
     def has_only_queue_steps(self) -> bool:
-        """True if the claimed steps only create another queue.
+        """True if no claimed step sets an attribute of the case's own queue (`is_permanent`).
 
-        Then the change time of the case's own queue does not show if they were written.
+        Such steps create a DLQ or send its messages back. Then the time of the queue's last change
+        does not show if they were written.
         """
         return all(is_permanent(step["attribute"]) for step in self.intent.steps)
 
     def find_current_value(self, step: Mapping[str, str]) -> str:
-        """Return the present value of the step's attribute, or its default if it was never set."""
+        """Return the present value of the step's attribute.
+
+        If the attribute is not set, return its default. Without a default, return `before` of the
+        step.
+        """
         step_type = find_step_class(step["attribute"])
         attributes = self.facts.attributes
         value = step_type.value_in(attributes) if step_type else attributes.get(step["attribute"])
@@ -182,8 +190,9 @@ class LeftClaim(Struct, frozen=True):
     def _has_values(self, value_key: str) -> bool:
         """Return True if the queue has the values `value_key` ("before" or "after") of its steps.
 
-        A step that creates a queue is compared only if there is no other step: such a step may be
-        repeated, so it does not show if the others were written.
+        A step that sets no attribute of this queue (`is_permanent`), such as one that creates the
+        DLQ, is compared only if there is no other step. Such a step may be repeated, so it does not
+        show if the others were written.
         """
         setting_steps = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
         compared_steps = setting_steps or self.intent.steps
@@ -193,8 +202,8 @@ class LeftClaim(Struct, frozen=True):
         """Return True if the claimed write certainly did not reach the queue.
 
         This is certain if the queue was created after the claim, or if the queue has the values
-        from before the claim and was not changed since. If the steps only create another queue, the
-        values alone decide.
+        from before the claim and was not changed since. If no step sets an attribute of this queue,
+        the values and the queue's creation decide.
         """
         is_untouched = self.facts.modified_at == self.first_record.intent_modified_at
         is_unchanged = self._has_values("before") and (self.has_only_queue_steps or is_untouched)
@@ -203,8 +212,8 @@ class LeftClaim(Struct, frozen=True):
     def is_written(self) -> bool:
         """Return True if the queue has the new values, and was last changed before the claim ended.
 
-        MAXIMUM_CLOCK_SKEW is allowed for. If the steps only create another queue, the values alone
-        decide.
+        MAXIMUM_CLOCK_SKEW is allowed for. If no step sets an attribute of this queue, or a time is
+        not known, the values alone decide.
         """
         modified_at = self.facts.modified_at
         claim_until = self.first_record.claim_until

@@ -67,13 +67,14 @@ def would_repeat_without_metrics(
 
 
 def was_noted_recently(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if, within FINDING_NOTES_PAUSE, a finding was noted or the open case moved.
+    """Return True if, within FINDING_NOTES_PAUSE, evidence was noted or the open case moved.
 
     Return False for a case whose fix is being verified: each finding counts against the fix.
 
     Args:
         open_case: The open case of the finding's queue and symptom.
-        noted_at: The time of the newest finding that was noted, or None if there is none.
+        noted_at: The time of the newest failed call or finding that is noted next to the case. None
+            if there is none.
         now: The time of the run.
     """
     is_watched = open_case.state in STATES_ENDED_BY_FAILED_CALLS

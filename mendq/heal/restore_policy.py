@@ -41,8 +41,9 @@ _MAXIMUM_REASONS = 3
 def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
     """Return a refusal unless Access Analyzer finds that the policy gives no public access.
 
-    Every answer except PASS gives a refusal. If Access Analyzer does not answer, the refusal is a
-    `Retry`: an approved case then waits until its approval expires.
+    Every answer except PASS gives an `Escalate`, and so does an error for a text that Access
+    Analyzer can never check. If Access Analyzer does not answer, the refusal is a `Retry`: an
+    approved case then waits until its approval expires.
     """
     try:
         analyzer_answer = clients.access_analyzer.check_no_public_access(
@@ -63,11 +64,13 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     """Ask Access Analyzer about the queue's policy after a restore. Return the new outcome.
 
     If Access Analyzer does not pass the policy, the case is escalated, so that a person decides
-    about it. If it passes the policy, or does not answer, its result is added to the reason of the
-    returned case. An outcome that is no fix is returned unchanged.
+    about it. If it passes the policy or does not answer, or the policy cannot be read, this is
+    added to the reason of the returned case. An outcome without an `applied` case is returned
+    unchanged.
 
     Raises:
-        CaseMoved, CaseStoreUnavailable, NotificationNotSent: The case could not be escalated.
+        CaseStoreUnavailable, CaseStoreUnreadable: The case could not be escalated.
+        NotificationNotSent: The case was escalated, but SNS did not take the notification.
     """
     case = outcome.case
     if case is None or case.state is not State.APPLIED:
@@ -134,7 +137,7 @@ class PolicyWriter(Struct, frozen=True):
         """Write the pinned policy into the queue. Return a refusal if nothing was written.
 
         Raises:
-            FactsUnavailable, StepFailed: As `apply.write_attributes` raises them.
+            FactsUnavailable, QueueRefusesUs, StepFailed: As `apply.write_attributes` raises them.
             CaseStoreUnavailable: The pin could not be read.
         """
         refusal = self._refuse_unless_pinned(facts_when_planned, steps)

@@ -71,6 +71,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
         CaseUnreadable: The request names no case (`read_case_request`).
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
+        QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
     """
     symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
@@ -146,7 +147,8 @@ def _count_queues(situation: Situation, run: FixContext) -> Situation:
     """Note that the queue shows the symptom, and count the queues that showed it in the last hour.
 
     Raises:
-        CaseStoreUnavailable, FactsUnavailable: The queues could not be counted.
+        CaseStoreUnavailable, CaseStoreUnreadable, FactsUnavailable: The queues could not be
+            counted.
     """
     facts = situation.facts
     spread = run.case_store.note_spread([facts.queue_arn], situation.mass_symptom_key, run.now)

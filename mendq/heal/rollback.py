@@ -69,6 +69,8 @@ def rollback(
     Raises:
         FactsUnavailable, CaseStoreUnavailable, StepFailed: The next rollback, follow_up or the
             owner of the write finishes what this one began.
+        QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
+        NotificationNotSent: A dead run's write was recorded, but SNS did not take its notification.
     """
 
     def roll_back() -> JsonDocument | Refusal:
@@ -104,7 +106,7 @@ class _Rollback(RequestedCase, frozen=True):
     dry_run: bool
 
     def run(self) -> JsonDocument | Refusal:
-        """Roll the case back, and return the answer for the operator."""
+        """Roll the case back, and return the answer for the operator, or a refusal."""
         refusal = None if self.newest.is_rollback else self._refuse_if_queue_is_held()
         if refusal is not None:
             return refusal
@@ -126,10 +128,10 @@ class _Rollback(RequestedCase, frozen=True):
         return self._write_undo(undos, facts)
 
     def _refuse_if_queue_is_held(self) -> Refusal | None:
-        """Return a refusal if another run or another case holds the queue.
+        """Return a refusal if another run, or another open case of the symptom, holds the queue.
 
         If a dead run left a claim, settle it, and return a refusal that is retried. A dry run
-        settles nothing.
+        settles nothing, and its refusal is not retried.
         """
         stored_case = self.view.case
         context = self.context
@@ -153,7 +155,7 @@ class _Rollback(RequestedCase, frozen=True):
         settle_claim(self.view, self.view.intent, self.symptom, context)
         return Retry("claimed", "what a run that died had left was settled just now")
 
-    def _move_case(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
+    def _make_transition(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
         """Return the transition to `rolled_back`."""
         return self.newest.move_to(
             State.ROLLED_BACK,
@@ -174,7 +176,7 @@ class _Rollback(RequestedCase, frozen=True):
         if answer.get("code"):
             return Retry("claimed", f"it was not stopped: {answer.get('reason')}")
         reason = "stopped: what went back by then stays there, the rest is held"
-        case = self._move_case(reason, stopped_steps)
+        case = self._make_transition(reason, stopped_steps)
         new_records = self.view.records_after_write(case, facts.created_at)
         notification = Notification(self.symptom, facts, new_records=new_records)
         recorded_case = record_transition(case, self.view, notification, self.context)
@@ -186,7 +188,7 @@ class _Rollback(RequestedCase, frozen=True):
         """Write the steps that undo the case. If AWS refuses, leave them to a person."""
         steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
-        case = self._move_case(reason, [step.document() for step in steps])
+        case = self._make_transition(reason, [step.document() for step in steps])
         case_or_refusal = claim_and_write(case, steps, facts, self.view, self.symptom, self.context)
         if not isinstance(case_or_refusal, Refusal):
             return _make_rollback_answer(
@@ -218,10 +220,11 @@ class _Rollback(RequestedCase, frozen=True):
         }
 
     def _compare_with_earlier_rollback(self, undo: Undo, facts: Facts) -> Undo:
-        """Return the attribute's outcome for a case that was rolled back before.
+        """Return the plan with the attribute's outcome for a case that was rolled back before.
 
-        It is UNDONE if the queue still has the restored value. It is KEPT if someone changed the
-        value since, or if the queue was deleted and created again.
+        For an attribute that the rollback set, it is UNDONE if the queue still has the restored
+        value. It is KEPT if someone changed the value since, or if the queue was deleted and
+        created again. Another attribute keeps its planned outcome, but UNDONE becomes KEPT.
         """
         was_undone = any(step["attribute"] == undo.attribute for step in self.newest.steps)
         is_same_queue = not facts.is_created_after(self.newest.at)

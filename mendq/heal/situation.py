@@ -37,24 +37,27 @@ class RefusedWrite(Struct, frozen=True):
 class Situation(Struct, frozen=True, dict=True):
     """The input of `decide`: everything that is known about one symptom of one queue.
 
-    It is filled in stages. Before the queue is read, `is_read` is False and `facts` holds only the
-    queue's ARN and tags. Before Mendq counts the queues that show the symptom, `reach` is None.
-    After a refused write, `refused_write` holds the plan and the reason.
+    It is filled in stages. Before the queue is read, `is_read` is False, and `facts` has only the
+    queue's ARN and tags, unless a measurement has confirmed a finding. Before Mendq counts the
+    queues that show the symptom, `reach` is None. After a refused write, `refused_write` has the
+    plan and the reason.
 
     Attributes:
         symptom: The catalogue's entry.
         facts: The queue's facts. Without attributes if the queue was not read or does not exist.
-        mode: The lowest of the modes that settings, tags and the symptom's autonomy allow.
+        mode: The mode that settings and tags give the queue, or the symptom's autonomy if that is
+            lower. After a person's approval, the autonomy does not count.
         view: The case store's records about the queue and the symptom.
         now: The time of the run.
         owner: The id of this invocation, which its claims in the case store carry.
         writer: The Lambda of this run. It writes only the steps that it owns.
         limits: The settings that limit what Mendq may do.
         timing: The settings about time, such as the cooldown.
-        evidence: The new failed calls, together with earlier ones from the case store.
+        evidence: The new failed calls and earlier ones from the case store, or the measurement that
+            confirmed a scan's finding. Empty for a waiting case.
         fresh_sightings: The failed calls of this batch that are evidence of the symptom, or the
             measurement that confirmed a scan's finding.
-        reach: The number of queues that show the symptom. None if they were not counted.
+        reach: The queues that show the symptom. None if they were not counted.
         remaining_seconds: The Lambda's remaining time when the queues were counted.
         waiting_case: The case that this run continues: it was approved, or its last step did not
             help. Such a case needs no new evidence. None if the run continues no case.
@@ -89,7 +92,10 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def records(self) -> CaseStoreView:
-        """The case store's records, without those of an earlier queue with the same name."""
+        """The case store's records, without those of an earlier queue with the same name.
+
+        All records if the queue was not read or does not exist.
+        """
         return (
             self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
         )
@@ -113,7 +119,7 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def open_case(self) -> Case | None:
-        """The newest case of this queue and symptom, or None if it is not open."""
+        """The newest case of this queue and symptom. None if there is none, or if it has ended."""
         case = self.view.case
         return case if case and case.is_open(self.now, self.timing) else None
 
@@ -121,8 +127,8 @@ class Situation(Struct, frozen=True, dict=True):
     def unhelpful_case_id(self) -> str:
         """The id of an earlier case whose change did not help or was rolled back, or an empty text.
 
-        While there is such a case, a person must approve each plan for the queue. This ends when a
-        person approves a plan, or if the queue was created again since the last case.
+        While there is such a case, a person must approve each plan for this symptom of the queue.
+        This ends when a plan is approved, or if the queue was created again since the last case.
         """
         last_case = self.view.case
         if last_case is None or self.facts.is_created_after(last_case.at):
@@ -134,7 +140,7 @@ class Situation(Struct, frozen=True, dict=True):
     def new_callers(self) -> Evidence:
         """Failed calls by principals that the open, escalated case does not mention yet.
 
-        Empty if there is no such case, or if the symptom does not notify people anyway.
+        Empty if there is no such case, or if the symptom is not one that `notifies_anyway`.
         """
         case = self.open_case
         if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
@@ -164,7 +170,10 @@ class Situation(Struct, frozen=True, dict=True):
 
     @cached_property
     def current_evidence(self) -> Evidence:
-        """The evidence since the queue's last change took effect."""
+        """The deciding evidence from after the queue's last change took effect.
+
+        All of it if SQS reports no times, or if the queue was not read.
+        """
         settled_at = self.facts.settled_at(
             self.timing.propagation_seconds,
             after_the_timeout=self.symptom.can_show_after_fix,
@@ -193,7 +202,7 @@ class Situation(Struct, frozen=True, dict=True):
         return not self.has_current_evidence and not self.keeps_changing
 
     def with_reach(self, reach: Reach, remaining_seconds: float) -> Situation:
-        """Return the situation with the number of queues that show the symptom."""
+        """Return the situation with the queues that show the symptom and the remaining time."""
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def find_most_written_attribute(self, plan: Plan, time_span: timedelta) -> tuple[int, str]:

@@ -77,7 +77,7 @@ class Undo(Struct, frozen=True):
         after: The value that the case wrote last.
         current_value: The present value. None if the queue does not have the attribute.
         step: The write that undoes the attribute. None if Mendq writes nothing.
-        command: The command for a person if Mendq does not undo the attribute. Otherwise empty.
+        command: The command for a person if the outcome is PRINTED. Otherwise empty.
         must_stop_step: True if the case's step is not complete yet. Then the rollback stops the
             step and writes nothing; `step` is None.
     """
@@ -203,9 +203,10 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
 
 
 def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
-    """Return a plan that keeps the present value if Mendq did not write it last.
+    """Return a plan that keeps the present value if it is not the value that Mendq wrote last.
 
-    Then a person has set that value. Otherwise return `undo` unchanged.
+    Then a person has set it. Otherwise return `undo` unchanged. Return it unchanged also if no
+    write by Mendq is on record, or if the attribute has the value from before the case already.
     """
     last_written = view.record_of(undo.attribute).last_written_value
     if undo.outcome is UndoOutcome.ALREADY_UNDONE or last_written in (None, undo.current_value):

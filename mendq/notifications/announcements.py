@@ -105,7 +105,7 @@ LOST_PROBES_IN_A_ROW = 2
 NEW_CALLERS_PAUSE = timedelta(hours=1)
 
 # Rule 3: a notification about an earlier case in one of these states does not announce a later one.
-_NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
+_STATES_ANNOUNCED_PER_CASE = frozenset({State.ESCALATED, State.EXPIRED})
 
 
 def choose_severity(
@@ -116,7 +116,7 @@ def choose_severity(
     Args:
         case: The case with its new transition.
         mode: How far Mendq may go on the queue. In mode `observe`, people are not notified of a
-            refusal.
+            refused case.
         is_about_plan: True if the plan was refused because of the queue's own facts, and not
             because of a freeze, a budget or a mass symptom.
         is_reported_elsewhere: True if another notification tells people the same (rule 13).
@@ -170,8 +170,8 @@ class News(Struct, frozen=True):
         key: A text that is equal for two news that say the same.
         severity: How urgent the news is; None if people are not notified.
         is_drill: True if the queue has the drill tag.
-        replaces_stored: True if the news takes the place of a notification that is stored and not
-            sent, because the case has moved since.
+        replaces_stored: True if the news takes the place of a stored notification with the same
+            key that was not sent, because the case has moved since.
     """
 
     key: str
@@ -191,7 +191,7 @@ def make_transition_news(
         distinction: A text that distinguishes the news from others with the same state and code.
         is_drill: True if the queue has the drill tag.
     """
-    case_id_if_distinct = case.case_id if case.state in _NEWS_FOR_EACH_CASE else ""
+    case_id_if_distinct = case.case_id if case.state in _STATES_ANNOUNCED_PER_CASE else ""
     return News(f"{case.news}:{distinction}:{case_id_if_distinct}", severity, is_drill)
 
 
@@ -307,7 +307,7 @@ def must_report_mass_symptom(refusal: Refusal | None, mode: Mode, *, is_drill: b
     """Return True if the refusal is one of a mass symptom that people must hear about: rule 13.
 
     Args:
-        refusal: Why Mendq did not change one of the queues. None if it changed the queue.
+        refusal: Why Mendq did not change one of the queues. None if it refused nothing.
         mode: How far Mendq may go on that queue.
         is_drill: True if the queue has the drill tag. People are never notified of drills.
     """

@@ -54,7 +54,8 @@ _SECONDS_ATTRIBUTE_PATTERN = re.compile(
 def format_with_unit(attribute: str, value_text: str, most_characters: int = 300) -> str:
     """Return an attribute's value as text for people, in at most `most_characters`.
 
-    A number of seconds gets its unit, and a policy becomes compact JSON.
+    A number of seconds gets its unit, and a policy becomes compact JSON. Any other value is made
+    safe by `format_value`.
     """
     if not (
         NUMBER_PATTERN.fullmatch(value_text) and _SECONDS_ATTRIBUTE_PATTERN.fullmatch(attribute)
@@ -98,7 +99,8 @@ def list_change_commands(
 ) -> Iterator[str]:
     """Yield the commands with which a person makes the change instead of Mendq.
 
-    The commands create queues first, then send DLQ messages back, and then set attributes.
+    The commands create queues first, then show which DLQ messages would go back, and then set
+    attributes.
     """
     source_facts = Facts(queue_arn, attributes, {})
     for created_arn in _list_created_queues(steps):
@@ -211,8 +213,9 @@ def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> lis
 def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     """Return a section with template lines, if a case is about an overridden value.
 
-    For each attribute there are lines for two values: Mendq's value, and the value that someone
-    else has set. If the case is not about an overridden value, the result is empty.
+    For each of the first _MOST_STEPS attributes there are lines for two values: Mendq's value, and
+    the value that someone else has set. If the case is not about an overridden value, the result is
+    empty.
     """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
@@ -287,12 +290,12 @@ def template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[
         else terraform_literal
     )
     return (
-        f"{owner_prefix}, CloudFormation: {_cloudformation_property(attribute)}: {literal}",
+        f"{owner_prefix}, CloudFormation: {_name_cloudformation_property(attribute)}: {literal}",
         f"{owner_prefix}, Terraform: {terraform_argument(attribute)} = {terraform_value}",
     )
 
 
-def _cloudformation_property(attribute: str) -> str:
+def _name_cloudformation_property(attribute: str) -> str:
     """Return CloudFormation's name for a queue attribute."""
     # In CloudFormation, a queue's policy is a resource of its own.
     if attribute == "Policy":

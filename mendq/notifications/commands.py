@@ -57,8 +57,8 @@ leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leav
 def tag_command(tag: str, queue_arn: str) -> str:
     """Return the `aws` command that tags a queue.
 
-    `tag` is a tag as `key=value`. It comes from Mendq's own code and never from
-    outside, so it is not quoted for the shell.
+    `tag` is a tag as `key=value`. It comes from Mendq's own code and never from outside, so it is
+    not quoted for the shell.
     """
     return f"{_sqs_command('tag-queue', queue_arn)} --tags {tag}"
 
@@ -68,8 +68,8 @@ def metric_command(
 ) -> str:
     """Return the `aws` command that shows a queue's metric during a measurement.
 
-    Return an empty text if `measurement` is None. `metric` and `statistic` are texts of Mendq, so
-    they are not quoted for the shell.
+    Return an empty text if `measurement` is None. `metric` and `statistic` come from Mendq's own
+    code, so they are not quoted for the shell.
     """
     if measurement is None:
         return ""
@@ -133,8 +133,8 @@ def mendq_command(verb: str, case: Case) -> str:
 def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 
-    With `name_part`, the command lists only the quotas whose names contain this text. Both texts
-    are texts of Mendq, so they are not quoted for the shell.
+    With `name_part`, the command lists only the quotas whose names contain this text.
+    `service_code` and `name_part` come from Mendq's own code, so they are not quoted for the shell.
     """
     quota_filter = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
     query = f"Quotas{quota_filter}.[QuotaName, QuotaCode, Value, Adjustable]"

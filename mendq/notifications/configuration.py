@@ -85,7 +85,8 @@ def format_policy(attribute: str, policy_text: str, most_characters: int) -> str
     """Return a policy as compact JSON, cut at `most_characters`.
 
     `attribute` is the attribute's name: Policy, RedrivePolicy or RedriveAllowPolicy. Return None
-    for any other attribute, or if the text is no JSON object or an empty JSON object.
+    for any other attribute, or if the text is not a JSON object, is an empty one, or has too many
+    levels.
     """
     document = parse_json_object(policy_text) if attribute in _JSON_ATTRIBUTES else None
     try:
@@ -97,7 +98,7 @@ def format_policy(attribute: str, policy_text: str, most_characters: int) -> str
 def summarize_value(attribute: str, value_text: str) -> str:
     """Return an attribute's value as text for a sentence; `nothing` if the value is empty.
 
-    Of a policy, the text has only the number of statements and a digest, because the policy is too
+    For a policy, the text has only the number of statements and a digest, because the policy is too
     long and someone else wrote it.
     """
     if attribute not in _JSON_ATTRIBUTES or not value_text:
@@ -162,7 +163,10 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compare_members(path: str, value_before: Any, value_after: Any) -> Iterator[str]:
-    """Yield one line for each inner value that differs. Each line begins with `path`, its name."""
+    """Yield one line for each inner value that differs.
+
+    Each line begins with the path to the inner value: `path` and the names below it.
+    """
     if _make_canonical_text(value_before) == _make_canonical_text(value_after):
         return
     if isinstance(value_before, dict) and isinstance(value_after, dict):
@@ -219,7 +223,8 @@ def _make_canonical_text(document: Any) -> str:
 def _normalize(document: Any) -> Any:
     """Return the document in the one form that all documents with the same meaning have.
 
-    Lists are sorted, a list with one value becomes this value, and numbers become texts.
+    Lists are sorted, a list with one value becomes this value, whole numbers and booleans become
+    texts, and members without a value (null) are left out.
     """
     if isinstance(document, dict):
         members = document.items()

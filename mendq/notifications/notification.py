@@ -310,12 +310,12 @@ def describe_mass_symptom(
 
 
 def describe_flood(
-    left_out_by_caller: Iterable[tuple[str, int]], now: datetime, place_text: str
+    callers_and_counts: Iterable[tuple[str, int]], now: datetime, place_text: str
 ) -> NotificationText:
     """Return the notification about a flood: failed calls name more queues than Mendq reads.
 
     Args:
-        left_out_by_caller: Pairs of a caller and the number of unmanaged queue names in its calls
+        callers_and_counts: Pairs of a caller and the number of unmanaged queue names in its calls
             that Mendq left out.
         now: The time of the notification.
         place_text: The account and region, from `format_place`.
@@ -329,7 +329,7 @@ def describe_flood(
     )
     caller_lines = (
         f"{format_value(caller)}: {format_count(name_count, 'name')}"
-        for caller, name_count in left_out_by_caller
+        for caller, name_count in callers_and_counts
     )
     next_step_lines = (
         "runbook: docs/runbooks/intake_late.md",

@@ -79,7 +79,10 @@ def describe_failed_calls(
 
 
 def _describe_call_origins(evidence: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines with the addresses and the programs from which the failed calls came."""
+    """Yield lines with the addresses and the programs from which the failed calls came.
+
+    The first _MOST_ORIGINS addresses and programs are named, and the others are counted.
+    """
     requests = evidence.get("requests", ())
     for field, line_prefix in (("source_ip", "from address"), ("user_agent", "with")):
         origins = dict.fromkeys(request[field] for request in requests if field in request)
@@ -97,10 +100,13 @@ def _describe_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
 def describe_facts(
     steps: Iterable[Mapping[str, str]], facts: Facts, always_shown_names: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return lines with the queue's attributes and its Mendq tags as they are now.
+    """Return lines with the queue's attributes that matter and its Mendq tags, as they are now.
+
+    These are the attributes of the two arguments and _SHOWN_ATTRIBUTES.
 
     Args:
-        steps: The documents of a case's steps. The attributes that they change are shown.
+        steps: The documents of a case's steps. The attributes that they change are shown if they
+            are set.
         facts: The queue's facts. They have no attributes if the queue was deleted.
         always_shown_names: Names of attributes that are shown even if they are not set.
     """
@@ -264,7 +270,7 @@ def format_timeline(
 
 
 def draw_bars(named_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
-    """Return the name and a bar of characters for each time span, all bars in the same scale.
+    """Return the name, and the seconds with a bar, for each time span. All bars have one scale.
 
     `named_spans` are pairs of a name and a number of seconds: the time that consumers need, and the
     time that they have.

@@ -68,7 +68,7 @@ MOST_REMEMBERED_NEWS = 10
 
 
 class NotificationRecord(Struct, frozen=True):
-    """The stored record of the newest notification about a symptom of a queue.
+    """The stored record of the newest notification about a symptom of a queue, or the account.
 
     The record has the text until the notification is sent. `mendq.notifications.announcements`
     decides whether to send the notification.
@@ -77,8 +77,8 @@ class NotificationRecord(Struct, frozen=True):
         at: When a run last began to send the notification.
         urgent: True if the notification goes to the topic of urgent notifications.
         announced: The keys of the news that people got lately, with the time of each.
-        subject: The subject; empty once the notification is sent.
-        body: The text; empty once the notification is sent.
+        subject: The subject; empty once the notification is sent or dropped.
+        body: The text; empty once the notification is sent or dropped.
         news: The key of the news. Two notifications with the same key say the same.
         about: The name of the case's transition; empty if the notification is about no case.
         since: When the first run began to send the notification.
@@ -155,7 +155,7 @@ class NotificationRecord(Struct, frozen=True):
 
     @property
     def is_delivered(self) -> bool:
-        """True if people got the notification. Its event may still be missing on the event bus."""
+        """True if people got the notification, but its event is not on the event bus yet."""
         return self.news in self.announced
 
     @property

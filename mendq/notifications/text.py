@@ -42,7 +42,7 @@ def plain(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
 
 
 def visible(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` as `plain` does, but with unchanged links: terminals open no links."""
+    """Return `text` as `plain` does, but with unchanged links. This is for terminals."""
     return _cut_text(_escape_text(text), most_characters)
 
 
@@ -63,7 +63,7 @@ def _cut_text(text: str, most_characters: int) -> str:
 
 
 def format_value(value: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` as `plain` does, in quotes if it is empty or contains a space.
+    """Return `value` as text, as `plain` does, in quotes if it is empty or contains a space.
 
     The quotes show where the value ends.
     """
@@ -133,7 +133,7 @@ def format_exact_json(document: Any) -> str:
 
 
 def command_line(command: str) -> str:
-    """Return a command without the spaces at its begin and end.
+    """Return a command without the spaces at its beginning and end.
 
     If the command is too long or not printable ASCII, return a note instead. A command is never cut
     or escaped, because it would then do something else.
