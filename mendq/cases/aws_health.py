@@ -145,7 +145,7 @@ def _read_events(text: str) -> list[HealthEvent]:
 
 
 def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
-    """Return the first lines of a notification: the newest open events and AWS Health's page.
+    """Return lines for the top of a notification: the newest open events, and AWS Health's page.
 
     Return an empty list if there is no event to show.
 

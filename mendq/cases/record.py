@@ -96,6 +96,8 @@ def record_transition(
         CaseMoved: Another run has moved the case since. Nothing was recorded.
         CaseStoreUnavailable: The case store does not answer.
         NotificationNotSent: The transition was recorded, but SNS did not take the notification.
+        CaseStoreUnreadable: The transition was recorded, and its notification is held back, but the
+            summary of held back notifications could not be read.
     """
     case = replace(case, next_step=choose_next_step(case, notification.next_command))
     notification_record = _make_notification_to_store(case, view, notification, context)
@@ -188,6 +190,11 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     The summary names the callers whose notifications were postponed within the last hour. It names
     only a limited number, so the callers of this case come first. It is sent at most once in
     `pause_between_summaries`.
+
+    Raises:
+        CaseStoreUnavailable, CaseStoreUnreadable: The case store does not answer, or an item of it
+            cannot be read.
+        NotificationNotSent: SNS did not take the summary.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)

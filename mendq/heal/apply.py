@@ -80,7 +80,7 @@ def refuse_if_changed_meanwhile(
 def write_attributes(
     clients: Clients, facts: Facts, steps: Sequence[AttributeStep]
 ) -> Refusal | None:
-    """Set the attributes of all steps in one call, if they still have the values from before.
+    """Set the attributes of all steps in one call, if each still has the `before` of its step.
 
     Args:
         clients: The clients of this invocation.

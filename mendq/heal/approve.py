@@ -240,12 +240,12 @@ def _act_on_decision_once(
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
-    """Return the answer for an operator if the case has had the state that the decision leads to.
+    """Return the answer for an operator if the case was in the decision's target state before.
 
-    The answer has the case's newest state. `by` is the operator or the Lambda that first moved the
-    case to that state. Return None if the case has not had that state. Return None also if the case
-    is approved and still waits, because the Lambda that writes its next step (its owner) must then
-    be called again.
+    The target state is the one that the decision moves a case to. The answer has the case's newest
+    state. `by` is the operator or the Lambda that first moved the case to the target state. Return
+    None if the case was never in that state. Return None also if the case is approved and still
+    waits, because the Lambda that writes its next step (its owner) must then be called again.
     """
     target_state = TRANSITION_BY_DECISION[decision].into
     newest_transition = history[-1]

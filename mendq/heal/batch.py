@@ -224,8 +224,8 @@ def group_failed_calls(
         account_and_region: The account and region whose queues Mendq manages.
     """
     batch = BatchResult()
-    calls_by_key = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
-    message_ids_by_key = defaultdict[tuple[str, Symptom], list[str]](list)
+    calls_by_queue_and_symptom = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
+    message_ids_by_queue_and_symptom = defaultdict[tuple[str, Symptom], list[str]](list)
     for message_id, body in bodies.items():
         call = read(body)
         if isinstance(call, Unreadable):
@@ -236,15 +236,15 @@ def group_failed_calls(
             batch.failed_call_count += 1
             symptom = _recognize_symptom(call, account_and_region, batch)
             if symptom is not None and call.queue_arn is not None:
-                key = (call.queue_arn, symptom)
-                calls_by_key[key].setdefault(call.event_id, call)
-                message_ids_by_key[key].append(message_id)
-    for key, call_by_event_id in calls_by_key.items():
-        queue_arn, symptom = key
+                queue_and_symptom = (call.queue_arn, symptom)
+                calls_by_queue_and_symptom[queue_and_symptom].setdefault(call.event_id, call)
+                message_ids_by_queue_and_symptom[queue_and_symptom].append(message_id)
+    for queue_and_symptom, call_by_event_id in calls_by_queue_and_symptom.items():
+        queue_arn, symptom = queue_and_symptom
         grouped_calls = tuple(call_by_event_id.values())
         are_all_races = all(call.may_be_a_race for call in grouped_calls)
         group = Group(queue_arn, symptom, grouped_calls, must_measure=are_all_races)
-        batch.message_ids_by_group[group] = message_ids_by_key[key]
+        batch.message_ids_by_group[group] = message_ids_by_queue_and_symptom[queue_and_symptom]
     return batch
 
 

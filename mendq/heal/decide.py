@@ -550,7 +550,7 @@ def _decide_waiting_case_before_reading(
 
 
 def is_approved_by_person(case: Case) -> bool:
-    """Return True if the case waits for its write, and a person approved it, not the settings."""
+    """Return True if the case is approved, and a person approved it, not the settings."""
     return case.state is State.APPROVED and case.came_from is State.PROPOSED
 
 

@@ -1,4 +1,4 @@
-"""Recover: finish a write that a run had claimed before it died.
+"""Recover: finish a write that a run claimed before it died.
 
 A run claims attributes, writes them, and records the case. If it dies in between, its claim stays
 in the case store. Another run then compares the queue with the claim, and records the write if it

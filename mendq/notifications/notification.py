@@ -99,7 +99,7 @@ class CaseDetails(Struct, frozen=True):
         later_advice: Lines about things to do after the change.
         always_shown_attributes: Names of attributes to show even if they are not set.
         symptom_sections: Further sections, which the symptom adds.
-        aws_health: Lines about open events of AWS Health. They come first.
+        aws_health: Lines about open events of AWS Health. They come just after the first line.
         timeline: The case's timeline.
         named_spans: Names with seconds: the time that consumers need, and the time that they have.
     """

@@ -84,8 +84,10 @@ def _describe_call_origins(evidence: Mapping[str, Any]) -> Iterator[str]:
     The first _MOST_ORIGINS addresses and programs are named, and the others are counted.
     """
     requests = evidence.get("requests", ())
-    for field, line_prefix in (("source_ip", "from address"), ("user_agent", "with")):
-        origins = dict.fromkeys(request[field] for request in requests if field in request)
+    for field_name, line_prefix in (("source_ip", "from address"), ("user_agent", "with")):
+        origins = dict.fromkeys(
+            request[field_name] for request in requests if field_name in request
+        )
         yield from limit_lines(
             (f"{line_prefix} {format_value(origin)}" for origin in origins), _MOST_ORIGINS
         )
@@ -242,7 +244,7 @@ def describe_queue_change(change: QueueChange) -> str:
 
 
 def _format_evidence_time(text: object) -> str:
-    """Return a time of the evidence as text for people; any other text is returned made safe."""
+    """Return a time of the evidence as text for people. Another text is made safe and returned."""
     try:
         return format_utc_time(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
