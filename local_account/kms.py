@@ -25,8 +25,8 @@ from local_account.permissions import make_call_context
 MALFORMED_POLICY_ERROR = "MalformedPolicyDocumentException"
 LOCKOUT_MESSAGE = "The new key policy will not allow you to update the key policy in the future."
 INVALID_PRINCIPAL_MESSAGE = "Policy contains a statement with one or more invalid principals."
-# True while CloudFormation creates a key. It uses its execution role, which `cdk bootstrap` gives
-# every permission, and not the permissions of the caller who deploys.
+# True while CloudFormation creates or changes a key. It uses its execution role, which
+# `cdk bootstrap` gives every permission, and not the permissions of the caller who deploys.
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _IS_CLOUDFORMATION_CALL = ContextVar("_IS_CLOUDFORMATION_CALL", default=False)
 

@@ -288,13 +288,13 @@ def draw_notifications(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]
 
 
 def _draw_first_lines(message: Message) -> Iterator[RenderableType]:
-    lines = message.text.splitlines()
+    message_lines = message.text.splitlines()
     yield make_rule(str(message.severity), "magenta")
     yield Text(f"{message.subject}\n", style="bold")
-    for line in lines[:MAXIMUM_SHOWN_LINES]:
+    for line in message_lines[:MAXIMUM_SHOWN_LINES]:
         yield Text(line, no_wrap=line.startswith("  "))
     yield make_rule(
-        f"{max(0, len(lines) - MAXIMUM_SHOWN_LINES)} more lines", "magenta", is_end=True
+        f"{max(0, len(message_lines) - MAXIMUM_SHOWN_LINES)} more lines", "magenta", is_end=True
     )
 
 

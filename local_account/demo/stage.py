@@ -423,8 +423,8 @@ class Stage:
     def mendq(self, command_line: str, expected_exit_code: int) -> None:
         """Run a command of `mendq` as an operator does.
 
-        A queue's name in braces, such as `{orders}`, stands for the id of the queue's newest case,
-        and `{begun}` for the time of the last `begin`. Raises ScriptFailed if the exit code is not
+        A queue's name in braces, such as `{orders}`, stands for the id of the queue's case, and
+        `{begun}` for the time of the last `begin`. Raises ScriptFailed if the exit code is not
         `expected_exit_code`.
         """
 

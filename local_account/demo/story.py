@@ -152,6 +152,6 @@ def read_stories(name: str) -> Mapping[str, Story]:
     if name == ALL_STORIES:
         return {story: read_story(story) for story in STORY_NAMES}
     if name not in STORY_NAMES:
-        known_names = ", ".join([*STORY_NAMES, ALL_STORIES])
-        raise CannotStart(f"STORY {name!r} is not known: give one of {known_names}")
+        valid_names = ", ".join([*STORY_NAMES, ALL_STORIES])
+        raise CannotStart(f"STORY {name!r} is not known: give one of {valid_names}")
     return {name: read_story(name)}

@@ -126,9 +126,9 @@ class Extensions(NoCalls, frozen=True, kw_only=True, tag="extensions"):
 
 
 class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
-    """Consumers of a FIFO queue that need longer for a message than the first visibility timeout.
+    """Consumers of a FIFO queue that need longer for a message than the visibility timeout.
 
-    They delete messages too late until Mendq raises the timeout. There are as many message groups
+    They delete messages too late until the timeout is long enough. There are as many message groups
     as consumers.
 
     Attributes:

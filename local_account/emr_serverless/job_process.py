@@ -288,9 +288,9 @@ def _find_last_line(run_folder: Path) -> str:
     If both are empty, return `it said nothing`.
     """
     for file_name in OUTPUT_FILE_NAMES:
-        text = (run_folder / file_name).read_text("utf-8", "replace").strip()
-        if text:
-            return text.splitlines()[-1].strip()
+        output_text = (run_folder / file_name).read_text("utf-8", "replace").strip()
+        if output_text:
+            return output_text.splitlines()[-1].strip()
     return "it said nothing"
 
 

@@ -163,11 +163,11 @@ class QueueCounter:
         arn_prefix = f"arn:aws:sqs:{region}:{account}:"
         points_by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
-            values_by_key = {
-                key: sorted(minute_values.items())
-                for key, minute_values in self._value_by_minute_by_key.items()
+            minute_values_by_key = {
+                key: sorted(value_by_minute.items())
+                for key, value_by_minute in self._value_by_minute_by_key.items()
             }
-        for (queue_arn, metric), minute_values in values_by_key.items():
+        for (queue_arn, metric), minute_values in minute_values_by_key.items():
             if not queue_arn.startswith(arn_prefix):
                 continue
             queue_name = queue_arn.removeprefix(arn_prefix)

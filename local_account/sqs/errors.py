@@ -134,9 +134,9 @@ def _install_denials() -> None:
         except sqs._Err as error:
             caller_arn = iam_evaluator.caller_arn()
             queue_arn = queue["attributes"]["QueueArn"]
-            context = make_call_context(caller_arn, "Root", action, queue_arn)
+            call_context = make_call_context(caller_arn, "Root", action, queue_arn)
             policy = queue["attributes"].get("Policy")
-            final_result = iam_evaluator.evaluate_resource_policy(policy, context)
+            final_result = iam_evaluator.evaluate_resource_policy(policy, call_context)
             message = make_denial_message(
                 caller_arn,
                 action,

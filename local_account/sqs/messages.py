@@ -182,7 +182,11 @@ def _delete_message(queue: Queue, parameters: Parameters) -> None:
             reason = "The receipt handle has expired."  # (recorded)
             raise make_invalid_parameter_error(receipt_handle, "ReceiptHandle", reason)
         if is_latest_handle:
-            queue["messages"] = [other for other in queue["messages"] if other is not message]
+            queue["messages"] = [
+                stored_message
+                for stored_message in queue["messages"]
+                if stored_message is not message
+            ]
 
 
 def _change_visibility(queue: Queue, parameters: Parameters) -> None:
@@ -199,15 +203,15 @@ def _change_visibility(queue: Queue, parameters: Parameters) -> None:
         message = _find_message(queue, receipt_handle)
         now = time.time()
         is_latest_handle = message["receipt_handle"] == receipt_handle
-        if not any(other is message for other in queue["messages"]):
+        if not any(stored_message is message for stored_message in queue["messages"]):
             reason = "Message does not exist or is not available for visibility timeout change."
             raise make_invalid_parameter_error(receipt_handle, "ReceiptHandle", reason)
         if not (is_latest_handle and message["visible_at"] > now):
             if is_latest_handle and not queue["is_fifo"]:
                 return
             raise sqs._Err("MessageNotInflight", "The message is not in flight.")
-        hidden_seconds = now - (message.get("first_receive_at") or now)
-        if hidden_seconds + timeout_seconds > MAXIMUM_VISIBILITY_SECONDS:
+        seconds_since_first_receive = now - (message.get("first_receive_at") or now)
+        if seconds_since_first_receive + timeout_seconds > MAXIMUM_VISIBILITY_SECONDS:
             limit_text = f"beyond the limit [{MAXIMUM_VISIBILITY_SECONDS} seconds]."
             reason = f"Total VisibilityTimeout for the message is {limit_text}"
             raise make_invalid_parameter_error(timeout_seconds, "VisibilityTimeout", reason)
