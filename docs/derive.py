@@ -64,7 +64,10 @@ def make_documents() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the stale files. With --check only print their names, and return 1 if there are any."""
+    """Write the stale files and return 0.
+
+    With --check, only print their names, and return 1 if there are any.
+    """
     must_only_check = "--check" in arguments
     stale_count = 0
     for path, text in make_documents().items():

@@ -80,7 +80,7 @@ def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
 
 
 def code(words: Iterable[object]) -> str:
-    """Return each word as Markdown code, separated by commas. Empty without words."""
+    """Return each word as Markdown code, separated by commas. Empty if there are no words."""
     return ", ".join(f"`{word}`" for word in words)
 
 

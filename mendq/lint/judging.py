@@ -28,7 +28,7 @@ from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
 
 # Symptoms that a queue's configuration alone shows. Those that need a function's reserved
-# concurrency are left out: it is no property of a queue and seldom in the same template.
+# concurrency are left out: it is not a property of a queue, and seldom in the same template.
 CONFIGURATION_SYMPTOMS = tuple(
     symptom
     for symptom in CATALOGUE
@@ -248,8 +248,7 @@ def _check_symptom(
 ) -> LintFinding | None:
     """Return a finding if the queue has the symptom, otherwise None.
 
-    Raises UnknownValue if that depends on a value that the template does not determine, and
-    TagUnreadable if it depends on a tag that is not valid.
+    Raises UnknownValue if that depends on a value that the template does not determine.
     """
     queue.attributes.names_read.clear()
     detected_fault = symptom.detection.detect(queue) if symptom.detection else None

@@ -632,7 +632,11 @@ def _make_getatt(address: str, attribute: str) -> dict[str, Any]:
 
 
 def _is_relevant(resource_change: Any) -> bool:
-    """Return True if lint reads resources of this type, and the plan does not delete this one."""
+    """Return True if lint reads this resource.
+
+    Lint does not read data sources, resources that the plan deletes, and types that are not in
+    _RESOURCE_TYPE_BY_TERRAFORM_TYPE or ATTRIBUTE_BY_TERRAFORM_TYPE.
+    """
     return (
         get_mapping(resource_change, "change", "after") is not None
         and resource_change.get("mode") == "managed"

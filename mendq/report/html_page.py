@@ -71,7 +71,8 @@ def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_togeth
 
 
 _PAGE_TEMPLATE = load_template("page.html.j2")
-# Number of rows of each list that the page shows. It folds the others; a print has them all.
+# Number of rows of each list that the page shows. It shows more if more of them need a person. It
+# folds the others; a print has them all.
 MOST_UNFOLDED_ROWS = 12
 
 

@@ -65,7 +65,10 @@ class Week(SummaryPart, frozen=True, kw_only=True):
 
 
 class CaseSummary(Week, frozen=True, kw_only=True):
-    """The fields of a summary that the nightly job fills from the cases in the case bucket."""
+    """The fields of a summary that the nightly job fills from the cases in the case bucket.
+
+    Exception: `had_mendq_in` belongs to a backtest.
+    """
 
     reached_a_person: ReachedAPerson = _CASES_NOT_READ
     # Cases that wait for a person, the most pressing first.
@@ -146,7 +149,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def is_over(self) -> bool:
-        """True if the week and all its nightly runs were over when the summary was made."""
+        """True if the week was over and all its nightly runs were due when the summary was made."""
         return self.not_seen.week_is_over and not self.days_to_come
 
     @property

@@ -279,7 +279,7 @@ class QueueWeek(SummaryPart, frozen=True):
 
 
 class QueueDays(SummaryPart, frozen=True):
-    """The queues with most incidents, sorted by their number, and the sums of all other queues."""
+    """The queues with most incidents, the one with most first, and the sums of all other queues."""
 
     queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
     queues_left_out: WholeNumber
@@ -376,6 +376,7 @@ class SymptomComparison(SummaryPart, frozen=True):
     fixed: WholeNumber
     # None if there is no such incident, as `recovered_median_seconds`.
     fixed_median_seconds: Number | None
+    # Only incidents after which a whole day was read.
     untouched: WholeNumber
     # Untouched incidents after which calls failed no more.
     recovered: WholeNumber
@@ -402,7 +403,10 @@ class Member(SummaryPart, frozen=True):
 
 
 class NeedyQueue(QueuePart, frozen=True):
-    """A queue in an account of the organization that waits for a person."""
+    """A queue of the organization with incidents that wait for a person.
+
+    The numbers are those of these incidents. `symptom` and `outcome` are the most pressing ones.
+    """
 
     account: str
     region: str

@@ -251,7 +251,7 @@ def _describe_why(recommendation: Recommendation) -> str:
     return sentence
 
 
-# Sentences by the state of the case, or by the reason why no case answers the incidents.
+# Sentences by the state of the case, by the reason why incidents have no case, or for a finding.
 SENTENCE_BY_REASON = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
@@ -265,7 +265,7 @@ SENTENCE_BY_REASON = {
     "found": "The last scan found it.",
     "count_only": "Nothing in the queue could fix a caller's mistake.",
 }
-# The case's own reason is added to these sentences.
+# The recommendation's `reason` is added to the sentences of these.
 _STATES_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
 
 

@@ -1,6 +1,7 @@
 """The verdict: the first sentences of the report, and the queue with the most trouble.
 
-All sentences are made from the week's summary. Names in them are marked (see `words`).
+All sentences are made from the week's summary. Names in them are marked (see `words`), except in
+`make_verdict_text` and `Standout.queue`.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def make_headline(summary: Summary) -> str:
 def describe_quiet_week(summary: Summary) -> str:
     """Return a text about a week without incidents.
 
-    It has the number of days read, and the last earlier week with an incident. If no earlier week
-    had one, it has the number of these weeks.
+    It has the number of days read. If earlier weeks are known, it also has the last one with an
+    incident, or the number of these weeks if none had one.
     """
     days_read_text = f"{summary.read_day_count} of {len(summary.days)} days read"
     if not summary.previous_weeks:
@@ -231,9 +232,9 @@ def describe_needy_queues(organization: Organization) -> list[str]:
 
 
 def describe_outcome(queue: NeedyQueue) -> str:
-    """Return the outcome of a queue's worst incident, in words, or `paged` if it paged people.
+    """Return the most pressing outcome of a queue in words. An unknown outcome is quoted.
 
-    An unknown outcome is quoted.
+    Return `paged` if an incident of the queue that waits for a person paged people.
     """
     if queue.urgent:
         return "paged"
