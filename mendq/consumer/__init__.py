@@ -58,7 +58,8 @@ class VisibilityHeartbeat:
     Args:
         sqs: A client that may call ReceiveMessage, DeleteMessage and ChangeMessageVisibility.
         queue_url: The queue.
-        seconds: The visibility timeout of every receive and of every extension.
+        seconds: The visibility timeout of every receive and of every extension. SQS's limit of 12
+            hours may make an extension shorter.
         clock: Returns the time in seconds. It must never go back.
         processing_times: Gets the processing time of each message that the heartbeat deletes.
     """
@@ -119,7 +120,7 @@ class VisibilityHeartbeat:
         """Ids of messages that were neither deleted nor released and may be at another consumer.
 
         Their visibility timeout ran out, or SQS said that this consumer does not hold them any
-        more.
+        more. A message that this consumer receives again is no longer among them.
         """
         with self._write_lock:
             self._forget_expired_messages(self._clock())
@@ -136,10 +137,11 @@ class VisibilityHeartbeat:
 
         Args:
             arguments: Arguments of boto3's `receive_message`, except QueueUrl and
-                VisibilityTimeout. WaitTimeSeconds is required.
+                VisibilityTimeout. Without WaitTimeSeconds, SQS may wait LONGEST_POLL_SECONDS.
 
         Raises:
-            ValueError: WaitTimeSeconds is missing, or not less than the visibility timeout.
+            ValueError: WaitTimeSeconds, or LONGEST_POLL_SECONDS if it is missing, is not less than
+                the visibility timeout.
             ClientError, BotoCoreError: The call failed.
         """
         if arguments.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._visibility_seconds:
@@ -153,7 +155,7 @@ class VisibilityHeartbeat:
         return response.get("Messages", [])
 
     def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
-        """Hold messages that were received by other code.
+        """Hold messages that other code received with the heartbeat's visibility timeout.
 
         A message that was received again is held by its newest receipt handle.
 
@@ -202,7 +204,8 @@ class VisibilityHeartbeat:
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
 
-        The heartbeat does not extend a released message again.
+        The heartbeat does not extend a released message again. If the call to SQS fails, the
+        message becomes visible when its visibility timeout is over.
         """
         with self._write_lock:
             released_holds = self._find_held_messages(message_ids)
@@ -261,7 +264,7 @@ class VisibilityHeartbeat:
             self._sqs.delete_message, self._sqs.delete_message_batch, self._queue_url, batch
         )
         self._forget_messages(hold for hold in batch if hold.message_id not in error_code_by_id)
-        self._mark_lost(_select_lost(batch, error_code_by_id))
+        self._mark_lost(_select_lost_messages(batch, error_code_by_id))
 
     def _forget_expired_messages(self, now: float) -> Mapping[str, Hold]:
         """Mark messages as lost if their visibility timeout is over. Return the others by id."""
@@ -295,7 +298,7 @@ class VisibilityHeartbeat:
         for hold in holds:
             if hold.message_id not in error_code_by_id:
                 hold.hidden_until = now + seconds
-        self._mark_lost(_select_lost(holds, error_code_by_id))
+        self._mark_lost(_select_lost_messages(holds, error_code_by_id))
 
     def _change_visibility(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
         """Hide at most ten messages for `seconds` from now on; 0 makes them visible.
@@ -327,7 +330,7 @@ class VisibilityHeartbeat:
             self._extend_due_messages(end_event)
 
 
-def _select_lost(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:
+def _select_lost_messages(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:
     """Return the messages for which SQS's error code says that another consumer may have them."""
     return [hold for hold in holds if error_code_by_id.get(hold.message_id) in LOST_MESSAGE_CODES]
 
@@ -346,7 +349,7 @@ class ProcessingTimes:
     Args:
         queue_url: The queue.
         sink: Writes a line; by default to standard output.
-        every_seconds: The least number of seconds between two lines.
+        every_seconds: The least number of seconds between two lines, except for `publish`.
         clock: Returns the time in seconds since 1970.
     """
 
@@ -372,7 +375,8 @@ class ProcessingTimes:
     def add(self, seconds: float) -> None:
         """Record the seconds from the receive of a message to the end of its work.
 
-        Ignore a value that is not finite: CloudWatch drops a line with NaN or Infinity.
+        Write a line if `every_seconds` have passed since the last one. Ignore a value that is not a
+        finite number: CloudWatch drops a line with NaN or Infinity.
         """
         if not _is_finite(seconds):
             return

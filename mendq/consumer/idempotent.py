@@ -6,8 +6,8 @@ How `Once` works:
 
 1. A claim comes before the work. It is one item in DynamoDB that says which run has the key and
    until when. A run whose key is claimed by another run raises `Busy`.
-2. A claim is short and is renewed while the work runs. So it ends `claim_seconds` after a crash,
-   and a slow consumer keeps it.
+2. A claim is short and is renewed while the work runs. So it ends about `claim_seconds` after a
+   crash, and a slow consumer keeps it.
 3. All times are DynamoDB's own: the Date header of its answer, or that date plus a duration. A
    consumer's clock is never used, so it may be wrong by hours.
 4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
@@ -19,8 +19,8 @@ How `Once` works:
 
 In two cases the work is still done twice. A process may be suspended for longer than its claim, or
 not reach DynamoDB for that long, and continue while another run does the same work. Or a process
-may crash after the work and before it is recorded. If the service that does the work can recognise
-a repeated key, give it the same key.
+may crash, or not reach DynamoDB, after the work and before it is recorded. If the service that does
+the work can recognise a repeated key, give it the same key.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 https://www.rfc-editor.org/rfc/rfc9110#name-date
@@ -56,10 +56,11 @@ _LOG = logging.getLogger(__name__)
 REMEMBERED_SECONDS = 30 * 86_400
 # Number of renewals in `claim_seconds`.
 _RENEWALS_PER_CLAIM = 4
-# How often a new claim is renewed before the work, if each write takes longer than half of
+# How often at most a new claim is renewed before the work, if each write takes longer than half of
 # `claim_seconds`.
 _MOST_REFRESHES = 4
-# How often a run tries to record that its work is done. All attempts take about `claim_seconds`.
+# How often at most a run tries to record that its work is done. All attempts take about
+# `claim_seconds`.
 _RECORD_ATTEMPTS = 5
 # The most messages that a consumer holds because their orders are busy. A body can be 1 MiB.
 MOST_WAITING_MESSAGES = 100
@@ -68,7 +69,10 @@ _ACCESS_DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Busy(Exception):
-    """Another run has claimed this key: it does the work, or has crashed. Try the message again."""
+    """Another run has claimed this key: it does the work, or has crashed. Try the message again.
+
+    Also raised if this run could not claim the key, because each write of its claim took too long.
+    """
 
 
 class ClaimLost(Busy):
@@ -105,11 +109,14 @@ class Once:
             True if the work was done now, False if it had been done before.
 
         Raises:
-            Busy: Another run has the key. Nothing was done.
+            Busy: Another run has the key, or each write of the claim took too long. Nothing was
+                done.
             ClaimLost: The work was done and recorded, but perhaps by another run as well.
-            Exception: What `work` raises. The key is free again at once.
-            ClientError, BotoCoreError: DynamoDB did not answer a call. If `work` has run by then,
-                it is not recorded as done, and a later run does it again.
+            Exception: What `work` raises. The key is free again at once; after `claim_seconds` if
+                DynamoDB cannot be reached.
+            ClientError, BotoCoreError: A call to DynamoDB failed. If `work` has run by then, it is
+                not recorded as done, and a later run does it again.
+            RuntimeError: An answer of DynamoDB has no Date header. The work was not done.
         """
         owner = uuid4().hex
         if not self._claim(key, owner):
@@ -165,7 +172,7 @@ class Once:
         """Claim the key for `owner`, this run.
 
         Return True if this run has claimed the key, False if the work is done already. Raise Busy
-        if another run has the key.
+        if another run has the key, or if each write of the claim takes too long.
         """
         item, now = self._read_item(key)
         if "is_done" in item:
@@ -248,7 +255,8 @@ class Once:
             key: The key.
             owner: The id of this run.
             now: DynamoDB's time in seconds.
-            condition: The claim is stored only if DynamoDB finds this true.
+            condition: The claim is stored only if DynamoDB finds this true, and the work is not
+                recorded as done.
             condition_values: Values that the condition uses, by placeholder.
 
         Returns:
@@ -359,7 +367,9 @@ class Careful:
     """Consumes a queue of orders and does each order once.
 
     A message whose order is busy in another run stays held, and the next `consume` tries it again.
-    So it does not come closer to maxReceiveCount, and the other messages do not wait for it.
+    So it does not come closer to maxReceiveCount, and the other messages do not wait for it. At
+    most MOST_WAITING_MESSAGES messages wait in this way. SQS returns the others after their
+    visibility timeout.
 
     One object may be used by several threads.
 
@@ -425,7 +435,8 @@ class Careful:
     ) -> dict[str, MessageTypeDef]:
         """Handle each message. Return the messages that must wait, by message id.
 
-        A message waits if its order is busy, or behind such a message of its FIFO group.
+        A message waits if its order is busy, or behind such a message of its FIFO group. A message
+        behind a failed one of its FIFO group is released.
         """
         busy_group_ids: set[str] = set()
         failed_group_ids: set[str] = set()
@@ -475,8 +486,8 @@ class Careful:
     def _check_queue(self) -> None:
         """Raise ValueError if the claim is too long for the queue's retries.
 
-        Ask SQS for the queue's RedrivePolicy until it has answered once. If SQS does not allow it,
-        log a warning and do not ask again.
+        Ask SQS for the queue's RedrivePolicy in each call, until one check has passed. If SQS does
+        not allow it, log a warning and do not ask again.
         """
         if self._is_checked:
             return

@@ -17,7 +17,8 @@ SQSCall = Callable[..., Any]
 # change that.
 LONGEST_HOLD_SECONDS = 43_200
 MOST_ENTRIES_PER_BATCH = 10
-# Error codes of SQS for a message that another consumer has received by now, or that was deleted.
+# Error codes of SQS for a message that another consumer has received by now, or for a message or a
+# queue that was deleted.
 # In a standard queue SQS may accept such a call, so the heartbeat's clock decides as well.
 LOST_MESSAGE_CODES = frozenset(
     {
@@ -55,12 +56,13 @@ class Hold:
         """The time when SQS's limit of 12 hours ends: then other consumers can get the message."""
         return self.received_at + LONGEST_HOLD_SECONDS
 
-    def is_due(self, now: float, seconds: float) -> bool:
-        """Return True if the visibility timeout, `seconds` long, should be extended now.
+    def is_due(self, now: float, visibility_seconds: float) -> bool:
+        """Return True if the visibility timeout should be extended now.
 
         This is so if half of it is over, and SQS's limit of 12 hours still allows a longer one.
         """
-        return now >= self.hidden_until - seconds / 2 and self.limit_at - self.hidden_until >= 1
+        is_half_over = now >= self.hidden_until - visibility_seconds / 2
+        return is_half_over and self.limit_at - self.hidden_until >= 1
 
 
 def change_messages(
@@ -100,10 +102,10 @@ def change_messages(
         return {hold.message_id: code for hold in holds}
     except BotoCoreError:
         return {hold.message_id: _NO_ANSWER_CODE for hold in holds}
-    return _list_failed_entries(response, holds)
+    return _read_failed_entries(response, holds)
 
 
-def _list_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> dict[str, str]:
+def _read_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> dict[str, str]:
     """Return the error codes of the entries that SQS did not report as successful, by message id.
 
     The id of an entry is the position of its hold in `holds`.
@@ -123,7 +125,7 @@ def _list_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> 
 
 
 def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
-    """Yield the holds in batches of ten, the most that SQS accepts in one call."""
+    """Yield the holds in batches of at most ten, the most that SQS accepts in one call."""
     remaining_holds = iter(holds)
     while batch := tuple(islice(remaining_holds, MOST_ENTRIES_PER_BATCH)):
         yield batch

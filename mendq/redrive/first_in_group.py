@@ -34,7 +34,7 @@ SAME_BATCH_TIME = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
-    """The first message of a message group in a DLQ, and when the group's messages came there.
+    """A message group in a DLQ: its first message, and when its messages came there.
 
     Attributes:
         first_message_id: The id of the first message.
@@ -88,7 +88,9 @@ def find_unclear_groups(
     chosen_group_ids: Collection[str],
     sent_group_ids: Collection[str],
 ) -> list[UnclearGroup]:
-    """Return the groups whose first message may not be the one that failed.
+    """Return the groups whose first message may not be the one that failed, sorted by group id.
+
+    For condition 2 (see the module), a group is compared only with groups in `chosen_group_ids`.
 
     Args:
         group_by_id: All groups that were seen in the DLQ, by message group id.

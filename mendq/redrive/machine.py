@@ -13,7 +13,7 @@ A redrive is in one of five stages:
 - ramp: more messages go back, a multiple of those that the last stage moved for certain. After each
   ramp comes a soak again.
 - done: no message is left that may go back. The case is verified.
-- halted: something forbids to continue. The case is escalated, and the other messages stay in the
+- halted: the redrive must not continue. The case is escalated, and the other messages stay in the
   DLQ.
 
 `follow_up` invokes the redrive Lambda for each such case once a minute; one invocation is one tick.
@@ -51,8 +51,8 @@ Rules, each with its reason:
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
-   size. After a stage that moved none comes a stage of a canary's size. Otherwise stages that moved
-   nothing would grow, and the first one that moves would be a flood.
+   size. If that stage moved none for certain, the next one has a canary's size. Otherwise stages
+   that moved nothing would grow, and the first one that moves would be a flood.
 6. A soak ends by time and by evidence. Messages that may still be in the source, unread, have
    proven nothing. Otherwise a redrive to a queue without consumers would end as verified.
 7. Messages go no faster than a share of the messages that the source's consumers delete, and not at
@@ -166,7 +166,8 @@ class Action(StrEnum):
     SEND = "send messages back"
 
 
-# A tick ends after one of these actions. After any other action `decide` is called again.
+# A tick ends after one of these actions. It also ends if the redrive is over, or if a part of the
+# stage is left after a send. Otherwise `decide` is called again.
 WAITING_ACTIONS = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIENCE})
 
 
@@ -207,7 +208,7 @@ DECISION_TABLE = (
 
 
 class NoRowError(Exception):
-    """No row of the table matches. This is a bug of Mendq: the table must cover every situation."""
+    """No row of the table matches: the redrive has ended already, or the table has a gap."""
 
 
 class Decision(NamedTuple):
@@ -259,17 +260,19 @@ class RedriveSituation(Struct, frozen=True):
     """Everything that a decision depends on: the stored progress, and the facts read at this tick.
 
     Attributes:
-        dlq: The DLQ; without attributes if it was deleted or cannot be read.
-        source: The source; without attributes in the same cases.
+        dlq: The DLQ; without attributes if it was deleted, or if one of the queues cannot be read.
+        source: The source; without attributes if it was deleted, or if one of the queues cannot be
+            read.
         deletes_per_second: Messages that the source's consumers delete per second; None if
             CloudWatch does not answer.
         deletes_since_send: Messages deleted in the source since the last messages went back. None
-            outside a soak, or if CloudWatch does not answer.
+            outside a soak, before the first send, or if CloudWatch does not answer.
         sample: Messages of the DLQ, None until this tick has taken a sample.
         has_foreign_task: True if another message movement task runs on the DLQ.
         freeze_reason: The reason why all changes are frozen, empty if they are not.
-        blocker: For good: a queue is no longer managed, its tag forbids the redrive, or the cause
-            is back. For now: queues or messages cannot be read or put into quarantine.
+        blocker: What blocks the redrive. For good, for example: a queue is no longer managed, its
+            tag forbids the redrive, or the cause is back. For now: queues or messages cannot be
+            read, or messages cannot be put into quarantine.
     """
 
     progress: RedriveProgress
@@ -302,11 +305,11 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def unseen_message_count(self) -> int:
-        """Number of messages that came to the DLQ during the soak and are not in the sample.
+        """Number of messages that came to the DLQ since the stage began and are not in the sample.
 
         In a FIFO queue, SQS returns only the first messages of a group until these are deleted. In
-        a standard queue, the sample may be too short. 0 before the soak is over, without a sample,
-        or if a standard queue's sample is whole.
+        a standard queue, the sample may be too short. The number is 0 if the redrive is not in a
+        soak whose time is over, if there is no sample, or if a standard queue's sample is complete.
         """
         sample = self.sample
         if sample is None or not self.is_soak_over:
@@ -325,7 +328,10 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def sendable_message_count(self) -> int:
-        """Number of messages that could still be sent back, including those in flight."""
+        """The most messages that could still be sent back.
+
+        Messages that the sample does not contain, such as those in flight, count as sendable.
+        """
         sample = self.sample_or_empty
         seen_message_count = sample.message_count - sample.quarantined_count
         return max(
@@ -430,7 +436,10 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 
 
 def has_too_many_returned(situation: RedriveSituation) -> bool:
-    """Return True if so many messages came back that the redrive must halt (rule 10)."""
+    """Return True if so many messages came back or newly died that the redrive must halt.
+
+    Rule 10 says which messages count.
+    """
     moved_count = situation.progress.moved
     bounds = situation.bounds
     if situation.returned_message_count + situation.unseen_message_count >= bounds.halt_threshold(
@@ -444,7 +453,7 @@ def has_too_many_returned(situation: RedriveSituation) -> bool:
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
-    """Return True if queues or messages cannot be read now, or cannot be moved to quarantine."""
+    """Return True if something blocks the redrive. A block for good matches an earlier row."""
     return bool(situation.blocker.reason)
 
 
@@ -454,7 +463,7 @@ def has_no_message_left(situation: RedriveSituation) -> bool:
 
 
 def is_refused_for_long(situation: RedriveSituation) -> bool:
-    """Return True if SQS has refused every message for longer than `patience_seconds`."""
+    """Return True if SQS has refused every message for at least `patience_seconds`."""
     waits = situation.progress.waits
     return waits.is_refused and situation.is_patience_over(waits.refused_since)
 
@@ -482,8 +491,9 @@ def is_source_unread(situation: RedriveSituation) -> bool:
     """Return True if consumers may not have handled all messages of the stage yet.
 
     This is the case if the source has visible messages, and if fewer messages were deleted there
-    since the last send than the number to handle: `stood`, less the messages that came back. False
-    if the stage has moved no message.
+    since the last send than the number to handle: `stood`, less the messages that came back. If
+    CloudWatch does not answer, the number of deletes counts as 0. False if the stage has moved no
+    message.
     """
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:
@@ -505,7 +515,7 @@ def has_no_message_due(situation: RedriveSituation) -> bool:
 
 
 def is_always_true(_: RedriveSituation) -> bool:
-    """Return True. The last rows of the table use this as their condition."""
+    """Return True. The last row of each running stage has this as its condition."""
     return True
 
 

@@ -5,8 +5,8 @@ with a missing operand, or with one of another type, is unknown (null), and so i
 in SQL. Types are compared at every level. Otherwise `[true]` would match `[1]`, because `True == 1`
 in Python. A filter that matches too much would redrive or delete the wrong messages.
 
-A text is called unreadable if it would be JSON without NaN, Infinity or a number that is too large
-for a double. Mendq cannot know which value a consumer reads there, so a filter that uses a value
+A text is called unreadable if it would be JSON, but has NaN, Infinity or too large a number, or is
+nested too deep. Mendq cannot know which value a consumer reads there, so a filter that uses a value
 inside such a text does not match.
 https://jmespath.org/specification.html
 https://www.rfc-editor.org/rfc/rfc8259#section-6
@@ -48,7 +48,7 @@ MOST_EXPRESSION_LEVELS = 100
 # Functions that Mendq adds to JMESPath.
 EXISTS_FUNCTION = "exists"
 SHAPE_FUNCTION = "shape"
-# The shape of a body that is JSON except for NaN, Infinity or too large a number.
+# The shape of a body that is unreadable JSON (see the top of this file).
 UNREADABLE_SHAPE = "unreadable"
 SOURCE_ATTRIBUTE = "DeadLetterQueueSourceArn"
 _FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
@@ -111,7 +111,7 @@ class FilterResult(NamedTuple):
     Attributes:
         matches: True if the filter matches.
         value_by_path: The message's values by the paths in the filter, such as `body.type`. None
-            for a missing value.
+            for a missing value. No paths if one of them could not be evaluated.
         error: The reason why the filter could not be evaluated; empty if it could.
     """
 
@@ -179,8 +179,9 @@ def parse_filter(expression: str) -> MessageFilter:
     """Return the filter for a JMESPath expression.
 
     Raises:
-        FilterUnreadable: The expression is not JMESPath, is too long, too deep or too slow, uses a
-            name or function that does not exist, or cannot match any message.
+        FilterUnreadable: The expression is not JMESPath, is too long or too deep, makes too many
+            copies, uses a name or function that does not exist, begins a path with `@`, compares
+            with null, or contains NaN or Infinity.
     """
     if len(expression) > LONGEST_EXPRESSION_CHARACTERS:
         raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
@@ -218,7 +219,10 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
     def _func_contains(self, subject: Any, search: Any) -> bool | None:
-        """Return True if `subject` contains `search`, None if that is unknown, else False."""
+        """Return True if `subject` contains `search`, None if that is unknown, else False.
+
+        Raises TypeError if `subject` is a text and `search` is not.
+        """
         if isinstance(subject, str):
             return search in subject
         return _join_with_or(are_equal(member, search) for member in subject)
@@ -235,7 +239,10 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_string(self, value: Any) -> str:
-        """Return a text unchanged, and any other value as JSON. Raises TypeError for bytes."""
+        """Return a text unchanged, and any other value as JSON.
+
+        Raises TypeError for a value that JSON does not have, such as bytes.
+        """
         if isinstance(value, str):
             return value
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -243,7 +250,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function of JMESPath by name and return its result.
 
-        Raise _Unevaluable if the result is a number too large for a double (above 1.8e308).
+        Raise _Unevaluable if the result is NaN, or too large for a double (above 1.8e308).
         """
         result = super().call_function(name, arguments)
         if isinstance(result, float) and not isfinite(result):
@@ -337,9 +344,10 @@ def _get_json_type(value: Any) -> type | None:
 
 
 def are_equal(left: Any, right: Any) -> bool | None:
-    """Return True if two JSON values are equal, False if not, None (unknown) if their types differ.
+    """Return True if two JSON values are equal, False if not, None if that is unknown.
 
-    The members of arrays and objects are compared in the same way. `true` and `1` are of different
+    It is unknown if their types differ, or if JSON does not have the type, such as bytes. The
+    members of arrays and objects are compared in the same way. `true` and `1` are of different
     types, `1` and `1.0` are equal. Inside an array or an object, `null` equals `null`.
     """
     if left is None and right is None:
@@ -433,8 +441,11 @@ def _is_finite(value: Any) -> bool:
 def _find_paths(node: Node) -> list[Node]:
     """Return every path into the message that the filter uses, such as `body.type`.
 
+    A path ends before its first projection: `body.items[*].type` gives `body.items`.
+
     Raise FilterUnreadable if a path does not begin with one of ROOT_NAMES, if the filter calls an
-    unknown function, or if it compares with null.
+    unknown function, calls `exists` or `shape` with another number of arguments than one, or
+    compares with null.
     """
     node_type = node["type"]
     children = node["children"]
@@ -462,7 +473,10 @@ def _find_paths(node: Node) -> list[Node]:
 
 
 def _spell_path(path: Node) -> str:
-    """Return a path as an operator would write it."""
+    """Return a path as an operator would write it.
+
+    A part that is neither a name nor an index is written as `[...]`.
+    """
     if path["type"] == "field":
         return spell_name(str(path["value"]))
     if path["type"] in _PATH_NODE_TYPES:
@@ -477,8 +491,8 @@ def spell_name(name: str) -> str:
 
 def spell_literal(value: Any) -> str:
     """Return a value as an expression contains it: as JSON in backticks, in printable ASCII."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return "`" + text.replace("`", "\\u0060") + "`"
+    json_text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return "`" + json_text.replace("`", "\\u0060") + "`"
 
 
 def _require_root(name: str) -> None:
@@ -588,8 +602,8 @@ def parse_json(text: str) -> Any:
     """Return the value of the JSON in a text; None if the text is not JSON, or is `null`.
 
     Return `UnreadableJson` if different consumers may read different values: only some parsers
-    accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Messages contain JSON
-    inside a text if SNS delivered them, for example.
+    accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Return it also if the
+    JSON is nested too deep, or has a whole number of more than 4,300 digits.
     """
     refusal_reasons = list[str]()
 

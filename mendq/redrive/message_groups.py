@@ -1,4 +1,4 @@
-"""Sort a sample of DLQ messages into groups, each with a filter that matches exactly its messages.
+"""Sort a sample of DLQ messages into groups, with a filter for each group that can have one.
 
 The filter of a group is tried on the sample. The group keeps it only if it matches all messages of
 the group and no other message. Groups and outlines show the names and types in a body. They show no
@@ -146,7 +146,10 @@ def _find_exact_filters(
 
 
 def describe_outline(body: str) -> str:
-    """Return a body without its values: the keys and types of JSON, or the form of a text."""
+    """Return a body without its values: the keys and types of JSON, or the form of a text.
+
+    JSON with a value that Mendq cannot read, such as NaN, gets a fixed sentence.
+    """
     body_value = parse_json(body)
     if body_value is not None:
         body_shape = make_shape(body_value)
@@ -158,7 +161,7 @@ def describe_outline(body: str) -> str:
 
 
 def _describe_shape(body_shape: Any) -> str:
-    """Return a shape as text that a terminal can wrap."""
+    """Return a shape as text that a terminal can wrap, cut to _MOST_SHAPE_CHARACTERS."""
     return plain(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
 
 
@@ -198,7 +201,7 @@ def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool)
 
 
 def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:
-    """Return the label of a message's group by one attribute.
+    """Return the label of a message's group by one attribute, or by the error that it names.
 
     `has_many_values` is True if the attribute has too many values to show a group for each.
     """
@@ -218,8 +221,9 @@ def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -
 def _find_pattern(text: str, path: str) -> tuple[str, str]:
     """Return the first line of a text with `#` for each number or id, and a filter for such texts.
 
-    `path` is the JMESPath path of the text. A short line without numbers and ids gets a filter that
-    matches only this text.
+    `path` is the JMESPath path of the text. If the text is one short line without numbers and ids,
+    the filter matches only this text. The filter is empty if the line has nothing but numbers, ids
+    and spaces.
     """
     first_line = text[:_MOST_TEXT_CHARACTERS].partition("\n")[0]
     fixed_parts = _VARYING_PART_PATTERN.split(first_line)

@@ -46,11 +46,13 @@ class MessageAttribute(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """A message received from a DLQ or a quarantine. All of its text comes from senders.
+    """A message received from a DLQ or a quarantine.
+
+    Senders chose its body, attributes, group id, deduplication id and trace header.
 
     Attributes:
-        sent_at: In a standard queue, the time when the message was sent to its source. In a FIFO
-            queue, the time when it came to the DLQ.
+        sent_at: The time when the message was last sent. If SQS itself moves a message to a DLQ, a
+            standard queue keeps this time; in a FIFO queue it is the time of that move.
         source_arn: The queue in which the message failed. None if SQS does not name one, because
             the message was sent to the DLQ directly.
         first_received_at: The time of its first receive; None if SQS does not report it.
@@ -126,7 +128,7 @@ class RedriveMark(Struct, frozen=True, omit_defaults=True):
         redrive: The case or command that sent it back last.
         redrive_count: The number of times it was sent back.
         seal: Digest of the source, the redrive and the body, made with the redrive's key.
-        died_in: ARN of the queue in which it failed, empty if that is `source`.
+        died_in: ARN of the queue in which it failed, empty if that is `source` or is not known.
     """
 
     source: str
@@ -242,11 +244,11 @@ def _read_mark(message: Message, mark_name: str, mark_type: type[MarkType]) -> M
 
 
 class UnmovedMessage(Struct, frozen=True):
-    """A message that could not be moved.
+    """A message that could not be moved, or not be deleted if the work is to delete it.
 
     Attributes:
         message_id: The message's id in the queue that it should have left.
-        code: SQS's error code in its canonical spelling, or a code of Mendq.
+        code: SQS's error code in its canonical spelling, or a code of Mendq; may be empty.
         reason: The reason, for operators.
         is_temporary: True if SQS may accept the message later.
     """
@@ -258,15 +260,15 @@ class UnmovedMessage(Struct, frozen=True):
 
 
 class MoveResult(Struct, frozen=True):
-    """The result of moving messages.
+    """The result of moving messages, or of deleting them without sending (`quarantine drop`).
 
     Attributes:
-        moved_count: The number of messages that were sent and deleted here.
-        copied_count: The number of messages that were sent but could not be deleted here. SQS
-            returns them again, and the same mover then deletes them.
+        moved_count: The number of messages that were sent and deleted here, or only deleted.
+        copied_count: The number of messages that were sent but could not be deleted here. If the
+            same mover receives them again, it deletes them.
         unmarked_count: The number of messages that were sent without the mark, because they had no
             room for it.
-        unmoved_messages: The messages that were not sent, each with the reason.
+        unmoved_messages: The messages that were not sent or deleted, each with the reason.
     """
 
     moved_count: int = 0
@@ -291,7 +293,7 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def first_reason(self) -> str:
-        """The reason why the first of the failed messages was not sent; empty if all were sent."""
+        """The reason (or the code) of the first of `unmoved_messages`; empty if there is none."""
         if not self.unmoved_messages:
             return ""
         return self.unmoved_messages[0].reason or self.unmoved_messages[0].code

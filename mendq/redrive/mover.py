@@ -71,8 +71,9 @@ class Destination(Struct, frozen=True):
     """The queue that messages go to, and how they are marked there.
 
     Attributes:
-        run_id: The case or command that sends the messages. It is part of the deduplication ids: a
-            FIFO queue drops a message that the same run sends again within five minutes.
+        run_id: The id of the case or command that sends the messages. The deduplication ids are
+            made from it, so a FIFO queue drops a message that the same run sends again within five
+            minutes.
         add_mark: Returns the message with an attribute by which Mendq recognizes it later. A
             message without room for the attribute is sent without it.
         maximum_message_bytes: The queue's MaximumMessageSize.
@@ -171,8 +172,9 @@ class MessageMover:
     """Receives messages of one queue, keeps them from other consumers, and moves or releases them.
 
     Use it in a `with` statement. At the end of the block, the messages that it still holds become
-    visible again, unless a second Ctrl-C interrupts that or too few `remaining_seconds` are left.
-    Then they stay hidden for VISIBILITY_SECONDS, as after a crash.
+    visible again, unless a KeyboardInterrupt ends the block or interrupts that, or too few
+    `remaining_seconds` are left. Then they stay hidden for up to VISIBILITY_SECONDS, as after a
+    crash.
 
     SQS returns only the first messages of a FIFO group while these are held. To see the others, the
     mover releases the first ones and receives the group again ("opens the group"). It does so only
@@ -229,16 +231,16 @@ class MessageMover:
     def receive_new_messages(self, most_messages: int) -> list[Message]:
         """Receive and return messages that this method has not returned before.
 
-        A message that SQS returns a second time stays held. A message that `move_messages` has sent
-        already is deleted. If a message of a FIFO group could not be sent, no later message of the
-        group is returned.
+        A message that SQS returns a second time stays held, and so does a copy that this mover has
+        sent. A message that `move_messages` has sent already is deleted. If a message of a FIFO
+        group could not be sent, no later message of the group is returned.
 
         Args:
             most_messages: The number of messages to return. Fewer are returned only if SQS returns
                 no other.
 
         Raises:
-            FactsUnavailable: SQS does not answer.
+            FactsUnavailable: SQS does not answer, or returns an error.
             QueueRefusesUs: The queue's own policy forbids it.
         """
         while len(self._messages_to_return) < most_messages:
@@ -284,11 +286,11 @@ class MessageMover:
 
     @property
     def held_message_count(self) -> int:
-        """The number of messages that the mover holds now; some may have become visible already."""
+        """The number of messages that the mover holds now."""
         return len(self._heartbeat.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
-        """Delete the messages that are still held. Return the ids of the deleted ones."""
+        """Delete those of `messages` that are still held. Return the ids of the deleted ones."""
         return self._heartbeat.delete(*(message.message_id for message in messages))
 
     def _receive_next_batch(self, most_messages: int) -> list[Message]:
@@ -322,7 +324,8 @@ class MessageMover:
     def _has_hidden_messages(self) -> bool:
         """Return True if a FIFO queue has visible messages that SQS does not return now.
 
-        They are behind held messages of their groups. False if the mover may not open groups.
+        They are behind held messages of their groups. False if there is no group to open, or if the
+        mover may not open groups.
         """
         if not (
             self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open_groups()
@@ -348,7 +351,10 @@ class MessageMover:
         return [read_message(message) for message in messages]
 
     def _is_new(self, message: Message) -> bool:
-        """Return True if the message was not received before. Delete it if it was sent already."""
+        """Return True if the message was not received before and is not a copy that was sent.
+
+        Delete it if it was sent already.
+        """
         if message.message_id in self._sent_message_ids:
             self._heartbeat.delete(message.message_id)
             return False
@@ -402,7 +408,9 @@ class MessageMover:
     ) -> None:
         """Mark the groups of these messages, so that the mover opens them again.
 
-        Messages of these groups were sent, so a receive may now return later messages.
+        Messages of these groups were sent, so a receive may now return later messages. A stopped
+        group is not marked. Neither is a group with no other received message: SQS returns its
+        later messages without this.
         """
         group_ids = {message.group_id for message in sent_messages} - self._stopped_groups
         for group_id in group_ids & self._message_ids_by_group.keys():
@@ -423,7 +431,7 @@ class MessageMover:
 
 
 def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
-    """Send one batch. If SQS refuses it because of one message, send each message alone.
+    """Send one batch. If one message may be why SQS refuses all of it, send each message alone.
 
     An error that SQS returns is part of the result and not raised.
     """
@@ -502,7 +510,7 @@ def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -
 
 
 def make_send_entry(entry_id: str, message: Message, destination: Destination) -> Any:
-    """Return the message as an entry of SendMessageBatch."""
+    """Return the message as an entry of SendMessageBatch, with the mark if it has room for it."""
     message = destination.mark_if_possible(message)
     entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
     if message.attributes:

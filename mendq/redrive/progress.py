@@ -59,12 +59,13 @@ class StageProgress(Struct, frozen=True):
         size: The most messages that this stage may move.
         number: The number of stages before this one.
         moved: The number of messages that this stage moved, including the `unsure` ones.
-        unsure: The number of messages that may have been sent or not: SQS did not answer, or the
-            run died while they were in flight. They prove nothing.
-        in_flight: The number of messages that a run is sending now.
+        unsure: The number of messages that may have moved or not: SQS did not answer, they were
+            sent and could not be deleted, or the run died while they were in flight. They prove
+            nothing.
+        in_flight: The most messages that a run is sending now; 0 if none is.
         expected: The number of messages that should be left in the DLQ if none came back.
-        stood: The number of messages in the source at the end of the stage, plus those that the
-            stage moved.
+        stood: The number of messages that were visible in the source at the start of the tick that
+            ended the stage, plus those that the stage moved.
         soak_ends_at: The end of the stage's soak; None before the soak begins.
     """
 
@@ -108,7 +109,8 @@ class RedriveProgress(Struct, frozen=True):
     """The progress of one redrive.
 
     Attributes:
-        n: The number of times that this progress was stored.
+        n: The number of the stored progress: 1 more at each `RedriveStore.save`. A DLQ's next
+            redrive continues the numbers.
         moved: The number of messages that certainly went back.
         moved_at: The time of the last send.
         returned: The number of messages that went back and then failed again.
@@ -188,7 +190,8 @@ class RedriveProgress(Struct, frozen=True):
         """Return the progress with the sample's messages that went to quarantine counted.
 
         Messages that could not go to quarantine are subtracted from `returned`, because the next
-        sample contains them again. The tick no longer counts as one without a result.
+        sample contains them again. The tick no longer counts as one without a result. The wait
+        `blocked_since` ends, unless messages came back and none of them could go to quarantine.
         """
         progress = self
         if sample.quarantined_count or not sample.unquarantined_count:
@@ -206,8 +209,8 @@ class RedriveProgress(Struct, frozen=True):
         Args:
             result: The mover's result.
             now: The time of this tick.
-            is_sample_short: True if the sample had fewer messages than should be sent. The stage
-                then has no further messages to move.
+            is_sample_short: True if the sample had fewer messages than should be sent, and none of
+                them failed. The stage then ends with the messages that it has moved.
             because: The reason why there was no message to send, empty if there was one.
         """
         current = self.current

@@ -62,7 +62,7 @@ def is_move_task_running(
         codes_without_task: SQS's error codes that count as "no task runs".
 
     Raises:
-        FactsUnavailable: SQS does not answer.
+        FactsUnavailable: SQS does not answer, or returns another error.
         QueueRefusesUs: The queue's own policy forbids it.
     """
     tasks = list_move_tasks(clients, dlq_arn, codes_without_task)
@@ -83,7 +83,8 @@ def read_situation(
         run: This invocation.
 
     Raises:
-        CaseStoreUnavailable: The case store does not answer, or holds a case that is not readable.
+        CaseStoreUnavailable: The case store does not answer.
+        CaseStoreUnreadable: The newest case of a symptom on the source cannot be read.
     """
     dlq = Facts(progress.dlq_arn, {}, {})
     source = Facts(progress.source_arn, {}, {})
@@ -160,9 +161,9 @@ def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> 
 
 
 def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
-    """Return a sentence if the source was deleted, or if one of the queues was created again.
+    """Return a sentence if one of the queues was created again, or if only the source was deleted.
 
-    Empty otherwise. A deleted DLQ is not reported here.
+    Empty otherwise: a deleted DLQ is not reported here.
     """
     queues = progress.queues
     for queue, recorded_creation_time in (
@@ -187,7 +188,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
 def describe_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     """Return a sentence if an open case says that the source has the cause of the failures again.
 
-    Empty if there is no such case.
+    Empty if there is no such case. A case whose fix is proven does not count.
     """
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSE_SYMPTOMS and is_unresolved(case):
@@ -245,8 +246,10 @@ def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -
 class RedriveStart(Struct, frozen=True):
     """The start of a redrive: a last check of both queues. Messages are moved later, by the ticks.
 
-    The start writes only the DLQ's retention, if messages could expire during the redrive.
-    `consent`: The settings that say which queues Mendq manages.
+    The start writes only the DLQ's retention, and only if a step of the plan says so.
+
+    Attributes:
+        consent: The settings that say which queues Mendq manages.
     """
 
     consent: Consent
@@ -257,8 +260,8 @@ class RedriveStart(Struct, frozen=True):
         """Check both queues, and write the DLQ's retention if a step says so.
 
         Return None if messages may go back, else a refusal. `planned_dlq` is the DLQ as the plan
-        saw it: a DLQ that has changed since is refused. Raises QueueRefusesUs, and the errors of
-        `apply.write_attributes`.
+        saw it: a DLQ that has changed since is refused. Raises FactsUnavailable, QueueRefusesUs,
+        and StepFailed if the retention could not be written and may be later.
         """
         dlq = Facts(
             planned_dlq.queue_arn, attributes_of(clients, planned_dlq.queue_arn), planned_dlq.tags

@@ -102,6 +102,9 @@ class TickOutcome(Outcome, frozen=True):
 def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     """Begin, continue or stop the redrive of a case: run one tick.
 
+    If the case sends no messages back now, call `continue_case`, which may begin the redrive. With
+    `cancel`, nothing is done then.
+
     Args:
         request: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
         run: This invocation.
@@ -109,8 +112,8 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     Raises:
         CaseUnreadable: The request names no case of this account and region.
         CaseStoreUnavailable: The case store does not answer. The next tick continues from the
-            stored progress. The same holds for each other error of the case store or of
-            `continue_case`.
+            stored progress. The same holds for each other error of the case store, of
+            `continue_case` or of `record_transition`.
     """
     symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
@@ -156,8 +159,8 @@ def choose_progress(
 ) -> RedriveProgress:
     """Return the case's stored progress, or a new one if none or another case's is stored.
 
-    If the stored progress cannot be read, or is for another source, the new one is halted: the
-    unreadable progress may be this case's own, with messages in flight.
+    The new one is halted if the stored progress cannot be read: it may be this case's own, with
+    messages in flight. It is also halted if this case's stored progress is for another source.
     """
     progress = claim.progress
     unreadable_reason = claim.unreadable_reason
@@ -237,9 +240,10 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
 class RedriveTick(Struct):
     """One tick of a redrive. It does the actions of `decide` on SQS and in the case store.
 
-    `situation.progress` is always the stored progress. The mover keeps the sample's messages from
-    other consumers until the tick ends. Methods do not raise errors that SQS returns. Every method
-    may raise the errors of the case store.
+    `situation.progress` is the progress that was stored last; before the first `save`, the one that
+    the tick began with. The mover keeps the sample's messages from other consumers until the tick
+    ends, except those that must stay in the DLQ. Methods do not raise errors that SQS returns.
+    Methods that store the progress may raise the errors of the case store.
     """
 
     situation: RedriveSituation
@@ -253,7 +257,7 @@ class RedriveTick(Struct):
         return self.situation.progress
 
     def run_until_wait(self) -> RedriveProgress:
-        """Call `decide` and do its actions until the tick must end. Return the stored progress."""
+        """Call `decide` and do its actions until the tick must end. Return the last progress."""
         for _ in range(MOST_DECISIONS_PER_TICK):
             if self.progress.is_over:
                 break
@@ -278,7 +282,10 @@ class RedriveTick(Struct):
         self.situation = structs.replace(self.situation, progress=progress)
 
     def handle_sample(self) -> None:
-        """Take a sample, count the messages that came back, and move them to quarantine."""
+        """Take a sample, count the messages that came back, and move them to quarantine.
+
+        If the DLQ cannot be read, or some of these messages cannot be moved, add a blocker.
+        """
         sample = self.take_sample()
         if isinstance(sample, Blocker):
             self.add_blocker(sample)
@@ -301,12 +308,12 @@ class RedriveTick(Struct):
         self.situation = structs.replace(self.situation, blocker=blocker)
 
     def take_sample(self) -> DlqSample | Blocker:
-        """Receive as many messages as the settings, memory and time allow, and sort them.
+        """Receive messages, as many as the settings, memory and time allow, and sort them.
 
         Messages that must stay in the DLQ are released at once. The mover holds the others.
 
         Returns:
-            The sample, or the reason why the DLQ cannot be read.
+            The sample, or a blocker with the reason why the DLQ cannot be read.
         """
         messages = list[Message]()
         is_complete = False
@@ -329,7 +336,10 @@ class RedriveTick(Struct):
         return replace(sample, is_complete=is_complete)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
-        """Move messages that came back to the source's quarantine. Create that queue if needed."""
+        """Move messages that came back to the source's quarantine. Create that queue if needed.
+
+        If there is no fit quarantine, the result has one unmoved message with the reason.
+        """
         if not messages:
             return MoveResult()
         try:
@@ -383,7 +393,10 @@ class RedriveTick(Struct):
         add_mark: Callable[[Message], Message],
         maximum_message_bytes: int = MOST_BATCH_BYTES,
     ) -> MoveResult:
-        """Move messages to a queue, until all have gone, time is over or changes are frozen."""
+        """Move messages to a queue until all were tried, time is over or changes are frozen.
+
+        Stop also if SQS would refuse every other message, or if the case store does not answer.
+        """
         destination_url = queue_url(self.run.clients, queue_arn)
         destination = Destination(
             queue_arn, destination_url, self.marker.redrive_id, add_mark, maximum_message_bytes
@@ -409,8 +422,9 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
     """Return the ARN of the source's quarantine. Create the queue if it does not exist.
 
     Returns:
-        The ARN. A refusal if SQS does not create the queue, or if the existing queue of that name
-        would not keep the messages safe, for example because a Lambda function consumes it.
+        The ARN. A refusal if SQS does not create the queue, if the new queue cannot be used yet, or
+        if the queue of that name would not keep the messages safe, for example because a Lambda
+        function consumes it.
 
     Raises:
         FactsUnavailable: AWS could not be read, or the queue could not be created. A later try may

@@ -54,8 +54,9 @@ class RedriveClaim(Struct, frozen=True):
 class RedriveStore(Table, frozen=True):
     """Reads and writes the redrives' items in the case store.
 
-    Methods raise CaseStoreUnavailable if the case store does not answer. Methods that read an item
-    also raise CaseStoreUnreadable.
+    Methods raise CaseStoreUnavailable if the case store cannot be read or written, except
+    `may_send_batch`. `read_newest_progress` raises CaseStoreUnreadable for an unreadable progress,
+    and the claim methods for a progress whose number is unreadable.
     """
 
     def read_newest_progress(self, dlq_arn: str) -> RedriveProgress | None:
@@ -77,7 +78,10 @@ class RedriveStore(Table, frozen=True):
                     self.release(dlq_arn, owner)
 
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> RedriveClaim | None:
-        """Claim the DLQ for CLAIM_SECONDS. Return None if another run has it."""
+        """Claim the DLQ for CLAIM_SECONDS, or renew the owner's claim.
+
+        Return None if another run has claimed it.
+        """
         item = self.change_and_read(
             redrive_key(dlq_arn),
             _CLAIM_UPDATE,
@@ -92,10 +96,10 @@ class RedriveStore(Table, frozen=True):
         seal_key = items.read_text(item, "seal_key").encode()
         try:
             return RedriveClaim(
-                _read_progress(item, dlq_arn), seal_key, progress_number=_read_number(item)
+                _read_progress(item, dlq_arn), seal_key, progress_number=_read_progress_number(item)
             )
         except CaseStoreUnreadable as error:
-            return RedriveClaim(None, seal_key, str(error), _read_number(item))
+            return RedriveClaim(None, seal_key, str(error), _read_progress_number(item))
 
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
         """Store the progress under the next number, and return it with that number.
@@ -122,7 +126,7 @@ class RedriveStore(Table, frozen=True):
         return progress
 
     def may_send_batch(self, _message_count: int) -> bool:
-        """Return True if changes are not frozen. Return False if the case store does not answer.
+        """Return True if people have not frozen changes, False if the case store does not answer.
 
         It is called before each batch, so that a freeze stops a running tick.
         """
@@ -131,7 +135,7 @@ class RedriveStore(Table, frozen=True):
         return False
 
     def is_frozen(self) -> bool:
-        """Return True if all changes are frozen now."""
+        """Return True if people have frozen all changes. Change calendars are not read."""
         return bool(self.get(items.freeze_key()))
 
     def release(self, dlq_arn: str, owner: str) -> None:
@@ -155,6 +159,6 @@ def _read_progress(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | N
         return progress
 
 
-def _read_number(item: Mapping[str, Any]) -> int:
+def _read_progress_number(item: Mapping[str, Any]) -> int:
     with items.convert_decode_errors("the redrive's number"):
         return int(item["progress_n"]["N"]) if "progress_n" in item else 0

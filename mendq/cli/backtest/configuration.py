@@ -23,14 +23,16 @@ from mendq.notifications.configuration import select_configuration
 
 Tags = Mapping[str, str]
 # What --queues takes, for error messages.
-_EXPECTED_CONTENT = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
+_EXPECTED_SNAPSHOT_CONTENT = (
+    'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
+)
 
 
 class Configuration(Struct, frozen=True):
     """Tags and facts of the queues of a backtest.
 
-    The facts have no counters, times or measurements, because those are of another time than the
-    incidents.
+    A queue's own attributes have no counters and no times, because those are of another time than
+    the incidents. For the same reason there are no measurements.
     """
 
     # Tags of all known queues by ARN.
@@ -42,8 +44,8 @@ class Configuration(Struct, frozen=True):
 def read_current_configuration(account: Account) -> Configuration:
     """Return the present configuration of the account's queues.
 
-    The queues are listed now. The facts of a queue are read when they are needed, with the
-    operator's credentials, and only once.
+    The queues are listed now. Facts about a queue are read when they are first needed, with the
+    operator's credentials.
     """
     region_scan = RegionScan(account, datetime.now(UTC), MetricBudget(0))
     fact_reader = region_scan.reader
@@ -73,7 +75,11 @@ def _make_facts_without_queue(queue_arn: str, needs: Collection[Need], place: st
 
 
 class _SnapshotQueue(Struct, frozen=True):
-    """One queue of a snapshot file. The constructor raises ValueError if it has no attributes."""
+    """One queue of a snapshot file.
+
+    The constructor raises ValueError if the ARN is not that of a queue, if an attribute that must
+    be a number is not one, or if the queue has no attributes.
+    """
 
     queue_arn: str
     attributes: dict[str, Any]
@@ -93,7 +99,7 @@ class _SnapshotQueue(Struct, frozen=True):
 
     @property
     def attribute_texts(self) -> dict[str, str]:
-        """Attributes as SQS spells them: every value is a text, also a policy."""
+        """The attributes that configure the queue, as SQS spells them: every value is a text."""
         text_by_name = {}
         for name, attribute in self.attributes.items():
             is_document = isinstance(attribute, dict)
@@ -109,10 +115,12 @@ def read_configuration(path: Path) -> Configuration:
     try:
         queues = _read_snapshot(path)
     except (OSError, ValueError, RecursionError) as error:
-        problem = f"--queues {path} is not {_EXPECTED_CONTENT}: {error}"
+        problem = f"--queues {path} is not {_EXPECTED_SNAPSHOT_CONTENT}: {error}"
         raise CommandError(problem, Exit.USAGE) from error
     if not queues:
-        raise CommandError(f"--queues {path} holds no queue: give {_EXPECTED_CONTENT}", Exit.USAGE)
+        raise CommandError(
+            f"--queues {path} holds no queue: give {_EXPECTED_SNAPSHOT_CONTENT}", Exit.USAGE
+        )
     attributes_by_queue_arn = {
         queue_arn: queue.attribute_texts for queue_arn, queue in queues.items()
     }
@@ -130,15 +138,15 @@ def read_configuration(path: Path) -> Configuration:
 
 
 def _read_snapshot(path: Path) -> dict[str, _SnapshotQueue]:
-    """Return the queues by ARN. Raises OSError or ValueError if a file cannot be read."""
-    files = [path]
+    """Return the queues by ARN. Raises OSError, ValueError or RecursionError if that fails."""
+    snapshot_files = [path]
     if path.is_dir():
         # Skip what is no regular file: reading a pipe of such a name would never end.
-        files = sorted(filter(Path.is_file, path.glob("*.json")))
+        snapshot_files = sorted(filter(Path.is_file, path.glob("*.json")))
     snapshot_type: Any = _SnapshotQueue | list[_SnapshotQueue]
     queues = dict[str, _SnapshotQueue]()
-    for file in files:
-        content = msgspec.json.decode(file.read_bytes(), type=snapshot_type)
-        for queue in content if isinstance(content, list) else [content]:
+    for snapshot_file in snapshot_files:
+        snapshot = msgspec.json.decode(snapshot_file.read_bytes(), type=snapshot_type)
+        for queue in snapshot if isinstance(snapshot, list) else [snapshot]:
             queues[queue.queue_arn] = queue
     return queues

@@ -122,8 +122,9 @@ class Backtest(Struct, frozen=True):
     ) -> Mapping[Mode, ModeAnswer]:
         """Return the answers by mode, and note that the queue shows the symptom.
 
-        `spread_by_symptom_key` has the queues that showed a symptom lately, by the symptom's mass
-        symptom key.
+        There is no note if the symptom is unknown, if there were too few calls, or if the queue
+        cannot be read. `spread_by_symptom_key` has the queues that showed a symptom lately, by the
+        symptom's mass symptom key.
         """
         symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
@@ -195,7 +196,9 @@ class Backtest(Struct, frozen=True):
     def _count_queues(
         self, situation: Situation, spread_queue_arns: frozenset[str], account_mode: Mode
     ) -> Situation:
-        """Return the situation with the number of queues that show the symptom.
+        """Return the situation with the queues that show the symptom, and their counts.
+
+        If at most MAXIMUM_COINCIDENT_QUEUES queues show it, nothing is counted.
 
         Args:
             situation: The symptom and the queue that is decided about.

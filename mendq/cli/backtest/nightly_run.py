@@ -70,7 +70,8 @@ def run_nightly_job(
             them to read a bucket.
 
     Raises:
-        CommandError: The job failed, or there was nothing to read.
+        CommandError: The job failed, a package that it needs is not installed, or there was nothing
+            to read.
     """
     output_options = (f"--cases={folder / 'cases'}", f"--out={folder}")
     command = [sys.executable, "-P", "-m", JOB_MODULE, "backtest", *arguments, *output_options]
@@ -85,8 +86,10 @@ def run_nightly_job(
         raise make_not_installed_error(missing_module["name"])
     # The job prints its own sentence last.
     output = process.stdout if process.returncode == Exit.NOT_FOUND else process.stderr
-    lines = output.strip().splitlines()
-    message = lines[-1] if lines else f"the nightly job ended with {process.returncode}"
+    output_lines = output.strip().splitlines()
+    message = (
+        output_lines[-1] if output_lines else f"the nightly job ended with {process.returncode}"
+    )
     is_known_code = process.returncode in (Exit.USAGE, Exit.NOT_FOUND)
     exit_code = Exit(process.returncode) if is_known_code else Exit.FAILED
     raise CommandError(message.removeprefix(f"{JOB_MODULE}: "), exit_code)

@@ -37,7 +37,7 @@ def read_freeze_item(account: Account) -> Item:
 
 
 def warn_if_frozen(call: Invocation) -> None:
-    """Tell the operator if Mendq is frozen. A freeze does not stop what a person does."""
+    """Tell the operator if people have frozen Mendq. A freeze does not stop what a person does."""
     table = call.account.open_store_if_deployed(Table)
     if table is None:
         return
@@ -54,13 +54,15 @@ class _Freezes(Table, frozen=True):
 
         Otherwise change nothing and return False.
         """
-        values = {"shown": shown_item[FREEZES_ATTRIBUTE]} if FREEZES_ATTRIBUTE in shown_item else {}
+        condition_values = (
+            {"shown": shown_item[FREEZES_ATTRIBUTE]} if FREEZES_ATTRIBUTE in shown_item else {}
+        )
         condition = (
             f"{FREEZES_ATTRIBUTE} = :shown"
-            if values
+            if condition_values
             else f"attribute_not_exists({FREEZES_ATTRIBUTE})"
         )
-        request_parameters = expression_parameters(values, ConditionExpression=condition)
+        request_parameters = expression_parameters(condition_values, ConditionExpression=condition)
         return (
             self._write_if(self.client.delete_item, Key=freeze_key(), **request_parameters)
             is not None

@@ -83,7 +83,7 @@ def pin(
         heading = f"Different from generation {earlier_pin.generation}"
         _print_differences(call, heading, _list_differences(earlier_pin.policy, new_pin.policy))
     confirm(f"Pin this policy until {new_pin.expires_at:%Y-%m-%d}?", yes=yes)
-    if _extract_identity(require_queue(call.account, queue_arn)) != _extract_identity(facts):
+    if _get_queue_version(require_queue(call.account, queue_arn)) != _get_queue_version(facts):
         raise CommandError("the queue was changed while you looked: nothing was pinned; look again")
     if not pins.put(new_pin):
         raise CommandError("somebody else has just pinned it: nothing was pinned; look again")
@@ -206,8 +206,9 @@ def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
 def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[str, ...]) -> Pin:
     """Return a pin of the queue's current policy.
 
-    Raises CommandError if the queue has no policy, or if it was changed less than a minute ago, so
-    that SQS may not return the newest policy yet.
+    Raises CommandError if the queue has no policy, if SQS does not say when the queue was created
+    and changed, or if it was changed less than a minute ago, so that SQS may not return the newest
+    policy yet.
     """
     now = datetime.now(UTC)
     policy = facts.attributes.get("Policy", "")
@@ -265,7 +266,7 @@ def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
     return pin
 
 
-def _extract_identity(facts: Facts) -> tuple[Any, ...]:
+def _get_queue_version(facts: Facts) -> tuple[Any, ...]:
     """Return when the queue was created, when it was last changed, and its policy.
 
     If one of them differs after the operator's answer, the queue has changed meanwhile.
@@ -274,16 +275,19 @@ def _extract_identity(facts: Facts) -> tuple[Any, ...]:
 
 
 def _list_differences(before: str, after: str) -> Sequence[str]:
-    """Return the differences between two policies as lines. Empty if the texts are equal."""
+    """Return the differences between two policies as lines. Empty if the texts are equal.
+
+    If only the spelling differs, return one line that says so.
+    """
     if before == after:
         return ()
-    lines = describe_differences({"Policy": before}, {"Policy": after})
-    return lines or ("the spelling alone; it means the same",)
+    difference_lines = describe_differences({"Policy": before}, {"Policy": after})
+    return difference_lines or ("the spelling alone; it means the same",)
 
 
-def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> None:
+def _print_differences(call: Invocation, heading: str, difference_lines: Sequence[str]) -> None:
     call.out.say_heading(heading)
-    for line in lines or ("nothing",):
+    for line in difference_lines or ("nothing",):
         call.out.say(line)
 
 

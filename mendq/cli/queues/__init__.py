@@ -60,5 +60,8 @@ def require_queue(account: Account, arn: str) -> Facts:
 
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
-    """Return the queues that Mendq manages, sorted by name. Raises FactsUnavailable."""
+    """Return the queues that Mendq manages, sorted by name.
+
+    Raises FactsUnavailable if AWS cannot be read.
+    """
     return aws.list_managed_queues(account.clients, account.account_id, account.settings.consent)

@@ -51,8 +51,9 @@ from mendq.notifications.text import format_count
 
 # An alarm may have rung at most this often in the two weeks that it is sized by: once a week.
 MOST_RINGS = 2
-# Numbers of periods in a row and of standard deviations to try, from the narrowest band on. The
-# first pair that rings rarely enough is taken. If none does, the metric follows no daily pattern.
+# Numbers of periods in a row and of standard deviations to try. For each number of periods, all
+# bands are tried, the narrowest first. The first pair that rings rarely enough is taken. If none
+# does, the metric follows no daily pattern.
 TRIED_PERIOD_COUNTS = (3, 6, 12)
 TRIED_BAND_WIDTHS = (2, 3, 4, 5, 6)
 # Without a band the threshold is the largest value plus this many standard deviations.
@@ -64,7 +65,7 @@ MESSAGES_PER_RECEIVE = 10
 # Any message may wait this long, in a burst or until a consumer has started.
 NORMAL_WAIT_SECONDS = 300
 TOPIC_PLACEHOLDER = "TOPIC_ARN"
-_NAME_BY_METRIC = {
+_ALARM_NAME_ENDING_BY_METRIC = {
     AGE_METRIC: "oldest-message-age",
     IN_FLIGHT_METRIC: "in-flight",
     DEPTH_METRIC: "messages",
@@ -151,7 +152,9 @@ def make_alarm(
     PutMetricAlarm overwrites an alarm of the same name.
     """
     shared_properties = {
-        "AlarmName": _choose_name(f"sqs-{queue_name}-{_NAME_BY_METRIC[metric]}", existing_names),
+        "AlarmName": _choose_name(
+            f"sqs-{queue_name}-{_ALARM_NAME_ENDING_BY_METRIC[metric]}", existing_names
+        ),
         "AlarmActions": [topic_arn],
         "EvaluationPeriods": sized_alarm.periods,
         "TreatMissingData": "notBreaching",
@@ -229,18 +232,18 @@ def render_lines(alarm: Mapping[str, Any], region: str, tool: Format) -> list[st
 
 def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
     """Yield the arguments of Terraform's `aws_cloudwatch_metric_alarm`, line by line."""
-    for key, value in properties.items():
-        if key == "Metric":
+    for name, value in properties.items():
+        if name == "Metric":
             yield from _render_hcl(value, indent)
-        elif key == "Dimensions":
+        elif name == "Dimensions":
             yield f"{indent}dimensions = {{ QueueName = {json.dumps(value[0]['Value'])} }}"
-        elif key in _HCL_BLOCK_BY_PROPERTY:
+        elif name in _HCL_BLOCK_BY_PROPERTY:
             for block in value if isinstance(value, list) else [value]:
-                yield f"{indent}{_HCL_BLOCK_BY_PROPERTY[key]} {{"
+                yield f"{indent}{_HCL_BLOCK_BY_PROPERTY[name]} {{"
                 yield from _render_hcl(block, f"{indent}  ")
                 yield f"{indent}}}"
         else:
-            yield f"{indent}{xform_name(key)} = {json.dumps(value)}"
+            yield f"{indent}{xform_name(name)} = {json.dumps(value)}"
 
 
 @command(1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_ACTIONS)

@@ -105,12 +105,12 @@ def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
 def _describe_scan(last_scan: Mapping[str, Any] | None) -> str:
     if last_scan is None:
         return "no scan has come to it yet"
-    outcomes = list[str]()
+    finding_texts = list[str]()
     if last_scan["found"]:
-        outcomes.append(", ".join(last_scan["found"]))
+        finding_texts.append(", ".join(last_scan["found"]))
     if last_scan["skipped_for_budget"]:
-        outcomes.append("not measured, for the budget")
+        finding_texts.append("not measured, for the budget")
     if last_scan["not_looked_at"]:
-        outcomes.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
-    sentence = "; ".join(outcomes) or "nothing found"
+        finding_texts.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
+    sentence = "; ".join(finding_texts) or "nothing found"
     return f"{format_minute(datetime.fromisoformat(last_scan['at']))}: {sentence}"

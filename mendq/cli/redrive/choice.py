@@ -73,8 +73,8 @@ class Choice(Struct, frozen=True):
 def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
     """Decorate a command: give it the shared options, and pass them to it as its `choice`.
 
-    The command raises CommandError if the options are not valid, or if it must ask for a
-    confirmation and there is no terminal.
+    The command raises CommandError if the options are not valid. It also raises it if there is no
+    terminal to ask for a confirmation, and neither --yes nor --dry-run is given.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
 

@@ -126,10 +126,11 @@ class _Sample(Struct, frozen=True):
     def _make_command(self, group: MessageGroup) -> str:
         """Return the command that sends back the messages of a group. Empty if there is none.
 
-        The command names the source that most of the messages have. If the DLQ is not that source's
-        DLQ any more, the command has `--to OTHER`. For a quarantine, the command is
-        `mendq quarantine return`. There is no command if no filter selects the group, or if the
-        source is not known and the queue is not a quarantine.
+        For a quarantine, the command is `mendq quarantine return`. Otherwise it names the most
+        frequent source of the messages. If SQS does not say that source, the command names the only
+        queue that has this DLQ. If the DLQ is not that source's DLQ any more, the command names the
+        DLQ and has `--to OTHER`. There is no command if no filter selects the group, or if the
+        queue is not a quarantine and the source is not known.
         """
         source_counts = Counter(message.source_arn for message in group.messages)
         ((source_arn, _),) = source_counts.most_common(1)
@@ -175,8 +176,8 @@ class _Sample(Struct, frozen=True):
             hint = f"{early_deaths_text} died sooner than {shortest_life_text} after a receive"
             yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
         if late_death_count:
-            late_text = format_count(late_death_count, "message")
-            hint = f"{late_text} may have died for want of time or of errors"
+            late_deaths_text = format_count(late_death_count, "message")
+            hint = f"{late_deaths_text} may have died for want of time or of errors"
             yield f"{hint}: more than {shortest_life_text} have passed; see `mendq scan --dry-run`"
 
 
@@ -212,7 +213,10 @@ def _list_time_lines(document: Mapping[str, Any]) -> Iterator[LabelledLine]:
 
 
 def _print_group(out: Output, group: Mapping[str, Any]) -> None:
-    """Print a group of messages: their number, an example, and the command that sends them back."""
+    """Print a group of messages: their number, and the command that sends them back, if any.
+
+    A group by body or by error also gets an example.
+    """
     out.say_labelled([(f"{group['messages']:>6,}", "bold", group["what"])])
     if group["by"] in ("body", "error"):
         example_texts = [text for text in group["example"] if text != group["what"]]

@@ -46,7 +46,7 @@ class DropWork(DlqWork, frozen=True):
         """
         file_descriptor = _create_file(self.file_path)
         try:
-            yield _StoreAndDelete(self.file_path, file_descriptor)
+            yield _StoreAndDeleteAction(self.file_path, file_descriptor)
         finally:
             # Everything written is on the disk already, so a failing close loses nothing.
             with suppress(OSError):
@@ -57,7 +57,7 @@ class DropWork(DlqWork, frozen=True):
         return {"file": str(self.file_path.absolute())}
 
 
-class _StoreAndDelete(MessageAction, frozen=True):
+class _StoreAndDeleteAction(MessageAction, frozen=True):
     """Store each batch of messages in the open file, and only then delete it from the queue."""
 
     file_path: Path
@@ -73,7 +73,7 @@ class _StoreAndDelete(MessageAction, frozen=True):
 
 
 def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
-    """Delete the messages. The result lists those that SQS did not delete."""
+    """Delete the messages. The result lists those that were not deleted."""
     deleted_ids = mover.delete(messages)
     reason = "SQS did not take the delete: it is in the file, and in the queue still"
     failures = tuple(
@@ -90,13 +90,15 @@ def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Pat
     Raises CommandError if that fails, after an attempt to remove these messages from the file. This
     function writes without a buffer, so that an error appears here and not when the file is closed.
     """
-    lines = [to_json(make_message_document(message, with_body=True)) + "\n" for message in messages]
-    content = "".join(lines).encode()
+    json_lines = [
+        to_json(make_message_document(message, with_body=True)) + "\n" for message in messages
+    ]
+    unwritten_bytes = "".join(json_lines).encode()
     size_before = os.fstat(file_descriptor).st_size
     try:
-        # A write may take only a part of the content.
-        while content:
-            content = content[os.write(file_descriptor, content) :]
+        # A write may take only a part of the bytes.
+        while unwritten_bytes:
+            unwritten_bytes = unwritten_bytes[os.write(file_descriptor, unwritten_bytes) :]
         os.fsync(file_descriptor)
     except OSError as error:
         with suppress(OSError):
@@ -107,7 +109,7 @@ def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Pat
 def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any]:
     """Return a message as a JSON document, with everything that is needed to send it again.
 
-    It also says for people why the message is in quarantine, and what SQS itself added, such as the
+    The document also says why the message is in quarantine, and what SQS itself added, such as the
     receive count. The body is left out if `with_body` is False.
     """
     quarantine_mark = read_quarantine_mark(message)

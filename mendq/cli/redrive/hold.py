@@ -95,7 +95,8 @@ class _DlqClaim(Struct, frozen=True):
     def renew_until(self, end_event: Event) -> None:
         """Renew the claim every RENEWAL_SECONDS until `end_event` is set or the claim is lost.
 
-        If the case store does not answer, try again as long as the claim still lasts.
+        If the case store does not answer, try again, and give up RENEWAL_SECONDS before the claim
+        ends: then the claim counts as lost.
         """
         last_answer_seconds = monotonic()
         while not end_event.wait(RENEWAL_SECONDS):
@@ -134,8 +135,8 @@ def require_no_redrive(progress: RedriveProgress | None) -> None:
 def read_progress(account: Account, case: Case) -> RedriveProgress | None:
     """Return the progress of the case's redrive.
 
-    None if the case redrives nothing, or if a later case's redrive has replaced it. Raises
-    CaseStoreUnavailable or CaseStoreUnreadable.
+    None if the case redrives nothing, if no progress is stored yet, or if another case's redrive of
+    the DLQ is newer. Raises CaseStoreUnavailable or CaseStoreUnreadable.
     """
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None

@@ -104,14 +104,18 @@ class Tally(Struct):
     def first_id_by_group(self) -> dict[str, str]:
         """Ids of the first messages that stay in the DLQ, by message group.
 
-        Only groups with a message that matches the filter are included.
+        Only groups with a message that matches the filter are included. Empty without
+        `leave_first`.
         """
         group_ids = sorted(self.matching_group_ids & self.groups_in_dlq.keys())
         return {group_id: self.groups_in_dlq[group_id].first_message_id for group_id in group_ids}
 
     @property
     def unclear_groups(self) -> list[UnclearGroup]:
-        """The groups whose first message may not be the one that failed."""
+        """The groups whose first message may not be the one that failed.
+
+        Empty without `leave_first`.
+        """
         if not self.leave_first:
             return []
         return find_unclear_groups(
@@ -122,7 +126,8 @@ class Tally(Struct):
         """Return True if the message stays even if the filter matches.
 
         A message that failed in another queue stays. If a person sent a message to the DLQ by hand,
-        SQS does not say in which queue it failed. It goes only if the DLQ has no other source.
+        SQS does not say in which queue it failed. It goes only if the DLQ has no other source. In a
+        deletion no message stays.
         """
         if source_arn is None:
             return bool(self.route.other_source_arns)
@@ -144,8 +149,8 @@ class Tally(Struct):
             if name.startswith(("group_id", "attributes.")) and value is not None:
                 self._count_value(name, format_value(str(value), _MOST_VALUE_CHARACTERS) or '""')
 
-    def _count_value(self, name: str, text: str) -> None:
-        self.value_counts_by_name.setdefault(name, Counter())[text] += 1
+    def _count_value(self, name: str, value_text: str) -> None:
+        self.value_counts_by_name.setdefault(name, Counter())[value_text] += 1
 
 
 _MOST_LISTED_ITEMS = 10
@@ -196,9 +201,9 @@ def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
 
 
 def _print_sqs_redrive(out: Output, tally: Tally) -> None:
-    """Print the AWS command that moves all messages, if that is what the operator chose.
+    """Print the AWS command that moves all messages, if the operator chose all with --all.
 
-    Nothing is printed for a deletion, for a part of the messages, or for a quarantine.
+    Nothing is printed for a deletion, with --leave-first, or for `quarantine return`.
     """
     route = tally.route
     takes_all = tally.message_filter.tree is None and not tally.leave_first
@@ -215,7 +220,7 @@ def _print_sqs_redrive(out: Output, tally: Tally) -> None:
 
 
 def _print_value_counts(out: Output, tally: Tally) -> None:
-    """Print how many chosen messages have each value that the tally has counted."""
+    """Print how many chosen messages have each value: the most frequent ones of each name."""
     table = make_table("MESSAGES", "WHICH")
     for name, count_by_text in tally.value_counts_by_name.items():
         for text, count in count_by_text.most_common(_MOST_LISTED_ITEMS):
@@ -258,9 +263,10 @@ def _describe_staying(tally: Tally) -> Iterable[str]:
 
 
 def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
-    """Print for each group why its first message may not be the one that failed, and what to do.
+    """Print why the first message of a group may not be the one that failed, and what to do.
 
-    Every printed command begins with `command`.
+    At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with
+    `command`.
     """
     redrive_command = f"{command} --region {parts_of(tally.route.messages_queue.queue_arn).region}"
     for unclear_group in islice(tally.unclear_groups, _MOST_LISTED_UNCLEAR_GROUPS):

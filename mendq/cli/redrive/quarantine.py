@@ -138,7 +138,8 @@ def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
 def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
     """Yield the quarantines of the managed queues, sorted by the names of these queues.
 
-    Raises FactsUnavailable if AWS cannot be read.
+    Raises FactsUnavailable if AWS cannot be read, and QueueRefusesUs if the policy of a quarantine
+    denies it.
     """
     with translate_aws_errors("the queues of the account"):
         existing_names = {*list_queue_names(account.clients)}

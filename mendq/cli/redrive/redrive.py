@@ -91,7 +91,8 @@ def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route])
     """Send back the chosen messages. Return the exit code of the command.
 
     `find_route` returns the queue with the messages and the queue to send them to. It is called
-    again just before the messages are sent.
+    again just before the messages are sent. Raises CommandError if --leave-first is given for a
+    standard queue.
     """
     with call.out.show_waiting("looking at the queues and their messages"):
         route = find_route()
@@ -180,10 +181,10 @@ class SendBackWork(DlqWork, frozen=True):
         with hold_dlq(account, self.route.dlq_arn, stop_event, faults):
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
-            yield _Send(destination)
+            yield _SendAction(destination)
 
 
-class _Send(MessageAction, frozen=True):
+class _SendAction(MessageAction, frozen=True):
     """Send messages to the destination, and only then delete them from their queue."""
 
     destination: Destination

@@ -110,8 +110,9 @@ class Route(Struct, frozen=True):
     source: Facts
     # ARNs of further queues whose DLQ `messages_queue` is.
     other_source_arns: tuple[str, ...] = ()
-    # ARN of the source's DLQ, empty if it has none. It is claimed during the work, because a
-    # redrive of Mendq's would count returning messages as its own.
+    # ARN of the DLQ that is claimed during the work, because a redrive of Mendq's would count
+    # returning messages as its own: the source's DLQ, or `messages_queue` with --to. Empty if the
+    # source has no DLQ.
     dlq_arn: str = ""
     source_finder: SourceFinder = SourceFinder()
     # True if `source` replaces the queue in which the messages died (--to).
@@ -143,9 +144,11 @@ class Route(Struct, frozen=True):
 
         Otherwise an interrupt would take minutes if there are thousands of groups.
         """
-        url = queue_url(account.clients, self.messages_queue.queue_arn)
+        messages_queue_url = queue_url(account.clients, self.messages_queue.queue_arn)
         return MessageMover(
-            account.clients.sqs, url, may_open_groups=lambda: not stop_event.is_set()
+            account.clients.sqs,
+            messages_queue_url,
+            may_open_groups=lambda: not stop_event.is_set(),
         )
 
     def require_same(self, current_route: Route) -> None:
@@ -166,13 +169,13 @@ class Route(Struct, frozen=True):
         )
 
 
-def require_redrivable(account: Account, arn: str) -> Facts:
+def require_redrivable(account: Account, queue_arn: str) -> Facts:
     """Return the queue. Raises CommandError if there is none, or if its tag forbids redrives."""
-    queue = find_queue(account, arn)
+    queue = find_queue(account, queue_arn)
     if queue is None:
         problem = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
-        raise CommandError(f"there is no queue {arn}; {problem}", Exit.NOT_FOUND)
-    if is_redrive_off(tags_of(account.clients, arn) or {}):
+        raise CommandError(f"there is no queue {queue_arn}; {problem}", Exit.NOT_FOUND)
+    if is_redrive_off(tags_of(account.clients, queue_arn) or {}):
         problem = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
         raise CommandError(problem, error_code="redrive_off")
     return queue
@@ -181,8 +184,8 @@ def require_redrivable(account: Account, arn: str) -> Facts:
 def route_from(account: Account, source_arn: str) -> Route:
     """Return the route from the source's DLQ back to the source.
 
-    Raises CommandError if a queue is missing or its tag forbids redrives, if the DLQ has a DLQ of
-    its own, or if its messages are being moved already.
+    Raises CommandError if a queue is missing or its tag forbids redrives, if the source has no DLQ,
+    if the DLQ has a DLQ of its own, or if its messages are being moved already.
     """
     source = require_redrivable(account, source_arn)
     messages_queue = require_redrivable(account, _find_dlq_arn(account, source))
@@ -217,8 +220,10 @@ def route_to(
         given_source: the source whose messages are sent (--from). None means: the messages whose
             source was deleted.
 
-    Raises CommandError if the messages' own source exists and --from does not name it, or if the
-    other queue cannot take the messages or has no consumers.
+    Raises CommandError if `dlq_or_source` is a source and there is no --from, if a queue is missing
+    or its tag forbids redrives, or if the DLQ has a DLQ of its own. Also raises it if the other
+    queue is of another type, is a DLQ or a quarantine, or if messages of one of the DLQs are being
+    moved already.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
     replacement = require_redrivable(account, resolve_queue_arn(account, given_replacement))
@@ -375,10 +380,11 @@ def find_remedy(error_code: str, error_message: str, route: Route) -> str:
 
 @contextmanager
 def explain_refusals(route: Route) -> Iterator[None]:
-    """Turn FactsUnavailable and QueueRefusesUs in the block into CommandError, if AWS caused them.
+    """Turn FactsUnavailable and QueueRefusesUs in the block into CommandError.
 
-    The message has a remedy if one is known. Errors without a ClientError as their cause are raised
-    unchanged, and so is a ClientError itself.
+    The message has a remedy if one is known. Only errors that AWS returned are turned: their cause
+    is a ClientError. If AWS did not answer, FactsUnavailable is raised unchanged. A ClientError
+    itself is not turned either.
     """
     try:
         yield

@@ -38,7 +38,7 @@ from mendq.redrive.mover import (
 
 INTERRUPT_NOTICE = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
 _MOST_PRINTED_FAILURES = 5
-_MOST_GROUP_IDS = 3
+_MOST_PRINTED_GROUP_IDS = 3
 
 
 # Function that shows how many messages are done.
@@ -67,10 +67,12 @@ def use_mover(
 ) -> Iterator[ShowDone]:
     """Use `mover` in the block to receive and move messages, and show the progress.
 
-    At the end of the block, the messages that the mover still holds become visible again.
+    At the end of the block, the messages that the mover still holds become visible again, except
+    after a second interrupt.
 
-    Raises CommandError if AWS refuses a call. Also raises it if the operator interrupts a second
-    time, with the number of messages that stay hidden.
+    Raises CommandError if AWS returns an error (see `explain_refusals`), and FactsUnavailable if it
+    does not answer. Raises CommandError also if the operator interrupts a second time, with the
+    number of messages that stay hidden.
     """
     with (
         explain_refusals(route),
@@ -95,7 +97,7 @@ def look_at_messages(
 ) -> None:
     """Receive at most `most_messages`, call `handle_message` with each, and release them.
 
-    Raises CommandError if the operator interrupts, or if AWS refuses a call.
+    Raises CommandError if the operator interrupts, and the errors of `use_mover`.
     """
     with stop_on_signal(INTERRUPT_NOTICE) as stop_event:
         mover = route.make_mover(call.account, stop_event)
@@ -202,7 +204,7 @@ class DlqWork(Struct, frozen=True):
         """
 
     def make_extra_document(self) -> dict[str, Any]:
-        """Return what `--json` prints besides the numbers."""
+        """Return what `--json` prints besides the numbers. A subclass may override this."""
         return {}
 
     def carry_out(self) -> Exit:
@@ -211,7 +213,8 @@ class DlqWork(Struct, frozen=True):
         From a standard queue, or with --leave-first, only messages that were seen before the
         question are processed. A message that was sent back and failed again has a new id, so it is
         not sent twice. From a FIFO queue without --leave-first, every matching message that is
-        received is processed, because SQS hides the messages of a group behind its first ones.
+        received is processed (up to --limit), because SQS hides the messages of a group behind its
+        first ones.
         """
         preview_tally = self._make_tally()
         out = self.call.out
@@ -242,13 +245,16 @@ class DlqWork(Struct, frozen=True):
         return self._print_result(result)
 
     def _require_clear_groups(self, preview_tally: Tally) -> None:
-        """Raise CommandError if the first message of a group may not be the one that failed."""
+        """Raise CommandError if the first message of a group may not be the one that failed.
+
+        Without --leave-first, nothing is checked.
+        """
         unclear_groups = preview_tally.unclear_groups
         if not unclear_groups:
             return
         print_unclear_groups(self.call.out, preview_tally, self.choice.command)
         group_ids = ", ".join(
-            plain(group.group_id, 60) for group in unclear_groups[:_MOST_GROUP_IDS]
+            plain(group.group_id, 60) for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
         )
         group_text = format_count(len(unclear_groups), "group")
         problem = f"for {group_text} ({group_ids}) it is not clear which message failed"
@@ -266,8 +272,8 @@ class DlqWork(Struct, frozen=True):
     ) -> WorkResult:
         """Receive the messages again and move or delete them. Return the result, even if stopped.
 
-        A fault ends the work. Each fault is appended to `faults`, and the first one is part of the
-        result.
+        A CommandError or an interrupt ends the work. Each fault is appended to `faults`, and the
+        first one is part of the result. Raises FactsUnavailable if AWS does not answer.
         """
         # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
         # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
@@ -358,9 +364,9 @@ class DlqWork(Struct, frozen=True):
         return unchanged_messages
 
     def _describe_changed_groups(self, preview_tally: Tally, current_tally: Tally) -> list[str]:
-        """Return a line if groups begin with another message than in the preview.
+        """Return one line if chosen groups begin with another message than in the preview.
 
-        Empty if there are no such groups, or without --leave-first.
+        Return an empty list if there are no such groups, or without --leave-first.
         """
         if not self.choice.leave_first:
             return []
@@ -374,7 +380,7 @@ class DlqWork(Struct, frozen=True):
         if not changed_group_ids:
             return []
         group_ids = ", ".join(
-            plain(group_id, 60) for group_id in changed_group_ids[:_MOST_GROUP_IDS]
+            plain(group_id, 60) for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
         )
         group_text = format_count(len(changed_group_ids), "group")
         fault = f"the first message of {group_text} ({group_ids}) is another one now"
@@ -400,10 +406,10 @@ class DlqWork(Struct, frozen=True):
     ) -> tuple[list[Message], list[str]]:
         """Receive messages. Return those to process, and the ids of the others.
 
-        At most `remaining_count` messages are to be processed. In a standard queue, as many are
-        received as the mover can hold, so that the others are released once and not again and
-        again. In a FIFO queue only a few are received: SQS returns more of a group only when these
-        are deleted.
+        At most `remaining_count` messages are returned to process. In a standard queue, messages
+        are received until there are enough, or until the mover can hold no more. So the others are
+        released once and not again and again. In a FIFO queue only one call's messages are
+        received: SQS returns more of a group only when these are deleted.
         """
         messages: list[Message] = []
         other_message_ids: list[str] = []

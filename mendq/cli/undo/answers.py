@@ -117,16 +117,16 @@ def was_rolled_back(answer: Answer) -> bool:
 def format_attribute(attribute: Answer) -> LabelledLine:
     """Return the line about one attribute: its outcome, its name and its values."""
     outcome = str(attribute["outcome"])
-    text = f"{plain(attribute['attribute'], 64)}: {_describe_values(attribute)}"
-    return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), text
+    attribute_text = f"{plain(attribute['attribute'], 64)}: {_describe_values(attribute)}"
+    return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), attribute_text
 
 
 def _describe_values(attribute: Answer) -> str:
-    """Return the text about an attribute's value: `after -> before` if the rollback changes it.
+    """Return the text about an attribute's value: `after -> before` if it is undone.
 
-    Otherwise return the present value and why it stays: somebody else or a later case set it, or it
-    is the value from before. An attribute that the queue does not show, such as a redrive, has a
-    fixed sentence.
+    The text is the same if a person must undo it by a printed command. Otherwise return the present
+    value and why it stays: somebody else or a later case set it, or it is the value from before. An
+    attribute that the queue does not show, such as a redrive, has a fixed sentence.
     """
     name = attribute["attribute"]
     if not has_value_in_queue(name):
@@ -156,7 +156,7 @@ def _list_kept_attributes(answer: Answer) -> list[Answer]:
 
 
 def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
-    """Return the transitions of each case, first to last, by case ID. Any input order is fine."""
+    """Return the transitions of each case, first to last, by case ID, from any order."""
     histories: dict[str, tuple[Case, ...]] = {}
     for transition in sorted(transitions, key=lambda transition: transition.n):
         earlier_transitions = histories.get(transition.case_id, ())
@@ -167,8 +167,8 @@ def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
     """Add `later_case` to each kept attribute: the ID of Mendq's later case that wrote its value.
 
-    `later_case` is None if no case of Mendq wrote the value. If any attribute is kept, the whole
-    case store is read.
+    `later_case` is None if no case of Mendq wrote the value later. If any attribute is kept, all
+    transitions in the case store are read.
     """
     kept_attributes = list[tuple[str, Answer]]()
     for answer in answers:
@@ -182,15 +182,15 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
 
 
 def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> str | None:
-    """Return the ID of the case that wrote the current value after this case's last write.
+    """Return the ID of a case on the same queue that wrote the current value after this case did.
 
-    None if no case wrote it. Values of overridden or rolled-back cases do not count.
+    None if no case wrote it later. Values of overridden or rolled-back cases do not count.
     """
     own_write = _find_write(histories.get(case_id, ()), attribute["attribute"])
     if own_write is None:
         return None
     queue_arn = own_write.last_transition.queue_arn
-    for other_id, history in histories.items():
+    for other_case_id, history in histories.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
         later_write = _find_write(history, attribute["attribute"])
@@ -198,7 +198,7 @@ def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> s
             continue
         is_later = later_write.last_transition.at > own_write.last_transition.at
         if is_later and later_write.after == attribute["now"]:
-            return other_id
+            return other_case_id
     return None
 
 

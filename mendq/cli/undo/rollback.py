@@ -43,10 +43,10 @@ def _predict_answer(
 ) -> Answer:
     """Return the answer that the Lambda will give for a case after later cases are undone.
 
-    The Lambda does not know that later cases are undone first. So the outcome is computed here from
-    the values that these cases restore. The answer is returned unchanged if there is no later case.
-    An answer with an error is also returned unchanged, unless the error is `wrong_state` and names
-    a later case.
+    The Lambda's preview does not know that later cases are undone first. So the outcome is computed
+    here from the values that these cases restore. The answer is returned unchanged if there is no
+    later case. An answer with an error is also returned unchanged, unless the error is
+    `wrong_state` and names a later case.
 
     Args:
         answer: The Lambda's preview for this case.
