@@ -244,7 +244,7 @@ def _make_error_widgets(
     """
     lambda_error_metrics = [
         watched_resources.make_error_metric(handler_name, label=handler_name.replace("_", "-"))
-        for handler_name in watched_resources.lambdas
+        for handler_name in watched_resources.lambda_by_handler
     ]
     widgets = [
         _make_graph("Lambdas that failed", lambda_error_metrics, is_stacked=True),

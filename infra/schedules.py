@@ -97,13 +97,13 @@ def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
 
 
 def add_schedules(
-    scope: Construct, lambdas: Mapping[str, OwnLambda], settings: DeploymentSettings
+    scope: Construct, lambda_by_handler: Mapping[str, OwnLambda], settings: DeploymentSettings
 ) -> None:
     """Add all schedules. An event that Scheduler cannot deliver goes to the DLQ of its Lambda.
 
     Args:
         scope: the construct that holds the schedules.
-        lambdas: the Lambdas by the names of their handlers.
+        lambda_by_handler: the Lambdas by the names of their handlers.
         settings: the deployment's settings.
     """
     schedules_construct = Construct(scope, "Schedules")
@@ -115,7 +115,7 @@ def add_schedules(
         description="Mendq: wakes the Lambdas that work by the clock",
     )
     for schedule in _list_schedules(settings):
-        started_lambda = lambdas[schedule.handler]
+        started_lambda = lambda_by_handler[schedule.handler]
         assert isinstance(started_lambda, AsyncLambda)  # noqa: S101 - a schedule waits for no answer
         _add_schedule(schedules_construct, role, schedule, started_lambda)
 

@@ -114,26 +114,30 @@ class MendqStack(Stack):
             topics=topics,
             nightly=nightly,
         )
-        lambdas = make_lambdas(
+        lambda_by_handler = make_lambdas(
             resources,
             code=lambda_.Code.from_asset(str(code.lambdas)),
             report_code=lambda_.Code.from_asset(str(code.report)),
         )
-        intake.connect(lambdas["heal"].function)
-        add_schedules(self, lambdas, settings)
+        intake.connect(lambda_by_handler["heal"].function)
+        add_schedules(self, lambda_by_handler, settings)
         pagerduty = None
         if settings.notifications.pagerduty:
             pagerduty = PagerDuty(self, "PagerDuty", settings.notifications.pagerduty)
         tag_own_queues(self)
-        watched_resources = WatchedResources(intake=intake, lambdas=lambdas, pagerduty=pagerduty)
+        watched_resources = WatchedResources(
+            intake=intake, lambda_by_handler=lambda_by_handler, pagerduty=pagerduty
+        )
         alarms = Alarms(
             self, "Alarms", watched_resources=watched_resources, topics=topics, settings=settings
         )
         if settings.dashboard:
             add_dashboard(self, alarms, watched_resources, settings)
         for writer_name in ("heal", "rollback", *Owner):
-            deny_own_queues(lambdas[writer_name].role, is_redrive=writer_name == Owner.REDRIVE)
-        self._add_outputs(resources, intake, lambdas)
+            deny_own_queues(
+                lambda_by_handler[writer_name].role, is_redrive=writer_name == Owner.REDRIVE
+            )
+        self._add_outputs(resources, intake, lambda_by_handler)
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
         """Return which queues Mendq manages, and how far it may go there.
@@ -148,7 +152,7 @@ class MendqStack(Stack):
         )
 
     def _add_outputs(
-        self, resources: StackResources, intake: Intake, lambdas: dict[str, OwnLambda]
+        self, resources: StackResources, intake: Intake, lambda_by_handler: dict[str, OwnLambda]
     ) -> None:
         """Add the outputs: names, ARNs and URLs that operators and tools look up."""
         value_by_output = {
@@ -160,7 +164,7 @@ class MendqStack(Stack):
             "InfoTopic": resources.topics.info.arn,
             "IntakeQueue": intake.queue.queue_url,
         }
-        for own_lambda in lambdas.values():
+        for own_lambda in lambda_by_handler.values():
             value_by_output[f"{own_lambda.node.id}Function"] = own_lambda.function.function_name
         if resources.nightly:
             value_by_output["TrailRoot"] = resources.nightly.roots.trail

@@ -319,12 +319,12 @@ class WatchedResources(Struct, frozen=True):
 
     Attributes:
         intake: the intake queue and its DLQs.
-        lambdas: every Lambda by the name of its handler.
+        lambda_by_handler: every Lambda by the name of its handler.
         pagerduty: the rules that call PagerDuty; None if the settings do not enable them.
     """
 
     intake: Intake
-    lambdas: Mapping[str, OwnLambda]
+    lambda_by_handler: Mapping[str, OwnLambda]
     pagerduty: PagerDuty | None = None
 
     def list_dlqs_by_owner(self) -> dict[str, sqs.Queue]:
@@ -333,7 +333,7 @@ class WatchedResources(Struct, frozen=True):
         The DLQ of events that EventBridge could not send to the intake queue is not among them.
         """
         dlq_by_owner = {INTAKE_SUFFIX: self.intake.dlq}
-        for name, own_lambda in self.lambdas.items():
+        for name, own_lambda in self.lambda_by_handler.items():
             if isinstance(own_lambda, AsyncLambda):
                 dlq_by_owner[name.replace("_", "-")] = own_lambda.dlq
         if self.pagerduty:
@@ -352,7 +352,7 @@ class WatchedResources(Struct, frozen=True):
 
         `name` is the name of the Lambda's handler.
         """
-        function = self.lambdas[name].function
+        function = self.lambda_by_handler[name].function
         return function.metric_errors(period=period, statistic=statistic, label=label)
 
 
@@ -392,7 +392,7 @@ def _list_liveness_alarms(
     )
     yield MetricAlarm(
         HEARTBEAT_MISSING,
-        _make_heartbeat_metric(watched_resources.lambdas["follow_up"].function),
+        _make_heartbeat_metric(watched_resources.lambda_by_handler["follow_up"].function),
         heartbeat_rule,
     )
     yield _make_probe_alarm(probe_minutes)

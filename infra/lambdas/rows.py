@@ -289,32 +289,36 @@ def make_lambdas(
         report_code: the zip of the Lambdas that draw charts.
     """
     rows = [row for row in LAMBDA_ROWS if _is_needed(row, resources)]
-    lambdas: dict[str, OwnLambda] = {}
+    lambda_by_handler: dict[str, OwnLambda] = {}
     for row in rows:
         row_code = report_code if row.draws_charts else code
-        lambdas[row.handler.name] = _make_lambda(row, resources.stack, row_code)
-    probe_lambda = lambdas["probe"]
+        lambda_by_handler[row.handler.name] = _make_lambda(row, resources.stack, row_code)
+    probe_lambda = lambda_by_handler["probe"]
     probe_queue = _make_probe_queue(probe_lambda)
     probe_lambda.role.add_to_policy(allow([PROBE_ACTION], probe_queue.queue_arn))
     for row in rows:
-        function_by_handler = {name: lambdas[name].function for name in row.called_handlers}
+        function_by_handler = {
+            name: lambda_by_handler[name].function for name in row.called_handlers
+        }
         peers = Peers(
             function_name_by_owner={
                 Owner(name): function.function_name
                 for name, function in function_by_handler.items()
             },
-            heal_function_name=lambdas[HEAL.name].function.function_name,
+            heal_function_name=lambda_by_handler[HEAL.name].function.function_name,
             probe_queue_url=probe_queue.queue_url,
         )
-        _configure_lambda(lambdas[row.handler.name], row, resources, peers, function_by_handler)
+        _configure_lambda(
+            lambda_by_handler[row.handler.name], row, resources, peers, function_by_handler
+        )
     # Lambda does not retry redrive: follow_up invokes it again in the next minute.
-    lambdas[Owner.REDRIVE.value].function.configure_async_invoke(
+    lambda_by_handler[Owner.REDRIVE.value].function.configure_async_invoke(
         max_event_age=Duration.seconds(60), retry_attempts=0
     )
-    hook_lambda = lambdas.get(TEMPLATE_HOOK)
+    hook_lambda = lambda_by_handler.get(TEMPLATE_HOOK)
     if hook_lambda:
         add_template_hook(resources.stack, hook_lambda.function, resources.settings.template_hook)
-    return lambdas
+    return lambda_by_handler
 
 
 def _is_needed(row: LambdaRow, resources: StackResources) -> bool:
