@@ -129,7 +129,8 @@ class DetectedFault:
         because: A sentence with the numbers. The notification begins with it.
         missing_queue_arn: The ARN of a missing queue that this queue names; empty for most faults.
             People are asked about the missing queue once, however many queues name it.
-        seconds_left: Seconds until the first message is lost; None if the fault loses none.
+        seconds_left: Seconds until the first message is lost; None if that time is not known or the
+            fault loses none.
     """
 
     because: str
@@ -143,7 +144,7 @@ class Detection:
 
     Attributes:
         detect: Returns the fault, or None if the queue does not have it. It reads only the facts in
-            `needs`.
+            `needs`, and the attributes, tags and Lambda consumers, which every scan reads.
         needs: The facts to gather before `detect`.
         is_suspect: Returns True if attributes, tags, consumers and the DLQ make the symptom
             possible. Only then the scan reads the queue's metrics, because each metric costs money.

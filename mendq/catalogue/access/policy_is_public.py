@@ -35,10 +35,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A policy that cannot be read proves nothing, so the result is None then.
     """
-    public_pairs = list_public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
-    if not public_pairs:
+    public_statements = list_public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
+    if not public_statements:
         return None
-    statement_number, statement = public_pairs[0]
+    statement_number, statement = public_statements[0]
     escaped_actions = (format_value(action, 64) for action in statement.actions)
     action_names = ", ".join(limit_lines(escaped_actions, _MOST_NAMED_ACTIONS))
     return DetectedFault(

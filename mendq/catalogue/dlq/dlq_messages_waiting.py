@@ -100,7 +100,7 @@ _REDRIVE_OFF_TAGS = {REDRIVE_TAG: "off"}
 _ONE_NETWORK_SOURCE = source(Policy=ONE_NETWORK_POLICY)
 _CAUSE_SYMPTOM = "visibility_timeout_too_short"
 _DECLINED_CASE = case(_CAUSE_SYMPTOM, State.PROPOSED, State.DECLINED)
-_LONG_FIXED_CASE = replace(CLOSED_KMS_CASE, at=DLQ_MEASUREMENT.since)
+_CASE_FIXED_LONG_AGO = replace(CLOSED_KMS_CASE, at=DLQ_MEASUREMENT.since)
 _ARRIVAL_COUNTS = {
     "visible_before": 190,
     "backlog_before": 190,
@@ -184,7 +184,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
         _make_refusal_example(
             "messages_arrive",
             "more come, hours after it was fixed",
-            _LONG_FIXED_CASE,
+            _CASE_FIXED_LONG_AGO,
             **_ARRIVAL_COUNTS,
         ),
         _make_refusal_example("no_fixed_cause", "nobody knows what killed them", source_cases=()),

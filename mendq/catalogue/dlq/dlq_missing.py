@@ -332,8 +332,10 @@ class _StayingMessages:
         duration = stretches[-1].until - stretches[0].since
         timeout_count = max(_count_timeouts(facts, duration), 1)
         half_length = len(stretches) // 2
-        halves = (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
-        receives_in_vain_by_half = [_count_receives_in_vain(half) for half in halves]
+        stretches_by_half = (
+            (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
+        )
+        receives_in_vain_by_half = [_count_receives_in_vain(half) for half in stretches_by_half]
         # A message that is still in flight was not received in vain yet.
         in_flight_increase = stretches[-1].now.in_flight - stretches[0].before.in_flight
         receives_in_vain = max(0, sum(receives_in_vain_by_half) - max(0, in_flight_increase))

@@ -44,12 +44,12 @@ def detect(facts: Facts) -> DetectedFault | None:
     if measurement is None:
         return None
     current_gauges = measurement.now
-    most_quiet_messages = measurement.deleted_lately + TOLERATED_MESSAGES
+    tolerated_quiet_messages = measurement.deleted_lately + TOLERATED_MESSAGES
     has_waited_long = current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
     if (
         not current_gauges.noisy_groups
         or not has_waited_long
-        or current_gauges.quiet_visible <= most_quiet_messages
+        or current_gauges.quiet_visible <= tolerated_quiet_messages
     ):
         return None
     return DetectedFault(

@@ -46,7 +46,7 @@ MOST_VARIANCE_OF_REGULAR_TRIES = 0.2
 
 
 def does_one_group_block(measurement: Measurement) -> bool:
-    """Return True if a single FIFO group is received again and again and nothing else is finished.
+    """Return True if one FIFO group is received again and again and hardly a message is finished.
 
     A message that merely takes long to handle is received only once, so the result is False then.
     """
@@ -66,7 +66,7 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     - A consumer holds a message for long: then the message is not received again.
     - Consumers work off a backlog in order: then the backlog becomes smaller.
     - Receives fail by chance: then their number varies with the traffic.
-    - Nothing at all is finished while several groups are received: then the consumer fails.
+    - Hardly a message is finished while several groups are in flight: then the consumer fails.
 
     If less than LEAST_HOURS_TO_EXCLUDE_CHANCE was measured, backlog and chance are not checked.
 
@@ -103,7 +103,8 @@ def _estimate_receives_by_chance(measurement: Measurement, standstill: Measureme
     """Return how many receives without a delete chance alone explains during `standstill`.
 
     The time before the standstill shows the usual share of such receives. The share and the result
-    are raised by a few standard deviations, so that chance is not mistaken for a blocked group.
+    are raised by a few standard deviations, so that chance is not mistaken for a blocked group. If
+    that time has fewer than LEAST_RECEIVES_FOR_SHARE receives, ASSUMED_FAILING_SHARE is used.
     """
     earlier_measurement = measurement.recent.before
     if earlier_measurement is None or earlier_measurement.received < LEAST_RECEIVES_FOR_SHARE:

@@ -68,7 +68,7 @@ def make_describe_key_command(facts: Facts, key: str) -> str:
 def make_key_policy_command(facts: Facts, key: str) -> str:
     """Return the command that shows who may use a key.
 
-    KMS takes no alias here, so for an alias the command looks up the key's id first.
+    KMS does not take an alias here, so for an alias the command looks up the key's id first.
     """
     key_id = shlex.quote(key)
     if "alias/" in key:
@@ -101,7 +101,7 @@ def _describe_missing_grants(facts: Facts) -> str:
     """Return a sentence about the grants on the key that are missing.
 
     It names the grants that senders need, or those that consumers need, as the failed calls show.
-    It names both if the calls do not show who was refused. A sender needs kms:Decrypt too, because
+    It names both if neither or both kinds of call failed. A sender needs kms:Decrypt too, because
     SQS checks a data key that it uses again.
     """
     actions = actions_allowing(facts.event_names)

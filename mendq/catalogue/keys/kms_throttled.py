@@ -1,8 +1,8 @@
 """Symptom `kms_throttled`: KMS throttles the requests that SQS makes for an encrypted queue.
 
 The fault: SQS encrypts messages with data keys, and asks KMS for a new one each time
-`KmsDataKeyReusePeriodSeconds` is over. All callers of a region share KMS's request quota. If it is
-used up, sends and receives on the queue fail.
+`KmsDataKeyReusePeriodSeconds` is over. All callers of an account share KMS's request quota in a
+region. If it is used up, sends and receives on the queue fail.
 
 How it shows: CloudTrail records failed calls with the code KMS.ThrottlingException.
 

@@ -148,12 +148,12 @@ def find_slowest_function(facts: Facts) -> tuple[float, str]:
     Return 0 and an empty name if no function reads the queue, or if the p99 of one of them is not
     known, for example because it did not run in the last hour.
     """
-    durations = [
+    p99_and_name_pairs = [
         (consumer.duration_p99_seconds or 0, consumer.name) for consumer in facts.lambda_consumers
     ]
-    if not durations or not min(durations)[0]:
+    if not p99_and_name_pairs or not min(p99_and_name_pairs)[0]:
         return (0, "")
-    return max(durations)
+    return max(p99_and_name_pairs)
 
 
 def plan_advised_timeout(
@@ -270,7 +270,7 @@ MOST_GUESS_FACTOR = 4
 
 
 def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """Yield the refusals of any longer visibility timeout. Only the first refusal counts."""
+    """Yield refusals that hold for every longer visibility timeout. Only the first one counts."""
     reader_seconds = facts.reader_visibility_seconds
     current_seconds = facts.visibility_seconds
     # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
@@ -431,7 +431,7 @@ def _plan_raise(
 ) -> Plan:
     """Return the plan to set `seconds`.
 
-    If AWS advises a longer timeout, `Plan.proposal` has that timeout: a person may choose it.
+    If AWS advises a longer timeout, `Plan.proposal` has it: people see it, and Mendq never sets it.
     """
     current_seconds = facts.visibility_seconds
     recommended_seconds = max((need.recommended_seconds for need in needs), default=0)

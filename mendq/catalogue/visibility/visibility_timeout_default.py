@@ -95,7 +95,7 @@ def _make_queue(
     return standard_queue(lambda_consumers=(consumer,), sent=1, **overrides)
 
 
-_UNCHANGED_SINCE_CREATION: Any = dict.fromkeys(
+_TIMES_OF_UNCHANGED_QUEUE: Any = dict.fromkeys(
     ("CreatedTimestamp", "LastModifiedTimestamp"), f"{EXAMPLE_TIME.timestamp():.0f}"
 )
 _RAISE_TO_185_STEPS = (SetVisibilityTimeout(DEFAULT_TIMEOUT_SECONDS, 185),)
@@ -114,7 +114,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     examples=lambda: (
         QueueExample("runs of 24 s", _make_queue(), _RAISE_TO_185_STEPS),
         QueueExample(
-            "since it was made", _make_queue(**_UNCHANGED_SINCE_CREATION), _RAISE_TO_185_STEPS
+            "since it was made", _make_queue(**_TIMES_OF_UNCHANGED_QUEUE), _RAISE_TO_185_STEPS
         ),
         QueueNearMiss("somebody chose 31 s", _make_queue(VisibilityTimeout=31)),
         QueueNearMiss("runs of 20 s", _make_queue(20.0)),

@@ -129,12 +129,14 @@ def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
 
 def _print_healthy_checks(out: Output, checks: Sequence[Check]) -> None:
     """Print the checks that are OK. Several of one kind, such as `lambda ...`, share a line."""
-    for check_kind, group in groupby(checks, key=lambda check: check.name.partition(" ")[0]):
-        checks_of_kind = list(group)
+    for check_kind, adjacent_checks in groupby(
+        checks, key=lambda check: check.name.partition(" ")[0]
+    ):
+        checks_of_kind = list(adjacent_checks)
         healthy_checks = [check for check in checks_of_kind if check.status is Status.OK]
         if len(healthy_checks) > 1:
-            text = f"{len(healthy_checks)} of {len(checks_of_kind)} are fine"
-            healthy_checks = [Check(f"{check_kind}s", Status.OK, text)]
+            count_text = f"{len(healthy_checks)} of {len(checks_of_kind)} are fine"
+            healthy_checks = [Check(f"{check_kind}s", Status.OK, count_text)]
         for check in healthy_checks:
             out.say_labelled(_list_check_lines(check), indent=0)
 
@@ -156,8 +158,8 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     _print_symptom_table(out, [symptom for symptom in symptoms if symptom.by_calls])
     unconfirmed_symptoms = [symptom.symptom for symptom in symptoms if symptom.unconfirmed_on_aws]
     if unconfirmed_symptoms:
-        text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
-        out.say_labelled([("unconfirmed on AWS", "yellow", text)], indent=0)
+        unconfirmed_text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
+        out.say_labelled([("unconfirmed on AWS", "yellow", unconfirmed_text)], indent=0)
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
     symptoms_by_scan_and_calls: list[str] = []
@@ -167,11 +169,11 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
                 symptoms_by_scan_and_calls if symptom.by_calls else symptoms_by_scan_only
             )
             symptom_names.append(symptom.symptom)
-    lines = [
+    scan_lines = [
         ("by the scan", "dim", ", ".join(symptoms_by_scan_only)),
         ("beside calls", "dim", ", ".join(symptoms_by_scan_and_calls)),
     ]
-    out.say_labelled(lines, indent=0)
+    out.say_labelled(scan_lines, indent=0)
     out.say_heading("What no selector can show")
     out.say_labelled([("-", "", line) for line in CLOUDTRAIL_LIMITS], indent=0)
 
@@ -187,10 +189,10 @@ def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> 
         for reason in _list_reasons(symptom):
             symptom_names_by_reason[reason].append(symptom.symptom)
     out.show(table)
-    lines = []
+    reason_lines = []
     for reason, symptom_names in symptom_names_by_reason.items():
-        lines.append(("why not", "dim", f"{', '.join(symptom_names)}: {reason}"))
-    out.say_labelled(lines, indent=0)
+        reason_lines.append(("why not", "dim", f"{', '.join(symptom_names)}: {reason}"))
+    out.say_labelled(reason_lines, indent=0)
 
 
 def _list_reasons(symptom: SymptomVisibility) -> Iterator[str]:

@@ -139,22 +139,24 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
 
-def _read_json(file: str) -> Any:
+def _read_json(file_name: str) -> Any:
     """Return the JSON document in a file, or in standard input for `-`.
 
     Raises CommandError if it cannot be read or is not JSON.
     """
     try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
+        with (
+            nullcontext(sys.stdin.buffer) if file_name == "-" else Path(file_name).open("rb")
+        ) as stream:
             content = _read_content(stream)
     except FileNotFoundError as error:
-        raise CommandError(f"there is no file {file}", Exit.NOT_FOUND) from error
+        raise CommandError(f"there is no file {file_name}", Exit.NOT_FOUND) from error
     except (OSError, EOFError, zlib.error) as error:
-        raise CommandError(f"{file} cannot be read: {error}", Exit.USAGE) from error
+        raise CommandError(f"{file_name} cannot be read: {error}", Exit.USAGE) from error
     try:
         return json.loads(content, parse_constant=refuse_constant, parse_float=finite_float)
     except (ValueError, RecursionError) as error:
-        raise CommandError(f"{file} holds no JSON: {error}", Exit.USAGE) from error
+        raise CommandError(f"{file_name} holds no JSON: {error}", Exit.USAGE) from error
 
 
 def _read_content(stream: BinaryIO) -> bytes:

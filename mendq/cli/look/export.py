@@ -58,12 +58,12 @@ def export(
     deleted_queue_arns: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
-            text = make_document_text(queue, attributes_of(call.account.clients, queue.queue_arn))
+            attributes = attributes_of(call.account.clients, queue.queue_arn)
         except QueueGone:
             deleted_queue_arns.append(queue.queue_arn)
             continue
         file_name = f"{queue.name}.json"
-        if replace_if_changed(folder / file_name, text):
+        if replace_if_changed(folder / file_name, make_document_text(queue, attributes)):
             written_files.append(file_name)
         else:
             unchanged_files.append(file_name)
@@ -116,7 +116,8 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
     """Write the text to a file and return True. If the file has this content, return False.
 
     The file is replaced as a whole, so that no reader sees only a part of it. Raises CommandError
-    if it cannot be written, or if a file with other content exists and `yes` is False.
+    if it cannot be written, if `path` is not a plain file, or if a file with other content exists
+    and `yes` is False.
     """
     content = text.encode()
     try:

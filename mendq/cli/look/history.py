@@ -105,7 +105,7 @@ def _describe_current(
 ) -> str:
     """Return a sentence that compares the queue with its newest baseline, or says why it cannot.
 
-    `changed_lines`: The differences; None if there is no baseline or no queue.
+    `changed_lines` has the differences; None if there is no baseline or no queue.
     """
     if not current_configuration:
         return "the queue is gone, or was never there"
@@ -142,8 +142,8 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
         changes = describe_differences(attributes_before, baseline.attributes)
-        lines = ["a scan found it well with:", *changes]
-        yield {"at": format_time(baseline.at), "kind": "baseline", "says": lines}
+        event_lines = ["a scan found it well with:", *changes]
+        yield {"at": format_time(baseline.at), "kind": "baseline", "says": event_lines}
         attributes_before = baseline.attributes
 
 
@@ -153,8 +153,9 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
     for case_transitions in group_by_case(transitions).values():
         case = case_transitions[-1]
         if case.queue_arn == queue_arn:
-            lines = [f"{case.case_id}: {case.state}", case.reason]
-            event = {"at": format_time(get_opening_time(case)), "kind": "case", "says": lines}
+            event_lines = [f"{case.case_id}: {case.state}", case.reason]
+            opened_at_text = format_time(get_opening_time(case))
+            event = {"at": opened_at_text, "kind": "case", "says": event_lines}
             yield event | summarize_case(case)
 
 

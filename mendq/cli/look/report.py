@@ -94,18 +94,18 @@ def _open_in_browser(out: Output, page_path: Path) -> None:
         out.say("no browser could be started here: open the file in one", "yellow")
 
 
-def require_week(text: str) -> str:
+def require_week(week_text: str) -> str:
     """Return the text of --week. Raises CommandError if it is not a week such as 2026-W46."""
-    if not _is_week(text):
-        problem = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
+    if not _is_week(week_text):
+        problem = f"--week {week_text} is no week: say one such as 2026-W46, of a year's 52 or 53"
         raise CommandError(problem, Exit.USAGE)
-    return text
+    return week_text
 
 
-def _is_week(text: str) -> bool:
+def _is_week(week_text: str) -> bool:
     """Return True if the text is a week that exists, in exactly the form 2026-W46."""
     with suppress(ValueError):
-        return f"{date.fromisoformat(text):%G-W%V}" == text
+        return f"{date.fromisoformat(week_text):%G-W%V}" == week_text
     return False
 
 
@@ -186,8 +186,10 @@ def _print_verdict(call: Invocation, summary: Summary) -> None:
     if recommendations:
         out.say_heading("Do this week")
     for number, recommendation in enumerate(recommendations, 1):
-        text = f"{recommendation.action} {recommendation.reason} {recommendation.effect}"
-        out.say(remove_marks(f"{number}. {text}"))
+        recommendation_text = (
+            f"{recommendation.action} {recommendation.reason} {recommendation.effect}"
+        )
+        out.say(remove_marks(f"{number}. {recommendation_text}"))
         if recommendation.owner:
             out.say_indented(f"owner: {recommendation.owner}", "dim")
         if recommendation.command:

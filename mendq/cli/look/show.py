@@ -69,13 +69,15 @@ class ShownCase(Struct, frozen=True):
     """A case with its queue, its redrive, and what a rollback would do."""
 
     transitions: tuple[Case, ...]
-    # The queue's attributes before the case wrote, otherwise when a scan found the queue well. None
-    # if neither is known.
+    # The queue's attributes before the case wrote. If they are not stored, those at the last scan
+    # before the case that found the queue well. None if neither is known.
     attributes_before: Mapping[str, str] | None
     # The queue's attributes now. None if the queue is gone.
     attributes_now: Mapping[str, str] | None
     timing: Timing | None
-    # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`.
+    # The fields below are empty if the queue is gone.
+    # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`. Empty
+    # after a rollback.
     written_attributes: tuple[Answer, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
@@ -356,8 +358,8 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
     for transition in details.transitions:
         transition_by_point[str(transition.state), transition.at] = transition
     timeline_points = build_timeline(details.transitions, details.timing, is_whole=True)
-    lines = format_timeline(timeline_points, _MOST_VALUE_CHARACTERS)
-    for point, (label, text) in zip(timeline_points, lines, strict=True):
+    labelled_lines = format_timeline(timeline_points, _MOST_VALUE_CHARACTERS)
+    for point, (label, text) in zip(timeline_points, labelled_lines, strict=True):
         transition_at_point = transition_by_point.get((point.what, point.at))
         if transition_at_point is None:
             out.say_labelled([(label, "dim", text)], indent=0)
@@ -385,8 +387,8 @@ def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"{position:5} {evidence.get(f'{position}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.say_unwrapped(f"by {principal}", "")
-    lines = [_describe_failed_call(request) for request in evidence.get("requests", ())]
-    for line in dict.fromkeys(lines):
+    call_lines = [_describe_failed_call(request) for request in evidence.get("requests", ())]
+    for line in dict.fromkeys(call_lines):
         out.say_indented(line)
 
 

@@ -209,7 +209,7 @@ class ExpectedAction(Struct, frozen=True):
     steps: tuple[str, ...] = ()
     # The reason. Empty if it is the finding's own sentence.
     why: str = ""
-    # Commands that a person runs if Mendq does nothing.
+    # Commands for a person: to make the planned change by hand, or to follow up a refusal.
     commands: tuple[str, ...] = ()
     # Sentence about an earlier change by Mendq that may be the cause. Empty if there is none, or if
     # `why` begins with it.
@@ -234,11 +234,11 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """The queues that the stack manages. Raises FactsUnavailable if they cannot be listed."""
-        run = self._run
+        run = self._heal_context
         return list_managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
     @cached_property
-    def _run(self) -> FixContext:
+    def _heal_context(self) -> FixContext:
         return _ReadonlyContext(
             clients=make_readonly_clients(self.account.session),
             settings=self.account.settings,
@@ -252,7 +252,7 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def reader(self) -> ScanReader:
         """The reader of facts. It asks AWS for each fact once, and slows down if AWS throttles."""
-        return make_scan_reader(self._run, self._run.settings.consent)
+        return make_scan_reader(self._heal_context, self._heal_context.settings.consent)
 
     def run_scan(self) -> Iterator[ScanResult]:
         """Run the scan. After each part, yield the result of all parts so far.
@@ -303,10 +303,10 @@ class DryRun(Struct, frozen=True, dict=True):
         Mendq also manages a DLQ that it made itself for a managed queue. If the case store cannot
         say whether Mendq made the DLQ, return False.
         """
-        if finding.queue_arn in self._tags:
+        if finding.queue_arn in self._tags_by_queue_arn:
             return True
-        made_dlqs = self._run.stored(MadeDlqs)
-        managed_sources = [arn for arn in finding.source_arns if arn in self._tags]
+        made_dlqs = self._heal_context.stored(MadeDlqs)
+        managed_sources = [arn for arn in finding.source_arns if arn in self._tags_by_queue_arn]
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
             return any(
                 made_dlqs.is_made_by_mendq(arn, finding.queue_arn) for arn in managed_sources
@@ -318,15 +318,15 @@ class DryRun(Struct, frozen=True, dict=True):
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Find the findings that the scan would not pass to heal now.
 
-        The scan merges findings that have one cause, such as those of queues with the same DLQ. One
-        of them represents the others.
+        The scan merges the findings of queues that name the same missing queue. One of them
+        represents the others.
 
         Returns:
             Two mappings. The first has the reason to wait, by finding. The second has the merged
             findings: a finding that represents others is mapped to a copy that mentions them, and
             any other finding to itself.
         """
-        run = self._run
+        run = self._heal_context
         merged_findings = merge_shared_findings(
             findings, self.queues, run.open_cases.list_open(), run.settings.consent
         )
@@ -366,7 +366,9 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         queues_by_symptom = defaultdict[str, set[str]](set)
         for finding in findings:
-            spread_key = mass_symptom_key(finding.symptom, self._tags.get(finding.queue_arn, {}))
+            spread_key = mass_symptom_key(
+                finding.symptom, self._tags_by_queue_arn.get(finding.queue_arn, {})
+            )
             queues_by_symptom[finding.symptom].add(finding.queue_arn)
             queues_by_symptom[spread_key].add(finding.queue_arn)
         return queues_by_symptom
@@ -375,7 +377,7 @@ class DryRun(Struct, frozen=True, dict=True):
         self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
     ) -> ExpectedAction:
         """Decide as heal would about one finding, and return the decision in words."""
-        run = self._run
+        run = self._heal_context
         queue_arn = finding.queue_arn
         facts = self._read_facts(queue_arn, symptom)
         if facts is None:
@@ -422,7 +424,7 @@ class DryRun(Struct, frozen=True, dict=True):
         if _is_daily_limited(symptom.name):
             return frozenset()
         spread_key = mass_symptom_key(symptom.name, tags)
-        return self._run.case_store.note_spread(
+        return self._heal_context.case_store.note_spread(
             queues_by_symptom.get(spread_key, ()), spread_key, self.now
         )
 
@@ -432,7 +434,7 @@ class DryRun(Struct, frozen=True, dict=True):
         Answers that the scan got from AWS already are used again. The metrics to read are taken
         from the budget; None if the budget has too few left.
         """
-        tags = self._tags.get(queue_arn, {})
+        tags = self._tags_by_queue_arn.get(queue_arn, {})
         needs = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
         if not self.budget.take(self.reader.count_metrics_to_read(facts, needs)):
@@ -440,12 +442,12 @@ class DryRun(Struct, frozen=True, dict=True):
         return self._add_pins(self.reader.with_needed_facts(facts, needs), needs)
 
     @cached_property
-    def _tags(self) -> Mapping[str, Mapping[str, str]]:
-        """The tags of each managed queue, by queue ARN."""
+    def _tags_by_queue_arn(self) -> Mapping[str, Mapping[str, str]]:
+        """The tags of each queue in `queues`, by queue ARN."""
         return {queue.queue_arn: queue.tags for queue in self.queues}
 
     def _add_pins(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        return add_pins(self._run, facts, needs)
+        return add_pins(self._heal_context, facts, needs)
 
     def count_metrics_per_hour(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]

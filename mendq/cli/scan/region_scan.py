@@ -215,7 +215,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         }
 
     def _decide_by_catalogue(self, finding: Finding) -> ExpectedAction:
-        """Return in words what the catalogue's plan would change, for a queue without a stack."""
+        """Return in words what the catalogue's plan would change, without a deployed stack."""
         symptom = SYMPTOM_BY_NAME[finding.symptom]
         if symptom.plan is None:
             return ExpectedAction("only reports it")

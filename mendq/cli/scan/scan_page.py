@@ -49,7 +49,7 @@ def _group_by(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Group findings by the value of one field.
 
-    The groups, and the findings in a group, are in the order in which they come.
+    The groups, and the findings in a group, are in the order of `findings`.
     """
     findings_by_value = defaultdict[str, list[Mapping[str, Any]]](list)
     for finding in findings:
