@@ -152,8 +152,8 @@ class Detection:
             the scan runs `detect` before it reads metrics. If Mendq has a plan for the fault, it
             handles only a few new queues a day. Many queues with the fault at once do not mean a
             common cause.
-        is_measured_last: True if the symptom does no harm yet, or only costs money. The scan reads
-            its metrics after those of all other symptoms.
+        is_measured_last: True if the symptom does no harm yet, or only costs money. A queue that is
+            suspected only of such symptoms is measured after the others.
         metric_kinds: The kinds of metrics (`METRICS_BY_KIND`) that `detect` needs; empty for the
             usual ones. The scan reads only these kinds if every symptom for which it measures the
             queue names kinds.

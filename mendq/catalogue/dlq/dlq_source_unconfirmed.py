@@ -2,10 +2,10 @@
 
 The fault: anybody who may change a queue can write any queue of the account into its RedrivePolicy.
 Mendq believes that only if the DLQ's RedriveAllowPolicy, the settings or (for some DLQs) the
-queue's mode tag confirm it: `select_confirmed_sources` in `mendq/model/dlq.py` has the rules.
+source's mode tag confirm it: `select_confirmed_sources` in `mendq/model/dlq.py` has the rules.
 Otherwise a person with rights on one queue could make Mendq act on another one.
 
-How it shows: in the policies of the queues, in the settings, and for some DLQs in the mode tag.
+How it shows: in the policies of the queues, in the settings, and in the source's mode tag.
 
 What Mendq does: it reports the queue, and takes no decision from the unconfirmed RedrivePolicy. It
 changes nothing, because only the DLQ's owner knows whose DLQ it is.

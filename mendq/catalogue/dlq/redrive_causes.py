@@ -57,7 +57,8 @@ class CauseCases:
         proven_cases: Cases whose fix is proven: it was verified, or Mendq watched it.
         unproven_cases: Cases that are closed without a proof: a person closed them, or the symptom
             only stayed away.
-        unfixed_cases: Cases whose symptom still shows, or that nobody has fixed.
+        unfixed_cases: Cases that are open without a proven fix, that ended without being closed, or
+            that were closed because the queue is gone or no longer managed.
     """
 
     proven_cases: tuple[Case, ...] = ()

@@ -149,7 +149,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @property
     def absent_names(self) -> list[str]:
-        """Names in `patterns` for which no queue exists, sorted."""
+        """Names in `patterns` for which no queue was found, sorted."""
         existing_names = {parts_of(arn).name for arn in self._existing_arns}
         named_queues = {pattern for pattern in self.patterns if not pattern.endswith("*")}
         return sorted(named_queues - existing_names)
@@ -183,7 +183,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def reader(self) -> ScanReader:
-        """The reader of facts. Without a case store, it knows no cases and no message moves."""
+        """The reader of facts. Without a case store, it knows no cases and no moves noted there."""
         return ScanReader(
             self._clients,
             self.now,
