@@ -2,7 +2,8 @@
 
 Mendq stores each transition of a case as one JSON file: `dt=YYYY-MM-DD/CASE_ID-N.json`.
 `load_case_files` reads these files and groups them into a `CaseTimeline` for each case. The nightly
-tables take an incident's outcome from it, and the weekly summary takes what people must do.
+tables take the outcomes of incidents from the timelines, and the weekly summary takes what people
+must do.
 """
 
 from __future__ import annotations
@@ -109,9 +110,10 @@ def _require_valid_texts(case: Case) -> None:
 
 @dataclass(frozen=True)
 class CaseTimeline:
-    """All transitions of one case that were read, in order. There is at least one.
+    """The transitions of one case that were read, in order, one for each number.
 
-    The first ones are missing if the case is older than the files that were read.
+    There is at least one. The first ones are missing if their files were not read, for example
+    because they were deleted.
     """
 
     transitions: tuple[Transition, ...]
@@ -137,8 +139,9 @@ class CaseTimeline:
     def shown_transition(self) -> Transition:
         """The transition whose reason the report shows.
 
-        It is the newest transition, with one exception: if a fix was verified and only watched
-        since then, it is the verification, because its reason names what was fixed.
+        It is the newest transition, with one exception: if a verified fix is being watched, or was
+        watched until the case ended because the symptom stayed away, it is the verification. The
+        reason of the verification names what was fixed.
         """
         newest_transition = self.newest_transition
         was_watched = State.WATCHING in (newest_transition.state, newest_transition.came_from)
@@ -166,10 +169,11 @@ class CaseTimeline:
     def outcome(self) -> str:
         """The outcome of the case's incidents, in the words of docs/incidents.md.
 
-        The newest state decides. If the symptom stayed away, the outcome is `approved` if a person
-        approved the change, and `healed` if nobody was notified. Otherwise a person may have fixed
-        the queue: the outcome is then the last state that has an outcome of its own, or
-        `escalated` if there is none.
+        The newest state decides. But if the case was closed because Mendq could not watch the queue
+        any more, the state before decides. If the symptom stayed away, the outcome is `approved` if
+        a person approved the change, else `healed` if nobody was notified. If people were notified,
+        a person may have fixed the queue. The outcome is then the last state whose name is also an
+        outcome, or `escalated` if there is none.
         """
         newest_transition = self.newest_transition
         # If Mendq stopped watching the queue, the state before says how the case went.
@@ -230,8 +234,8 @@ class CaseTimeline:
     def ended_at(self) -> datetime | None:
         """Time when the case ended, or None if it is still open.
 
-        Failures after this time open a new case. A case that was closed and later rolled back ended
-        when it was closed.
+        Failed calls after this time may open a new case. A case that was closed and later rolled
+        back ended when it was closed.
         """
         end_time: datetime | None = None
         for transition in self.transitions:
@@ -271,7 +275,7 @@ class CaseTimeline:
 
     @cached_property
     def evidence_near_opening(self) -> list[tuple[int, int]]:
-        """The parts of `evidence_spans` that are at most a week before or after the opening."""
+        """The parts of `evidence_spans` at most a week before or after `begin_microseconds`."""
         earliest_microseconds = self.begin_microseconds - WEEK_MICROSECONDS
         latest_microseconds = self.begin_microseconds + WEEK_MICROSECONDS
         spans_near_opening: list[tuple[int, int]] = []
@@ -359,9 +363,10 @@ class CaseFiles:
             of cases with a newer transition were read.
         timelines: A timeline for each case.
         unreadable_count: The number of files that hold no transition.
-        findings: Queue ARN, symptom and sentence of each finding of the last scan.
-        figures_by_queue: The figures that scans measured last of each queue, such as the backlog,
-            by queue ARN and figure name.
+        findings: Queue ARN, symptom and sentence of each finding of the last scan. Empty if the
+            scans were not read.
+        figures_by_queue: The last measured figures of each queue, such as the backlog, by queue ARN
+            and figure name. Empty if the scans were not read.
     """
 
     first_complete_day: date

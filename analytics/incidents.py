@@ -120,7 +120,9 @@ _SIGHTING_COLUMNS = (
 
 
 def select_failed_calls(readings: DataFrame, place: AccountAndRegion | None = None) -> DataFrame:
-    """Return a row for each failed call in trail files, without duplicates and Mendq's own calls.
+    """Return a row for each failed call in trail files.
+
+    Duplicates and calls that Mendq's own roles made are left out.
 
     The rows have the columns of the table `failed_calls` and those that `group_into_bursts` needs.
 
@@ -170,8 +172,8 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
 
     In a burst, each call comes at most MAXIMUM_GAP_SECONDS after the one before. Besides columns of
     the table `incidents`, a row has `enough_evidence` (heal would have had enough failed calls),
-    `ignored` (why heal handles none of the calls; null if it handles any) and `is_own_look`
-    (operators made all calls with the mendq command).
+    `ignored` (why heal handles none of the calls: the first reason by name; null if heal handles
+    any) and `is_own_look` (operators made all calls with the mendq command).
     """
     principals = sf.sort_array(sf.collect_set("principal_arn"))
     is_ignored = sf.isnotnull("ignored")
@@ -296,7 +298,7 @@ class Burst(NamedTuple):
     last_microseconds: int
 
     def joins_scan_case(self, timeline: CaseTimeline) -> bool:
-        """Return True if these failed calls belong to a case that a scan opened.
+        """Return True if these failed calls belong to the case `timeline`, which a scan opened.
 
         The case must have the same queue and symptom, and the time of the calls must overlap one of
         its spans `evidence_near_opening`.
@@ -478,7 +480,8 @@ class CaseIndex:
         """Return the incident of a burst of failed calls: with its case, or the reason for none.
 
         A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
-        burst. If there are several, the one that opened last decides the outcome.
+        burst. If there are several, the one that opened last decides the outcome. If operators made
+        all the calls, `why` is OWN_LOOK_REASON even if there is a case.
         """
         first_microseconds = burst["first_failure"]
         last_microseconds = burst["last_failure"]

@@ -1,8 +1,8 @@
 """The nightly job's command: `python -m analytics.job nightly|backfill|backtest|weekly`.
 
 EMR starts it too. A *root* is the folder or `s3://` URI of the trail, of the cases, or of the
-tables. Only this module opens roots, reads the clock and prints. A mistake in the command line, or
-a root that cannot be used, gives one clear line and exit code 2.
+tables. Of this package, only this module opens roots, reads the date and prints. A mistake in the
+command line, or a root that cannot be used, gives one clear line and exit code 2.
 """
 
 from __future__ import annotations
@@ -330,7 +330,10 @@ def _open_account_roots(
 def _choose_exit_code(
     run_result: NightlyRunResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
 ) -> int:
-    """Return the exit code of a nightly run, and print the reason if something is wrong."""
+    """Return the exit code of a run that has read the trail.
+
+    Print the reason if nothing was read, or if too many bytes were unreadable.
+    """
     if not run_result.nightly_runs and not run_result.retained_days:
         first_publish_day = find_first_publish_day(trail, place)
         if first_publish_day is not None and days.last_day < first_publish_day:

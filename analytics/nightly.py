@@ -174,11 +174,13 @@ class NightlyRun:
             self.tables.out.staging() as staging,
             closing(
                 TrailReader(self.tables.spark, self.trail_storage, self.reader, staging, self.place)
-            ) as reader,
+            ) as trail_reader,
         ):
-            loaded_days = self._load_days(reader, requested_days)
+            loaded_days = self._load_days(trail_reader, requested_days)
             incident_rows = self._join_cases(loaded_days)
-            dated_quality_rows = [(row["published"], row) for row in reader.make_quality_rows()]
+            dated_quality_rows = [
+                (row["published"], row) for row in trail_reader.make_quality_rows()
+            ]
             dated_incident_rows = [
                 (microseconds_to_day(row["first_failure"]), row) for row in incident_rows
             ]
@@ -186,9 +188,9 @@ class NightlyRun:
                 "quality": _group_by_day(dated_quality_rows, loaded_days.days),
                 "incidents": _group_by_day(dated_incident_rows, loaded_days.days),
             }
-            listed_files = frozenset(file.file for file in reader.listed_files)
-            lost_files_by_day = self.count_lost_files(loaded_days.days, listed_files)
-            result = self._write_days(loaded_days, rows_by_table, lost_files_by_day)
+            listed_files = frozenset(file.file for file in trail_reader.listed_files)
+            lost_count_by_day = self.count_lost_files(loaded_days.days, listed_files)
+            result = self._write_days(loaded_days, rows_by_table, lost_count_by_day)
             if with_evidence:
                 result = replace(
                     result, evidence_by_incident=collect_first_evidence(loaded_days.calls)
@@ -196,12 +198,12 @@ class NightlyRun:
             loaded_days.calls.unpersist()
         return result
 
-    def _load_days(self, reader: TrailReader, requested_days: Days) -> LoadedDays:
+    def _load_days(self, trail_reader: TrailReader, requested_days: Days) -> LoadedDays:
         """Load failed calls and cases. Add days until no burst of calls is cut (rule 2)."""
         days = requested_days.widen(1, 1)
         while True:
             self.tables.say(f"reading the trail for {days.first_day} to {days.last_day}")
-            calls = reader.load_failed_calls(days).persist()
+            calls = trail_reader.load_failed_calls(days).persist()
             bursts = collect_bursts(group_into_bursts(calls))
             affected_days, case_files = self._find_affected_days(bursts, requested_days)
             spans = [
@@ -300,9 +302,13 @@ class NightlyRun:
         self,
         loaded_days: LoadedDays,
         rows_by_table: Mapping[str, RowsByDay],
-        lost_files_by_day: Mapping[date, int],
+        lost_count_by_day: Mapping[date, int],
     ) -> NightlyRunResult:
-        """Write the tables of all days, and then their `nightly.json` (rules 5, 6 and 7)."""
+        """Write the tables of the loaded days, and then their `nightly.json` (rule 7).
+
+        Days in `lost_count_by_day` stay as they are (rule 5). Days without content get no tables
+        (rule 6).
+        """
         calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
         count_rows = calls.groupBy("day").count().collect()
         calls_by_day = {row["day"]: row["count"] for row in count_rows}
@@ -321,14 +327,14 @@ class NightlyRun:
         reads_without_content = [nightly for nightly in nightly_reads if _has_no_content(nightly)]
         reads_with_content = [nightly for nightly in nightly_reads if not _has_no_content(nightly)]
         written_reads = [
-            nightly for nightly in reads_with_content if nightly.day not in lost_files_by_day
+            nightly for nightly in reads_with_content if nightly.day not in lost_count_by_day
         ]
         retained_days = [
-            nightly.day for nightly in reads_with_content if nightly.day in lost_files_by_day
+            nightly.day for nightly in reads_with_content if nightly.day in lost_count_by_day
         ]
         self.tables.write(calls, rows_by_table, [nightly.day for nightly in written_reads])
         for nightly in nightly_reads:
-            self.tables.say(f"{nightly.day}: {_describe_outcome(nightly, lost_files_by_day)}")
+            self.tables.say(f"{nightly.day}: {_describe_outcome(nightly, lost_count_by_day)}")
         for nightly in (
             *written_reads,
             *self._select_empty_days_to_report(reads_without_content),
@@ -340,7 +346,10 @@ class NightlyRun:
     def _select_empty_days_to_report(
         self, reads_without_content: Collection[NightlyRead]
     ) -> Iterator[NightlyRead]:
-        """Yield the days without content whose `nightly.json` must be written (rule 6)."""
+        """Yield the counts of those days without content whose `nightly.json` must be written.
+
+        Rule 6 says which days these are.
+        """
         if not reads_without_content:
             return
         first_day = find_first_publish_day(self.trail_storage, self.place)
@@ -358,11 +367,11 @@ def _has_no_content(nightly: NightlyRead) -> bool:
     return not nightly.files and not nightly.failed_calls
 
 
-def _describe_outcome(nightly: NightlyRead, lost_files_by_day: Mapping[date, int]) -> str:
+def _describe_outcome(nightly: NightlyRead, lost_count_by_day: Mapping[date, int]) -> str:
     if _has_no_content(nightly):
         return "nothing in the trail, nothing written"
-    if nightly.day in lost_files_by_day:
-        return f"not changed, because {lost_files_by_day[nightly.day]} of its files were deleted"
+    if nightly.day in lost_count_by_day:
+        return f"not changed, because {lost_count_by_day[nightly.day]} of its files were deleted"
     return (
         f"{nightly.incidents} incidents of {nightly.failed_calls} failed calls; "
         f"{nightly.files} files, {nightly.files_unreadable} unreadable"
@@ -383,7 +392,7 @@ def _group_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByD
 
 
 def _count_files(quality_rows: Sequence[Row]) -> dict[str, int]:
-    """Return the fields of a NightlyRead that count the log files of a day."""
+    """Return the fields of a NightlyRead that count a day's log files, their bytes and records."""
     unreadable_rows = [row for row in quality_rows if row["reason"] is not None]
     return {
         "files": len(quality_rows),
@@ -462,7 +471,10 @@ def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
 
 
 def read_queue_listing(content: bytes) -> ScanListing | None:
-    """Return the managed queues in a scan's file, or None if the file is broken. Never raises."""
+    """Return the managed queues in a scan's file. Never raises.
+
+    Return None if the file is broken, or larger than _MAXIMUM_SCAN_FILE_BYTES.
+    """
     if len(content) > _MAXIMUM_SCAN_FILE_BYTES:
         return None
     try:
@@ -484,8 +496,8 @@ def read_queue_listing(content: bytes) -> ScanListing | None:
 def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str, str]]:
     """Return queue ARN, symptom and sentence of each finding in the last scan of `days`.
 
-    A scan file that is not JSON is skipped. Return an empty list if there is no scan, or if the
-    last one is too large or lacks a field.
+    Only the last day that has scans is read, and files that are not JSON are skipped. Return an
+    empty list if no scan is left, or if the last one is too large or lacks a field.
     """
     scans = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
     if not scans:
@@ -500,10 +512,10 @@ def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str
 
 
 def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
-    """Return the figures that scans measured last of each queue, by queue ARN and figure name.
+    """Return the last measured figures of each queue, by queue ARN and figure name.
 
-    The figures are whole numbers, such as the backlog. The scans of the last day that has any are
-    read, the oldest first.
+    The figures are whole numbers, such as the backlog. Only the scans of the last day that has any
+    are read. If several of them measured a queue, the last one counts.
     """
     folders = [
         name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))

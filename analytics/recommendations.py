@@ -96,7 +96,7 @@ class RecommendedTask:
         after: The value that Mendq set or proposes.
         owner: The CloudFormation stack that deploys the queue, or the caller that must be fixed.
         case_id: The case.
-        reason: What the case said last, or the error codes of the caller.
+        reason: What the case said last, the error codes of the calls, or the finding's sentence.
         next_step: What a person does next, as a sentence.
         command: The command for it.
         incidents: The number of this week's incidents of the queues and the symptom.
@@ -151,9 +151,10 @@ def make_to_do(
 ) -> dict[str, Any]:
     """Return the summary's fields about things to do.
 
-    `do_this_week` has at most MAXIMUM_RECOMMENDATIONS of the recommendations, the most useful
-    first. `do_this_week_left_out` is the number of the others. A recommendation without a number of
-    incidents gets the number of this week's incidents of its queue and symptom.
+    `merge_alike_recommendations` merges the recommendations. `do_this_week` has at most
+    MAXIMUM_RECOMMENDATIONS of the result, the most useful first. `do_this_week_left_out` is the
+    number of the others. A recommendation without a number of incidents gets the number of this
+    week's incidents of its queue and symptom.
     """
     weight_by_queue_and_symptom = weigh_incidents_by(incidents, "queue_arn", "symptom")
     counted_recommendations = [
@@ -180,7 +181,8 @@ def list_standing_values(
 
     `standing` has at most MAXIMUM_STANDING_VALUES values, the oldest first. `standing_left_out` is
     the number of the others. A deployment may overwrite such a value. Mendq cannot see if a
-    template has the value by now, so the value is listed until its case is too old to be read.
+    template has the value by now, so the value is listed until its case is too old to be read, a
+    newer case overrules it, or the queue is deleted.
     """
     standing_recommendations = [
         recommendation
@@ -274,27 +276,29 @@ def _merge_group(alike_recommendations: Sequence[RecommendedTask]) -> Recommende
 def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[RecommendedTask]:
     """Return what cases ask people to do: one recommendation for each queue and attribute.
 
-    Cases that change no attribute give one for each queue and symptom. A newer case about the same
-    attribute or symptom overrules older ones, even if the newer case asks for nothing. A case
-    counts if
+    Cases that change no attribute give one for each queue and symptom. A plan of several attributes
+    that people must approve or carry out as a whole gives one. A newer case about the same
+    attribute or symptom overrules older ones, even if the newer case asks for nothing, unless it
+    was declined. A case counts if
 
     - it has a transition on `days`, and it is the newest case of its queue and symptom, or
     - it has a transition on `days`, and its fix was verified and not undone, or
     - its last transition was before `days`, and its fix was verified and not undone.
 
-    Cases of deleted queues do not count.
+    Cases of deleted queues do not count, except those of the symptom `queue_missing`.
     """
     timelines_by_age = sorted(timelines, key=_rank_timeline_by_age)
-    newest_timelines: dict[tuple[str, str], CaseTimeline] = {}
+    newest_timeline_by_queue_and_symptom: dict[tuple[str, str], CaseTimeline] = {}
     for timeline in timelines_by_age:
-        newest_timelines[
+        newest_timeline_by_queue_and_symptom[
             timeline.newest_transition.queue_arn, timeline.newest_transition.symptom
         ] = timeline
-    missing_time_by_queue = _find_missing_queues(timelines_by_age)
+    missing_time_by_queue = _find_missing_times(timelines_by_age)
     recommendation_by_subject: dict[tuple[str, str], RecommendedTask | None] = {}
     for timeline in timelines_by_age:
         case = timeline.newest_transition
-        is_newest = newest_timelines[case.queue_arn, case.symptom] is timeline
+        newest_timeline = newest_timeline_by_queue_and_symptom[case.queue_arn, case.symptom]
+        is_newest = newest_timeline is timeline
         is_missing = _is_about_missing_queue(case, missing_time_by_queue)
         for subject, recommendation in _recommend_for_case(timeline):
             key = (case.queue_arn, subject)
@@ -313,7 +317,8 @@ def _keep_if_due(
 ) -> RecommendedTask | None:
     """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
 
-    `is_newest` is True if the case is the newest of its queue and symptom.
+    `is_newest` is True if the case is the newest of its queue and symptom. If the case's last
+    transition was before `days`, the reason in the result is STANDING_REASON.
     """
     has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE_KIND
     if to_microseconds(timeline.newest_transition.at) < days.start_microseconds:
@@ -327,8 +332,11 @@ def _rank_timeline_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, s
     return timeline.opened_at, timeline.newest_transition.at, timeline.newest_transition.case_id
 
 
-def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetime]:
-    """Return, for each queue that Mendq found missing, the last time of that, by queue ARN."""
+def _find_missing_times(timelines: Sequence[CaseTimeline]) -> dict[str, datetime]:
+    """Return the last time at which Mendq found a queue missing, by queue ARN.
+
+    Queues that Mendq never found missing are left out.
+    """
     missing_time_by_queue: dict[str, datetime] = {}
     for timeline in timelines:
         case = timeline.newest_transition
@@ -345,7 +353,7 @@ def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetim
 
 
 def _is_about_missing_queue(case: Case, missing_time_by_queue: Mapping[str, datetime]) -> bool:
-    """Return True if Mendq found the case's queue missing after the case's last transition.
+    """Return True if Mendq found the case's queue missing at or after the last transition.
 
     Return False for a case of the symptom `queue_missing`, whose subject is the missing queue.
     """
@@ -448,7 +456,10 @@ def _find_stack(case: Case) -> str:
 
 
 def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
-    """Return the attribute's value before the case's first step. A template may still have it."""
+    """Return the attribute's value before the case's first step for it; empty if there is none.
+
+    A template may still have this value.
+    """
     for transition in timeline.transitions:
         for step in read_steps(transition):
             if step.attribute == attribute:
@@ -460,7 +471,8 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
     """Return recommendations for incidents without a case, if there are many of them.
 
     There is one for each caller and symptom whose calls are the caller's own mistake, and one for
-    each error code that the catalogue does not know.
+    each error code that the catalogue does not know. Incidents of several callers give one for the
+    symptom, which names no caller.
     """
     rows_by_task = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
@@ -482,7 +494,8 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
 def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[RecommendedTask]:
     """Return recommendations for findings of a scan for which Mendq opens no case.
 
-    Each finding is a queue ARN, a symptom and a sentence. Other findings are ignored.
+    Each finding is a queue ARN, a symptom and a sentence. Findings of symptoms that are not in
+    _KIND_BY_FINDING are left out.
     """
     recommendations: list[RecommendedTask] = []
     for queue_arn, symptom, sentence in findings:

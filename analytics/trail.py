@@ -401,10 +401,11 @@ class ListedFile(NamedTuple):
 def list_branches(
     trail: Storage, place: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
 ) -> list[Branch]:
-    """Return the log files' folder of every account and region, or only that of `place`.
+    """Return the log files' folder of every account and region, or only those of `place`.
 
-    The folder of `place` may not exist. In an organization's trail the accounts are below a folder
-    with the organization's id. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
+    In an organization's trail the accounts are below a folder with the organization's id. So
+    `place` has a folder directly in LOGS_FOLDER and one in each organization's folder; they may not
+    exist. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
     """
     organizations = [name for name in trail.list_folders(LOGS_FOLDER) if name.startswith("o-")]
     parent_folders = [
@@ -440,9 +441,10 @@ def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator
 
 
 def find_first_publish_day(trail: Storage, place: AccountAndRegion | None = None) -> date | None:
-    """Return the earliest day with a publish folder. Return None if the trail has none.
+    """Return the earliest day with a publish folder, or None if there is none.
 
-    Folders of log files and of digests count, because digests come even without calls.
+    If `place` is given, only its folders count. Folders of log files and of digests count, because
+    digests come even without calls.
     """
     first_days: list[date] = []
     for log_folder in (LOG_FILES_FOLDER, DIGESTS_FOLDER):

@@ -166,6 +166,7 @@ def _unpack_members(packed_bytes: bytes) -> Iterator[bytes]:
     """Yield the unpacked text of each gzip member of a file.
 
     Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
+    Raises zlib.error if a member is corrupt.
     """
     bytes_left = MAXIMUM_LOG_FILE_BYTES
     for _ in range(MAXIMUM_MEMBERS):
@@ -270,10 +271,11 @@ _OPERATOR_CALLS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatc
 def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """Return a failed call as a row with the fields of CALL_FIELDS (rules 4 and 5).
 
-    `is_own_look` is true if the user agent says that an operator made the call with the mendq
-    command. A user agent can be forged. That changes only the report; heal acts on the call anyway.
+    `is_own_look` is true if the call is one of _OPERATOR_CALLS and its user agent says that an
+    operator made it with the mendq command. A user agent can be forged. That changes only the
+    report; heal acts on the call anyway.
     """
-    ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
+    ignore_reason = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
     is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_agent(call.user_agent)
     refused_by = call.refused_by
     return {
@@ -288,7 +290,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "principal_arn": call.principal_arn,
         "request_id": call.request_id,
         "symptom": name_symptom_of(call),
-        "ignored": ignored,
+        "ignored": ignore_reason,
         "is_own_look": is_own_look,
         "requested_visibility_seconds": call.requested_visibility_seconds,
         # Spark cannot read an enumeration.
@@ -349,7 +351,7 @@ _BLOCK_BYTES = 64 * 1024
 class _NativeReader:
     """The native reader: reads trail files with isal and msgspec (rule 3).
 
-    It keeps the buffer into which it unpacks a file for the next file.
+    It unpacks all files into the same buffer, one after the other.
     """
 
     def __init__(self) -> None:
@@ -438,9 +440,9 @@ def _find_record_begin(
 ) -> int | None:
     """Return the offset in `text` at which a record begins.
 
-    For the position after the last record, return the text's length. Return None if the record's
-    first key is not `eventVersion`, which CloudTrail writes first. That key directly after a brace
-    must be the first key of its object, so the offset found is that of the record.
+    For the position after the last record, return the text's length. Return None if the record does
+    not begin with _FIRST_RECORD_KEY, with which CloudTrail begins each record. This key directly
+    after a brace must be the first key of its object, so the offset is that of the record.
 
     Args:
         text: The unpacked file.

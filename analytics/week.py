@@ -96,7 +96,10 @@ class WeekInput:
     first_day: date | None = None
 
     def is_whole(self, day: date) -> bool:
-        """Return True if a day has tables, and they were written after the day was over."""
+        """Return True if a day has tables, and they were written after the day was over.
+
+        Tables without a `nightly.json` count as written after the day.
+        """
         return day in self.quality_by_day and (
             day not in self.nightly_read_by_day or self.nightly_read_by_day[day].was_day_over
         )
@@ -208,7 +211,10 @@ def _make_places(rows: Sequence[Row]) -> dict[str, Any]:
 def _make_sums(
     days: Days, incidents: Sequence[Row], cases: CaseFiles | None, zone: tzinfo
 ) -> dict[str, Any]:
-    """Return the sums over a week's incidents and, if cases were read, its urgent notifications."""
+    """Return the sums over a week's incidents.
+
+    If cases were read, the numbers of urgent notifications of the week are added.
+    """
     sums = count_totals(incidents)
     if cases:
         sums.update(count_urgent_notifications(days, _remove_own_cases(cases.timelines), zone))
@@ -319,7 +325,10 @@ def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
 
 
 def _list_largest_files(unreadable_rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return name and reason of the unreadable files: the largest first, then by name."""
+    """Return name and reason of at most MAXIMUM_UNREADABLE_FILES unreadable files.
+
+    The largest come first, files of one size by name.
+    """
     ranked_rows = sorted(unreadable_rows, key=lambda row: (-row["bytes"], row["file"]))
     return [
         {"file": shorten(row["file"]), "reason": shorten(row["reason"])}

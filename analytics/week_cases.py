@@ -1,8 +1,8 @@
 """Make the parts of the weekly summary that come from cases.
 
-They are: the cases that wait for a person, urgent notifications, harm to messages, candidates for
-the mode `heal`, and how incidents ended that Mendq fixed or left alone. docs/summary.md explains
-each field.
+They are: the cases that wait for a person or notified people, urgent notifications, harm to
+messages, candidates for the mode `heal`, and a comparison of the incidents that Mendq fixed with
+those that it left alone. docs/summary.md explains each field.
 """
 
 from __future__ import annotations
@@ -91,8 +91,9 @@ def make_open_case_fields(
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
 
-    `open_now` has at most MAXIMUM_CASES of these cases: the most pressing state first, within a
-    state the oldest case first. `open_now_left_out` is the number of the others.
+    `open_now` has at most MAXIMUM_CASES of these cases: the most pressing state first. Within a
+    state, urgent escalated cases come first, then the oldest. `open_now_left_out` is the number of
+    the others.
 
     Args:
         timelines: All cases.
@@ -246,7 +247,8 @@ def compare_fixed_and_untouched(
     counts and the median times in seconds.
 
     Only incidents of failed calls count, without those of OTHER_CODES. An untouched incident counts
-    only if the day after it was read, because only then its end is known.
+    only if the day of its last failed call and the day after that were read, because only then its
+    end is known.
 
     Args:
         incidents: The incidents of the week.

@@ -280,7 +280,10 @@ def _rank_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
 
 
 def make_incident(row: Row) -> dict[str, Any]:
-    """Return an incident as the summary stores it: times as texts, long texts and lists cut."""
+    """Return an incident as the summary stores it.
+
+    Times are texts. A long case id and a long list of error codes are cut.
+    """
     incident = {name: row[name] for name in _INCIDENT_FIELDS}
     incident["first_failure"] = format_time(row["first_failure"])
     incident["last_failure"] = format_time(row["last_failure"])

@@ -2,7 +2,8 @@
 
 For an organization, the summary also has the sums of all its accounts and regions. Each member, the
 stack of one account and region, copies its tables to a central bucket:
-`account=A/region=R/incidents/week=W/DAY.parquet`.
+`account=A/region=R/incidents/week=W/DAY.parquet`. If one trail has the files of all accounts, the
+stack's own tables have their incidents already, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -52,20 +53,20 @@ from mendq.notifications.text import format_count
 _DAYS_BEFORE_WEEK = 7 * PREVIOUS_WEEKS
 
 
-def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
+def load_week_cases(case_storage: Storage, scan_storage: Storage | None, week: str) -> CaseFiles:
     """Read the cases from 13 weeks before a week until now, and what the scans found.
 
-    The findings are those of the week's last scan, the measurements are the newest ones. `findings`
-    is the storage of the scans; None if its place is not known.
+    The findings are those of the week's last scan, the measurements are the newest ones.
+    `scan_storage` is None if the place of the scans is not known; both are then empty.
     """
     days = parse_week_days(week)
-    case_files = load_case_files(cases, days, QUARTER_DAYS)
-    if findings is None:
+    case_files = load_case_files(case_storage, days, QUARTER_DAYS)
+    if scan_storage is None:
         return case_files
     return replace(
         case_files,
-        findings=read_last_findings(findings, days),
-        figures_by_queue=read_last_measurements(findings),
+        findings=read_last_findings(scan_storage, days),
+        figures_by_queue=read_last_measurements(scan_storage),
     )
 
 
@@ -137,8 +138,9 @@ def write_backtest_incidents(
 ) -> None:
     """Write what `mendq backtest` reads: the summaries of the weeks, and incidents.json.
 
-    incidents.json has each incident with the first calls that were enough evidence for heal. A
-    backtest reads no cases.
+    incidents.json has the incidents of the written days, each with the first calls that were enough
+    evidence for heal. Incidents that Mendq or its operators caused are left out. The summaries have
+    no fields about cases.
 
     Args:
         tables: The tables of the backtest.
@@ -193,7 +195,10 @@ def _find_first_day(table_storage: Storage) -> date | None:
 
 
 def _read_nightly_counts(table_storage: Storage, days: Days) -> dict[date, NightlyRead]:
-    """Return the counts in each day's `nightly.json`. A file that names another day is ignored."""
+    """Return the counts in each day's `nightly.json`.
+
+    A day is left out if it has no such file, or if the file is broken or names another day.
+    """
     nightly_read_by_day: dict[date, NightlyRead] = {}
     for day in days:
         nightly_read = read_nightly(table_storage.read(nightly_key(day)) or b"")
@@ -228,28 +233,28 @@ class MemberTables:
     Attributes:
         account: The account.
         region: The region. Empty for an expected account that has no tables at all.
-        paths: The path of each day's table.
-        unread_reasons: The reason for each table that is not read, by its path: `empty` or
+        path_by_day: The path of each day's table, without the tables that are not read.
+        unread_reason_by_path: The reason for each table that is not read, by its path: `empty` or
             `too_large`.
         is_expected: True if the member has tables of the weeks before, or is expected by settings.
     """
 
     account: str
     region: str = ""
-    paths: Mapping[date, str] = field(default_factory=dict)
-    unread_reasons: Mapping[str, str] = field(default_factory=dict)
+    path_by_day: Mapping[date, str] = field(default_factory=dict)
+    unread_reason_by_path: Mapping[str, str] = field(default_factory=dict)
     is_expected: bool = True
 
     def list_present_days(self) -> set[date]:
         """Return the days for which the member has a table, readable or not."""
-        present_days = set(self.paths)
-        for path in self.unread_reasons:
+        present_days = set(self.path_by_day)
+        for path in self.unread_reason_by_path:
             day = _parse_day_of_path(path)
             if day:
                 present_days.add(day)
         return present_days
 
-    def state(self, days: Days) -> str:
+    def find_state(self, days: Days) -> str:
         """Return `silent` (no table), `late` (a table is missing) or `reported` (none is missing).
 
         A member that is expected must have a table for every day of the week. A new member must
@@ -265,8 +270,9 @@ class MemberTables:
 def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
     """Return the members that have tables of the week or of recent weeks.
 
-    The WEEKS_TO_EXPECT_MEMBER weeks before `week` are recent. Each member costs three listings,
-    however much is stored. Folders with other names are ignored.
+    The WEEKS_TO_EXPECT_MEMBER weeks before `week` are recent. Each member costs at most three
+    listings, however much is stored. Folders that do not name an account or region are left out,
+    and so are regions after the first MAXIMUM_REGIONS of an account.
     """
     with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as thread_pool:
         members: list[MemberTables] = []
@@ -278,7 +284,10 @@ def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
 
 
 def _list_regions(central_storage: Storage, week: str, folder: str) -> list[MemberTables]:
-    """Return a member for each region with tables in an account's folder."""
+    """Return a member for each region with tables of the week or of recent weeks.
+
+    `folder` is the folder of an account.
+    """
     account_match = _ACCOUNT_FOLDER_PATTERN.fullmatch(folder)
     if not account_match:
         return []
@@ -288,7 +297,7 @@ def _list_regions(central_storage: Storage, week: str, folder: str) -> list[Memb
         if not region_match:
             continue
         member = _find_tables(central_storage, week, account_match[1], region_match[1])
-        if member.paths or member.unread_reasons or member.is_expected:
+        if member.path_by_day or member.unread_reason_by_path or member.is_expected:
             members.append(member)
     return members
 
@@ -297,15 +306,15 @@ def _find_tables(central_storage: Storage, week: str, account: str, region: str)
     """Return the tables of this account and region for a week. There may be none."""
     folder = shared_table_prefix(account, region, "incidents", week)
     path_by_day: dict[date, str] = {}
-    unread_reasons: dict[str, str] = {}
+    unread_reason_by_path: dict[str, str] = {}
     for path, size in central_storage.list_file_sizes(folder).items():
         day = _parse_day_of_path(path)
         if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
             continue
         if size == 0:
-            unread_reasons[path] = "empty"
+            unread_reason_by_path[path] = "empty"
         elif size > MAXIMUM_TABLE_BYTES:
-            unread_reasons[path] = "too_large"
+            unread_reason_by_path[path] = "too_large"
         else:
             path_by_day[day] = path
     folders_before = {
@@ -313,7 +322,7 @@ def _find_tables(central_storage: Storage, week: str, account: str, region: str)
     }
     week_folders = central_storage.list_folders(folder.rpartition("/")[0])
     is_expected = bool(folders_before.intersection(week_folders))
-    return MemberTables(account, region, path_by_day, unread_reasons, is_expected)
+    return MemberTables(account, region, path_by_day, unread_reason_by_path, is_expected)
 
 
 def _parse_day_of_path(path: str) -> date | None:
@@ -324,8 +333,8 @@ def _parse_day_of_path(path: str) -> date | None:
 def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[MemberTables]:
     """Return the accounts and regions that have files in the one trail of an organization.
 
-    Files of the week or of the WEEKS_TO_EXPECT_MEMBER weeks before it count. A member has a table
-    on each day on which the trail has files of it.
+    Files of the week or of the WEEKS_TO_EXPECT_MEMBER weeks before it count. A member counts as
+    having a table for each day on which the trail has files of it.
 
     Args:
         week: The week.
@@ -372,7 +381,7 @@ def summarize_organization(
         str, None
     ] = {}  # without duplicates: members of one trail have the same tables
     for member in all_members:
-        table_paths.update(dict.fromkeys(member.paths.values()))
+        table_paths.update(dict.fromkeys(member.path_by_day.values()))
     sums, unreadable_paths = read_members(spark, root, list(table_paths))
     sums_by_member = {(row["of_account"], row["of_region"]): row for row in sums.members}
     rows: list[dict[str, Any]] = []
@@ -419,7 +428,7 @@ def _list_unread_files(
     """
     reason_by_path: dict[str, str] = {}
     for member in members:
-        reason_by_path.update(member.unread_reasons)
+        reason_by_path.update(member.unread_reason_by_path)
     for path in unreadable_paths:
         reason_by_path[path] = "unreadable"
     paths = sorted(reason_by_path)[:MAXIMUM_UNREAD_FILES]
@@ -438,24 +447,25 @@ def _make_member_row(
         unreadable_paths: The paths that Spark could not read.
     """
     present_days = member.list_present_days()
-    broken_paths = [path for path in member.paths.values() if path in unreadable_paths]
+    broken_paths = [path for path in member.path_by_day.values() if path in unreadable_paths]
     row: dict[str, Any] = {
         "account": member.account,
         "region": member.region,
-        "state": member.state(days),
+        "state": member.find_state(days),
         "last_day": str(max(present_days)) if present_days else None,
     }
     for name in SUM_COLUMNS:
         row[name] = min(int(sums.get(name) or 0), MAXIMUM_COUNT)
-    row["files_unreadable"] = len(member.unread_reasons) + len(broken_paths)
+    row["files_unreadable"] = len(member.unread_reason_by_path) + len(broken_paths)
     return row
 
 
 def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
     """Return a sorting key for members.
 
-    Members with the most incidents that wait for a person come first, then members whose tables
-    are missing or faulty, then members with the most incidents.
+    Members with the most incidents that wait for a person come first. Among equals, those with the
+    most urgent incidents come first if any incident waits, then those whose tables are missing or
+    faulty, then those with the most incidents.
     """
     is_odd = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
     urgent_count = row["urgent"] if row["waiting"] else 0
@@ -471,7 +481,10 @@ def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
 
 
 def _make_queue_row(row: Row) -> dict[str, Any]:
-    """Return a queue with waiting incidents. `symptom` and `outcome` are its most pressing ones."""
+    """Return the summary's row of a queue with waiting incidents.
+
+    `symptom` and `outcome` are those of its most pressing incident.
+    """
     worst_incident = row["worst"]
     return {
         "account": row["of_account"],
@@ -505,9 +518,9 @@ def _read_alias(root: Storage, account: str, region: str) -> str:
 def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     """Return a document as JSON in UTF-8.
 
-    Characters are not escaped, because names that other accounts choose could then be three times
-    as long. Only a lone surrogate, which UTF-8 cannot encode, is escaped. NaN and infinity become
-    null.
+    Characters outside ASCII are not escaped, because names that other accounts choose could then be
+    three times as long. Only a lone surrogate, which UTF-8 cannot encode, is escaped. NaN and
+    infinity become null.
     """
     finite_document = without_nan(document)
     text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)

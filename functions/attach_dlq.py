@@ -1,4 +1,4 @@
-"""Attach the DLQ of a case that waits for it."""
+"""Create a DLQ and attach it to its queue, for a case that waits for this."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
         The outcome (`Outcome.document`).
 
     Raises:
-        CaseUnreadable: The event names no symptom, queue and case.
+        CaseUnreadable: The event names no case (`read_case_request`).
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
+            try again.
     """
     run = invocation.make_writing_context(
         FixContext, write_steps=create_and_attach_dlq, writer=Owner.ATTACH_DLQ

@@ -17,14 +17,14 @@ def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dic
     """Follow up the due cases.
 
     Args:
-        event: `{"time"}`, the scheduled time. In the local account it may be up to
-            `most_days_ahead` days ahead of the clock; then cases are followed up as of that time.
-            Otherwise the clock's time is used.
+        event: `{"time"}`, the scheduled time. Only in the local account it may be ahead of the
+            clock, by up to `most_days_ahead` days. Cases are then followed up as of that time.
+            Otherwise they are followed up as of the clock's time.
         invocation: This invocation of the Lambda.
 
     Returns:
-        The number of open cases, of cases that were moved, of cases whose owner was called, and of
-        errors.
+        The number of cases that were open when the run began, of cases that were moved, of cases
+        whose owner was called, and of errors.
 
     Raises:
         CaseStoreUnavailable: The open cases could not be listed. The next minute tries again.
@@ -62,7 +62,10 @@ def send_metrics(
 
 
 def _log_result(invocation: LambdaInvocation[FollowUpSettings], result: FollowUpResult) -> None:
-    """Log one line for each case that was moved, whose owner was called, or that failed."""
+    """Log one line for each case that was moved, and for each case whose owner was called.
+
+    Also log one for each case of an unknown symptom, and one for each error.
+    """
     for case in result.moved_cases:
         invocation.log.info("moved a case", case=case.document())
     for case in result.called_cases:

@@ -23,7 +23,8 @@ def handler(event: Event, invocation: HealInvocation) -> Event:
     """Call the handler for this kind of event, and return its answer.
 
     Raises:
-        CaseUnreadable: The event is of no kind that heal knows, or it names no case.
+        CaseUnreadable: The event is of no kind that heal knows, or it names no case. The errors of
+            `handle_case` are raised too.
     """
     if "found" in event:
         return handle_findings(event, invocation)
@@ -71,7 +72,9 @@ def handle_case(event: Event, invocation: HealInvocation) -> Event:
         The outcome (`Outcome.document`).
 
     Raises:
-        CaseUnreadable: The event names no symptom, queue and case.
+        CaseUnreadable: The event names no case (`read_case_request`).
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
+            try again.
     """
     return invocation.answer_case(event, continue_case(event, _make_context(invocation)))
 
@@ -92,7 +95,11 @@ def _answer_batch(batch: BatchResult, invocation: HealInvocation) -> Event:
 
 
 def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
-    """Log one line for each error, outcome and probe, and one for all unreadable messages."""
+    """Log one line for each unexpected error, each outcome and each probe.
+
+    If there are any, queue names that were not checked, unknown error codes and unreadable messages
+    get one line each.
+    """
     for error in batch.unexpected_errors:
         invocation.log.error(
             "a queue could not be fixed; its events are delivered again", exc_info=error

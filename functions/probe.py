@@ -20,8 +20,8 @@ def handler(event: Event, invocation: LambdaInvocation[ProbeSettings]) -> dict[s
         invocation: This invocation of the Lambda.
 
     Returns:
-        `{"sent_at", "lost_in_a_row"}`: the time of the call, and the number of probes before it
-        that heal did not see.
+        `{"sent_at", "lost_in_a_row"}`: the time of the call, and the number of probes directly
+        before it that heal did not see.
 
     Raises the errors of `send_probe`. Lambda then tries again.
     """

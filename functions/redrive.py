@@ -20,6 +20,11 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
 
     Returns:
         The case's new state and the redrive's progress, or the reason why nothing was done.
+
+    Raises:
+        CaseUnreadable: The event names no case of this account and region.
+        CaseStoreUnavailable: The case store does not answer. The same holds for the other errors of
+            `redrive`: the next tick continues.
     """
     write = RedriveStart(invocation.settings.consent).write
     outcome = redrive(

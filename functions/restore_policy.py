@@ -15,11 +15,16 @@ from mendq.model.steps import Owner
 def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
     """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
 
+    After a restore, Access Analyzer checks the queue's policy. If the policy does not pass, the
+    case is escalated.
+
     Returns:
         The outcome (`Outcome.document`).
 
     Raises:
-        CaseUnreadable: The event names no symptom, queue and case.
+        CaseUnreadable: The event names no case (`read_case_request`).
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
+            try again.
     """
     pins = Pins(invocation.clients.dynamodb, invocation.settings.case_table)
     write = PolicyWriter(pins, invocation.now).write

@@ -22,7 +22,7 @@ def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Eve
 
     Returns:
         The case's state and the outcome of each attribute, or `{"error", "reason"}` if nothing was
-        done.
+        done. If AWS refuses the write, both.
     """
     context = invocation.make_writing_context(WritingContext, write_steps=write_attributes)
     function_by_owner = invocation.settings.owners

@@ -24,10 +24,9 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
 
     Returns:
         The number of scanned queues, of findings, of errors and so on. All are zero if this hour's
-        scan is complete.
+        scan is complete, or if another run is at work on it.
 
-    Raises:
-        CaseStoreUnavailable, FactsUnavailable, OwnerUnavailable: The next run tries again.
+    Raises the errors of `scan_hourly`. The next run tries again.
     """
     context = invocation.make_store_context(
         ScanContext, remaining_seconds=invocation.remaining_seconds, paces=Paces()
@@ -54,10 +53,11 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
 
 
 def count_faults(scan_result: ScanResult) -> int:
-    """Return the number of queues, names and prefixes that could not be scanned.
+    """Return the number of queues, names and prefixes that could not be scanned completely.
 
-    A queue whose policy refuses Mendq does not count, because the queue's owner decided so, and the
-    alarm on scan errors would never end. If nothing could be scanned, such queues count too.
+    Baselines that could not be stored count as one more. A queue whose policy refuses Mendq does
+    not count, because the queue's owner decided so, and the alarm on scan errors would never end.
+    If nothing could be scanned, such queues count too.
     """
     if scan_result.is_blind:
         return len(scan_result.error_by_target)

@@ -25,7 +25,8 @@ def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) ->
         The hook's status and a message. If the resource shows a symptom, the status is FAILED with
         `NonCompliant`; the hook's failure mode decides if that stops the deployment. If the check
         itself fails, the status is FAILED with `InternalFailure` if the hook stops deployments,
-        otherwise SUCCESS. The status of types that Mendq does not check is SUCCESS.
+        otherwise SUCCESS. The status is SUCCESS for types that Mendq does not check, and for
+        deletions.
     """
     request = get_mapping(event, "requestData") or {}
     hook_event = get_mapping(event) or {}

@@ -14,8 +14,8 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
     """Check a run that has ended.
 
     Metrics carry the time at which the run ended, so that a repeated event sends the same values
-    again. A run with a problem is logged as a warning. At the end, the tables that the run wrote
-    are copied to the organization's bucket, if the settings name one.
+    again. A run with a problem is logged as a warning. At the end, the tables that a nightly run
+    wrote are copied to the organization's bucket, if the settings name one.
 
     Args:
         event: EMR Serverless's event about the run's new state.
@@ -23,7 +23,7 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
 
     Returns:
         `{"day", "verdict"}` for a nightly run, `{"week", "verdict"}` for a weekly run, and
-        `{"ignored": reason}` for other runs.
+        `{"ignored": reason}` for other runs, runs that have not ended, and other events.
 
     Raises botocore's errors. Lambda then tries the event again, and in the end sends it to a DLQ.
     """

@@ -114,10 +114,12 @@ def send_report(
     """Send the report through each channel that has not sent it yet.
 
     The SNS topic comes first, because its text is ready, while the picture of a mail must be drawn.
-    If SES refuses a mail permanently, the topic gets one notification about that for the week.
+    If a channel fails in a way that will not pass, for example if SES refuses an address, the topic
+    gets one notification about that for the week.
 
     Returns:
-        The topics and mail addresses that got the report now.
+        The topics and mail addresses that got the report now. A topic that got the notification is
+        added.
 
     Raises:
         ReportNotDelivered: A channel failed. The other channels were tried all the same.
@@ -150,9 +152,10 @@ def send_report(
 def _send_through_channels(
     claims: DeliveryClaims, channels: Iterable[Channel]
 ) -> tuple[list[str], _ErrorByAddress]:
-    """Send the report through the channels that have not sent it yet.
+    """Send through each channel that has not sent yet. Continue if a channel fails.
 
-    Return the addresses and topics that were reached, and the error of each one that was not.
+    Return the addresses and topics that were reached now, and the error of each channel that
+    failed, by address or topic. Channels that have sent before are in neither.
     """
     reached_addresses: list[str] = []
     error_by_address: _ErrorByAddress = {}

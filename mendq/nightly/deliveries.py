@@ -61,10 +61,11 @@ class DeliveryClaims(Struct, frozen=True):
     def claim_channel(self, channel: str) -> str | None:
         """Claim a channel. Return the claim's ETag, or None if the channel has sent the report.
 
-        A run may take its own claim again, for example if it is a retry.
+        A run may take its own claim again, for example if it is a retry. Any run may take a claim
+        that has failed or expired.
 
         Raises:
-            ClaimHeldByAnotherRun: Another run holds the claim.
+            ClaimHeldByAnotherRun: Another run holds the claim, or has just taken it.
         """
         etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
         if etag is not None:
@@ -132,8 +133,8 @@ class DeliveryClaims(Struct, frozen=True):
 def _read_claim(body: bytes) -> dict[str, Any]:
     """Return the claim in an S3 object, with at least `state`, `owner` and `until`.
 
-    An object that Mendq did not write counts as sent, so a person can stop a delivery by writing
-    any object.
+    An object that is not a claim counts as sent, so a person can stop a delivery by writing any
+    other object.
     """
     sent_claim = {"state": SENT_STATE, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):

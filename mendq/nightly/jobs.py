@@ -1,4 +1,4 @@
-"""Start the scheduled EMR Serverless jobs: one reads a day, the other sums up a week.
+"""Start the scheduled EMR Serverless jobs: one reads the last two days, one sums up a week.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -54,8 +54,8 @@ class Roots(Struct, frozen=True):
 class Job(Struct, frozen=True):
     """A run of `analytics.job`.
 
-    `kind` is `nightly` or `week`. `day_or_week` names the day or the week that the job is about.
-    `arguments` is its command line.
+    `kind` is `nightly` or `week`. `day_or_week` names the last day that the job reads, or the week
+    that it sums up. `arguments` is its command line.
     """
 
     kind: str

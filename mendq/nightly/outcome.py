@@ -174,7 +174,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 def describe_run(
     run: NightlyJobRun,
     day: date,
-    nightly_runs: Mapping[date, NightlyRead],
+    counts_by_day: Mapping[date, NightlyRead],
     summed_up_at: datetime | None = None,
 ) -> NightlyRunOutcome:
     """Return the outcome of a run for a day.
@@ -182,19 +182,19 @@ def describe_run(
     Args:
         run: The run.
         day: The day that the run had to read.
-        nightly_runs: The stored counts of that day and of the days before it, by day.
+        counts_by_day: The stored counts of that day and of the days before it.
         summed_up_at: The time of the newest weekly summary. None if there is no summary; then the
             oldest stored counts tell for how long the report is missing.
     """
     own_counts_by_day: dict[date, NightlyRead] = {}
     days_with_tables: list[date] = []
-    for written_day, nightly in nightly_runs.items():
+    for written_day, nightly in counts_by_day.items():
         if run.has_written(nightly):
             own_counts_by_day[written_day] = nightly
             if nightly.files or nightly.failed_calls:
                 days_with_tables.append(written_day)
     oldest_made_at = min(
-        (nightly.made_at for nightly in nightly_runs.values()), default=run.updated_at
+        (nightly.made_at for nightly in counts_by_day.values()), default=run.updated_at
     )
     return NightlyRunOutcome(
         run=run,
@@ -202,7 +202,7 @@ def describe_run(
         nightly=own_counts_by_day.get(day),
         bytes_unreadable=sum(nightly.bytes_unreadable for nightly in own_counts_by_day.values()),
         judgement=judge(
-            own_counts_by_day.get(day), nightly_runs.values(), has_run_failed=not run.has_succeeded
+            own_counts_by_day.get(day), counts_by_day.values(), has_run_failed=not run.has_succeeded
         ),
         is_report_missing=run.updated_at - (summed_up_at or oldest_made_at)
         > LONGEST_TIME_BETWEEN_REPORTS,
@@ -223,9 +223,10 @@ class WeeklyRunOutcome(Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """True if the run has not summed up the week.
+        """True if EMR calls the run failed or cancelled and it has not written the week's summary.
 
-        A run that ends with exit code 3 has written its summary, although EMR calls it failed.
+        A run that ends with exit code 4, because the week has no tables, has written its summary,
+        although EMR calls it failed.
         """
         has_written_summary = (
             self.summed_up_at is not None and self.summed_up_at >= self.run.created_at

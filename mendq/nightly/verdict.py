@@ -16,9 +16,10 @@ Rules of `judge`; the first one that fits decides:
    every hour.
 5. Less than a fifth of the usual records: `far_fewer`. The usual number is the median of the 14
    days before. If the same weekday had fewer records in both weeks before, the larger of these two
-   numbers is used: a quiet Sunday is no fault. Days without records, and days that were not over
-   when they were read, do not count. With fewer than 3 days that count, or fewer than 1,000 usual
-   records, chance decides more than the trail, and no day is called `far_fewer`.
+   numbers is used (or the only one that is known): a quiet Sunday is no fault. Days without
+   records, and days that were not over when they were read, do not count. With fewer than 3 days
+   that count, or fewer than 1,000 usual records, chance decides more than the trail, and no day is
+   called `far_fewer`.
 6. Otherwise: `read`.
 
 The module makes no AWS call and reads no clock. Lambdas, the report and the Spark job use it.
@@ -116,8 +117,8 @@ class NightlyRead:
 
     def document(self) -> dict[str, Any]:
         """Return the content of `nightly.json`."""
-        texts = {"day": str(self.day), "made_at": format_time(self.made_at)}
-        return {"schema": NIGHTLY_SCHEMA, **asdict(self), **texts}
+        text_by_field = {"day": str(self.day), "made_at": format_time(self.made_at)}
+        return {"schema": NIGHTLY_SCHEMA, **asdict(self), **text_by_field}
 
     @property
     def has_read_nothing(self) -> bool:
@@ -138,23 +139,28 @@ COUNT_FIELDS = tuple(field.name for field in fields(NightlyRead) if field.defaul
 
 
 def read_nightly(content: bytes) -> NightlyRead | None:
-    """Read the content of a `nightly.json`. Return None if Mendq did not write it. Never raises."""
+    """Read the content of a `nightly.json`. Never raises.
+
+    Return None if the content is not as Mendq writes it.
+    """
     try:
         document = json.loads(content)
         day = date.fromisoformat(document["day"])
         made_at = datetime.fromisoformat(document["made_at"])
-        texts = [document[name] for name in ("reader", "why_fallback")]
-        counts = {name: document[name] for name in COUNT_FIELDS}
+        reader_texts = [document[name] for name in ("reader", "why_fallback")]
+        count_by_field = {name: document[name] for name in COUNT_FIELDS}
         has_our_schema = (
             document["schema"] == NIGHTLY_SCHEMA
             and document["schema"] is not True
             and made_at.tzinfo is not None
         )
-        nightly = NightlyRead(day, made_at.astimezone(UTC), *texts, **counts)
+        nightly = NightlyRead(day, made_at.astimezone(UTC), *reader_texts, **count_by_field)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
-    are_texts = all(isinstance(text, str) for text in texts)
-    are_counts = all(type(count) is int and 0 <= count < _COUNT_LIMIT for count in counts.values())
+    are_texts = all(isinstance(text, str) for text in reader_texts)
+    are_counts = all(
+        type(count) is int and 0 <= count < _COUNT_LIMIT for count in count_by_field.values()
+    )
     return nightly if has_our_schema and are_texts and are_counts else None
 
 
@@ -162,7 +168,7 @@ def read_nightly(content: bytes) -> NightlyRead | None:
 class NightlyJudgement:
     """A verdict about one day, and the day's usual number of records.
 
-    `usual_records` is None if too few other days are known.
+    `usual_records` is None if too few other days are known, or if nothing was stored for the day.
     """
 
     verdict: Verdict

@@ -1,4 +1,7 @@
-"""Watch a run of the nightly job that has ended: read its state from EMR and its counts from S3."""
+"""Find the outcome of a nightly or weekly run that has ended, and share a nightly run's tables.
+
+The run's state is read from EMR, its counts and the time of its summary from S3.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,8 @@ def watch_run(
 def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
     """Copy the tables of these days to the stack's own prefix in the organization's bucket.
 
-    S3 copies them itself, also between regions, so the size of a table does not matter here.
+    If there are any, also write an object with the account's alias. S3 copies the tables itself,
+    also between regions, so the size of a table does not matter here.
 
     Returns:
         The number of copied tables.

@@ -165,6 +165,7 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
     Raises:
         FactsUnavailable: if the queues cannot be listed.
         CaseStoreUnavailable: if the case store does not answer.
+        CaseStoreUnreadable: if the case store has an item that Mendq cannot read.
         OwnerUnavailable: if heal cannot be called.
         ClientError, BotoCoreError: if the results cannot be stored.
     """
@@ -292,10 +293,10 @@ def _send_findings_to_heal(
 def _fits_metrics_budget(
     finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
 ) -> bool:
-    """Count the metrics that heal will read for a finding in the budget.
+    """Add the metrics that heal will read for a finding to those that are spent of the budget.
 
-    Return False if the budget is spent and the finding must wait. Only a fault in the configuration
-    waits. For other findings the scan has read billed metrics already.
+    Return False if the finding must wait, because the budget is spent or time is short. Only a
+    fault in the configuration waits. For other findings the scan has read billed metrics already.
     """
     metric_count = reader.count_metrics_that_heal_reads(finding.queue_arn, symptom.every_need)
     if metric_count and symptom.is_of_configuration:
@@ -312,9 +313,9 @@ def _select_due_findings(
 ) -> list[Finding]:
     """Return the findings to send to heal now. Few new faults in configurations are sent per day.
 
-    The symptoms in `configuration_symptoms` are faults in configurations. If such a fault has an
-    open case that waits for a person, its finding is returned only in the hour of the day in which
-    the case opened.
+    The symptoms in `configuration_symptoms` are faults in configurations. Such a fault may have an
+    open case that failed calls cannot end (STATES_ENDED_BY_FAILED_CALLS), such as one that waits
+    for a person. Its finding is then returned only in the hour of the day in which the case opened.
     """
     opening_hour_by_case: dict[tuple[str, str], int] = {}
     for case in open_cases:
@@ -351,7 +352,7 @@ def _is_mass_symptom(
     mode_by_arn: Mapping[str, Mode],
     context: ScanContext,
 ) -> bool:
-    """Store which queues show a symptom. Return True if they are so many that it is a mass symptom.
+    """Store which queues show a symptom. Return True if it is a mass symptom: many queues show it.
 
     Faults in configurations are not stored and give False (rule 6).
     """
@@ -487,7 +488,10 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
 def _store_results(
     result: ScanResult, listing: QueueListing, stretch: Stretch, context: ScanContext
 ) -> None:
-    """Add this run's results to the round's object in the case bucket (rule 9)."""
+    """Add this run's results to the round's object in the case bucket (rule 9).
+
+    The first run of a round replaces the object, and so does a run that cannot read it.
+    """
     managed_arns = (queue.queue_arn for queue in listing.queues)
     document = add_managed_queues(
         result.document(context.now), managed_arns, is_complete=not listing.error_by_pattern

@@ -71,7 +71,7 @@ class AnswerCache(Struct, frozen=True):
     def iterate_answers(self, read_function: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
         """Yield the first argument and the answer of each cached call of `read_function`.
 
-        Calls that raised an error are left out.
+        Calls that raised an error, or have no answer yet, are left out.
         """
         for call, future in [*self._futures_by_call.items()]:
             if call[0] is read_function and future.done() and not future.exception():
@@ -117,7 +117,9 @@ AnswerByCall = Mapping[Any, Any]
 
 
 class ScanReader(FactsReader, frozen=True):
-    """A FactsReader that caches every answer for the duration of the scan.
+    """A FactsReader that caches answers for the duration of the scan.
+
+    Only the messages that a DLQ's sole source deleted are read anew each time.
 
     Attributes:
         paces: The rate limits.
@@ -133,7 +135,11 @@ class ScanReader(FactsReader, frozen=True):
     outdated_calls: set[Any] = msgspec.field(default_factory=set)
 
     def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
-        """Return the cached answer, or the last hour's, or call AWS within the rate limit."""
+        """Return the answer of the last hour's scan, if there is one that may still be used.
+
+        Otherwise return this scan's cached answer. If there is none, call AWS within the rate
+        limit.
+        """
         call = (read_function, *arguments)
 
         def call_aws() -> Answer:
@@ -146,9 +152,10 @@ class ScanReader(FactsReader, frozen=True):
         return self.scan_answers.get_or_ask(call, call_aws)
 
     def forget_last_scan_answers(self, facts: Facts) -> None:
-        """Make later reads of the queue's DLQ and sources call AWS again.
+        """Use the last hour's answers about the queue's DLQ and its sources no more.
 
-        Use it for a queue that will be measured: answers of the last hour's scan are too old then.
+        Call this for a queue that will be measured: answers of the last hour's scan are too old
+        then.
         """
         sources_call = (list_source_arns, facts.queue_arn)
         neighbor_arns = (facts.dlq_arn, *self.last_scan_answers.get(sources_call, ()))
@@ -196,7 +203,8 @@ class ScanReader(FactsReader, frozen=True):
     def _read_move_destinations(self, dlq_arn: str) -> frozenset[str]:
         """Return the ARNs of the queues to which a DLQ's messages are moved.
 
-        If the DLQ's redrives cannot be read, return none. Each source of the DLQ gets the error.
+        If the DLQ's redrives cannot be read, return an empty set. The check of each source of the
+        DLQ then gets the error.
         """
         try:
             return self.ask(read_recent_move_destinations, dlq_arn, self.now)
@@ -275,7 +283,7 @@ class ScanReader(FactsReader, frozen=True):
     def count_metrics_to_read(
         self, facts: Facts, needs: Collection[Need], *, includes_cached: bool = False
     ) -> int:
-        """Return how many metrics must be read for these needs. Cached ones are not counted.
+        """Return how many metrics must be read for these needs. Usually, cached ones do not count.
 
         Args:
             facts: The queue with its attributes. Its consumers are read here, which AWS does not
@@ -305,7 +313,7 @@ def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[EventSou
     """Return all event source mappings of the account and region by the ARN of their source.
 
     Sources are queues, and also streams and others. Mappings without a source ARN are under an
-    empty text. Raises FactsUnavailable.
+    empty text. Raises FactsUnavailable if Lambda cannot be read.
     """
     mappings_by_source: dict[str, list[EventSourceMapping]] = defaultdict(list)
     for mapping in list_mappings(clients):

@@ -106,7 +106,8 @@ def scan(
 ) -> Iterator[ScanResult]:
     """Scan the queues and yield one result per block, then one per batch of measured suspects.
 
-    `merge_results` adds up two results. `scan` itself stores nothing.
+    If the allowance refuses a batch, one last result names the skipped suspects. `merge_results`
+    adds up two results. `scan` itself stores nothing.
 
     Args:
         queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 7).
@@ -178,7 +179,10 @@ class _QueueCheck(Struct, frozen=True):
 
 
 def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueCheck:
-    """Check a DLQ that Mendq made (rule 7). If its own `mendq` tag is `off`, return no result."""
+    """Check a DLQ that Mendq made (rule 7).
+
+    If its own `mendq` tag is `off`, do not check it and return an empty result.
+    """
     try:
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
@@ -193,7 +197,8 @@ def _check_queue(
 ) -> _QueueCheck:
     """Check a queue for every symptom without measuring it.
 
-    The result names the symptoms for which the queue must be measured.
+    The result names the symptoms for which the queue must be measured. Errors are recorded in the
+    result and not raised (rule 3).
     """
     try:
         facts = _read_facts(queue, reader)
@@ -297,7 +302,7 @@ def _measure_suspects(
 
 
 def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
-    """Measure some suspects with one call, and check the symptoms that they are suspected of."""
+    """Measure some suspects together, and check the symptoms that they are suspected of."""
     try:
         measurement_by_arn = reader.measure(
             {suspect.queue_arn: suspect.window for suspect in batch}
@@ -352,7 +357,7 @@ def _summarize_levels(
 
 
 def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
-    """Return the finding of a symptom on a queue, if there is one (rule 8)."""
+    """Return a list with the finding of a symptom on a queue; empty if there is none (rule 8)."""
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
     facts = reader.with_needed_facts(facts, needs - {Need.MOVE_TASKS})

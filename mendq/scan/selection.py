@@ -46,8 +46,9 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
 
     A note is a text such as `2026-11-16 topic`: the day of the first report, and the fault. A fault
     with a note may always be reported, because its case stays open only while it is found again.
-    At most MAXIMUM_NEW_FAULTS_PER_DAY new faults may be reported on a day. Their order does not
-    depend on names: otherwise the same few queues could always come before the others.
+    After EXPIRED_PROPOSAL_SILENCE the note is dropped, and the fault counts as new. At most
+    MAXIMUM_NEW_FAULTS_PER_DAY new faults may be reported on a day. Their order does not depend on
+    names: otherwise the same few queues could always come before the others.
 
     Args:
         notes: The stored notes.
@@ -85,11 +86,12 @@ def merge_shared_findings(
 ) -> list[Finding]:
     """Return the findings, with one finding for each missing queue that several queues name.
 
-    The finding that is kept is that of the queue with an open case. If there is none, it is that of
-    the queue with the highest mode, then of the first queue by name. Its `source_arns` then include
-    all queues that name the missing one. A fault of any of them is handled before, because creating
-    the missing queue would move the backlogs of all. Its `open_case_queue_arns` are the other
-    queues with an open case of the symptom.
+    The kept finding is that of a queue with an open case of the symptom, if there is one. Among
+    several, it is that of the queue with the highest mode, then of the first queue by ARN. Its
+    `source_arns` then include all other queues that name the missing one. So the kept finding also
+    waits for faults on these queues that must be handled first, because creating the missing queue
+    would move the backlogs of all. Its `open_case_queue_arns` are the other queues with an open
+    case of the symptom.
     """
     tags_by_arn = {queue.queue_arn: queue.tags for queue in managed_queues}
     open_arns_by_symptom = defaultdict[str, list[str]](list)

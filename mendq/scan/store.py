@@ -1,8 +1,8 @@
 """Store data of the hourly scan for its next runs.
 
-The case store holds the scan's position, the number of metrics that were read, and the faults that
-were reported. The case bucket holds the findings of each hour, and answers of AWS that the next
-hour's scan uses in place of new calls.
+The case store holds the scan's position, the number of metrics that were read, the faults that were
+reported, and notes about the stored baselines. The case bucket holds the findings of each hour, and
+answers of AWS that the next hour's scan uses in place of new calls.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
@@ -45,7 +45,8 @@ class Stretch(Struct, frozen=True):
     Attributes:
         hour: The hour that the run counts for.
         after_queue: The run begins after the queue of this name. Empty: at the first queue.
-        is_first: True if no results of this hour are stored yet.
+        is_first: True if no run of this hour has stored a position that is not empty. The run's
+            results then replace any that are stored for this hour.
         is_leftover: True if the run must scan the queues that an earlier hour's scan did not reach.
     """
 
@@ -287,7 +288,7 @@ def _may_reuse_answers(queue_arn: str, hour: datetime) -> bool:
 def store_answers(
     stretch: Stretch, bucket: CaseBucket, answer_cache: AnswerCache, managed_arns: Container[str]
 ) -> None:
-    """Store this run's answers for the next hour's scan.
+    """Store this run's answers for the next hour's scan, with those of this hour's earlier runs.
 
     Errors of S3 are ignored: the next hour's scan then makes more calls.
     """
@@ -311,7 +312,8 @@ def store_answers(
 def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
     """Return the answers that this hour's scan stored; empty if there are none.
 
-    Empty too, without an error, if S3 fails or someone else wrote the object.
+    Empty too, without an error, if S3 fails, or if the object is of another hour or not as Mendq
+    writes it.
     """
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         response = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
