@@ -434,14 +434,14 @@ class CaseIndex:
     All times are in microseconds since 1970, and sorted.
 
     Attributes:
-        timelines: The cases of each queue, by queue ARN.
+        timelines_by_queue: The cases of each queue, by queue ARN.
         listing_times_by_queue: The times of the scans that listed a queue, by queue ARN.
         complete_scan_times: The times of the scans that listed every managed queue.
         scanned_places: The accounts and regions that the scans look at. The scans say nothing about
             queues in others.
     """
 
-    timelines: Mapping[str, Sequence[CaseTimeline]]
+    timelines_by_queue: Mapping[str, Sequence[CaseTimeline]]
     listing_times_by_queue: Mapping[str, Sequence[int]]
     complete_scan_times: Sequence[int]
     scanned_places: frozenset[AccountAndRegion]
@@ -485,7 +485,7 @@ class CaseIndex:
         """
         first_microseconds = burst["first_failure"]
         last_microseconds = burst["last_failure"]
-        queue_timelines = self.timelines.get(burst["queue_arn"], ())
+        queue_timelines = self.timelines_by_queue.get(burst["queue_arn"], ())
         symptom_timelines = [
             timeline
             for timeline in queue_timelines

@@ -167,7 +167,7 @@ class Tables:
         self,
         table: str,
         days: Iterable[date],
-        columns: Mapping[str, str],
+        type_by_column: Mapping[str, str],
         *,
         is_distinct: bool = False,
     ) -> dict[date, Rows]:
@@ -183,13 +183,15 @@ class Tables:
             )
         # Spark would read an empty object as a table without rows.
         days_with_content = [day for day, size in size_by_day.items() if size]
-        rows_by_day = self._collect_rows(table, days_with_content, columns, is_distinct=is_distinct)
+        rows_by_day = self._collect_rows(
+            table, days_with_content, type_by_column, is_distinct=is_distinct
+        )
         if rows_by_day is None:
             # A day cannot be read. Read the days one by one to find it.
             rows_by_day = {}
             for day in days_with_content:
                 rows_of_single_day = self._collect_rows(
-                    table, [day], columns, is_distinct=is_distinct
+                    table, [day], type_by_column, is_distinct=is_distinct
                 )
                 rows_by_day.update(rows_of_single_day or {})
         for day, size in size_by_day.items():
@@ -199,18 +201,23 @@ class Tables:
         return rows_by_day
 
     def _collect_rows(
-        self, table: str, days: Collection[date], columns: Mapping[str, str], *, is_distinct: bool
+        self,
+        table: str,
+        days: Collection[date],
+        type_by_column: Mapping[str, str],
+        *,
+        is_distinct: bool,
     ) -> dict[date, Rows] | None:
         """Return these columns of each day. Return None if any of the days cannot be read."""
         if not days:
             return {}
         root = self.out.make_spark_root([_make_table_folder(table, day) for day in days])
         rows_by_day: dict[str, Rows] = {str(day): [] for day in days}
-        time_columns = _list_time_columns(columns)
+        time_columns = _list_time_columns(type_by_column)
         paths = [f"{root}{make_table_path(table, day)}" for day in days]
         day_in_path = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
         try:
-            frame = self.spark.read.schema(format_schema(columns)).parquet(*paths)
+            frame = self.spark.read.schema(format_schema(type_by_column)).parquet(*paths)
             dated_frame = frame.withColumn("day", day_in_path)
             # Spark would return times without a zone.
             numeric_frame = dated_frame.withColumns(
@@ -229,9 +236,9 @@ class Tables:
         return {day: rows_by_day[str(day)] for day in days}
 
 
-def _list_time_columns(columns: Mapping[str, str]) -> list[str]:
+def _list_time_columns(type_by_column: Mapping[str, str]) -> list[str]:
     """Return the names of the columns that hold times."""
-    return [name for name, spark_type in columns.items() if spark_type == "timestamp"]
+    return [name for name, spark_type in type_by_column.items() if spark_type == "timestamp"]
 
 
 def _add_defaults(rows: Rows) -> None:

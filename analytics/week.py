@@ -313,10 +313,10 @@ def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Count the failed calls of each error code that the catalogue does not know."""
     unknown_code_rows = [row for row in incidents if row["symptom"].startswith(UNKNOWN_PREFIX)]
     weight_by_symptom = weigh_incidents_by(unknown_code_rows, "symptom")
-    calls_by_symptom = {
+    call_count_by_symptom = {
         symptom: weight.failed_calls for symptom, weight in weight_by_symptom.items()
     }
-    largest_codes, left_out_codes = split_largest(calls_by_symptom, MAXIMUM_SYMPTOMS)
+    largest_codes, left_out_codes = split_largest(call_count_by_symptom, MAXIMUM_SYMPTOMS)
     return {
         "unknown_code": largest_codes,
         "unknown_codes_left_out": len(left_out_codes),

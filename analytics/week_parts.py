@@ -293,9 +293,11 @@ def make_incident(row: Row) -> dict[str, Any]:
     return incident
 
 
-def split_largest(counts: Mapping[str, int], maximum: int) -> tuple[dict[str, int], dict[str, int]]:
+def split_largest(
+    count_by_name: Mapping[str, int], maximum: int
+) -> tuple[dict[str, int], dict[str, int]]:
     """Return the `maximum` largest counts, sorted by name, and all other counts."""
-    ranked_counts = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
+    ranked_counts = sorted(count_by_name.items(), key=lambda count: (-count[1], count[0]))
     return dict(sorted(ranked_counts[:maximum])), dict(ranked_counts[maximum:])
 
 

@@ -17,9 +17,9 @@ def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dic
     """Follow up the due cases.
 
     Args:
-        event: `{"time"}`, the scheduled time. Only in the local account it may be ahead of the
-            clock, by up to `most_days_ahead` days. Cases are then followed up as of that time.
-            Otherwise they are followed up as of the clock's time.
+        event: `{"time"}`, the scheduled time. In the local account it may be up to
+            `most_days_ahead` days ahead of the clock. Cases are then followed up as of that time, in
+            all other cases as of the clock's time.
         invocation: This invocation of the Lambda.
 
     Returns:

@@ -26,9 +26,10 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
         CaseStoreUnavailable: The case store does not answer. The same holds for the other errors of
             `redrive`: the next tick continues.
     """
-    write = RedriveStart(invocation.settings.consent).write
+    write_steps = RedriveStart(invocation.settings.consent).write
     outcome = redrive(
-        event, invocation.make_writing_context(RedriveRun, write_steps=write, writer=Owner.REDRIVE)
+        event,
+        invocation.make_writing_context(RedriveRun, write_steps=write_steps, writer=Owner.REDRIVE),
     )
     if not isinstance(outcome, TickOutcome):
         return invocation.answer_case(event, outcome)

@@ -27,8 +27,8 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
             try again.
     """
     pins = Pins(invocation.clients.dynamodb, invocation.settings.case_table)
-    write = PolicyWriter(pins, invocation.now).write
+    write_steps = PolicyWriter(pins, invocation.now).write
     run = invocation.make_writing_context(
-        FixContext, write_steps=write, writer=Owner.RESTORE_POLICY
+        FixContext, write_steps=write_steps, writer=Owner.RESTORE_POLICY
     )
     return invocation.answer_case(event, check_restored_policy(continue_case(event, run), run))

@@ -293,7 +293,7 @@ def _send_findings_to_heal(
 def _fits_metrics_budget(
     finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
 ) -> bool:
-    """Add the metrics that heal will read for a finding to those that are spent of the budget.
+    """Count the metrics that heal will read for a finding as spent.
 
     Return False if the finding must wait, because the budget is spent or time is short. Only a
     fault in the configuration waits. For other findings the scan has read billed metrics already.

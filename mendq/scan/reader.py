@@ -117,9 +117,9 @@ AnswerByCall = Mapping[Any, Any]
 
 
 class ScanReader(FactsReader, frozen=True):
-    """A FactsReader that caches answers for the duration of the scan.
+    """A FactsReader that caches AWS's answers for the duration of the scan.
 
-    Only the messages that a DLQ's sole source deleted are read anew each time.
+    The number of messages that a sole source has deleted is not cached.
 
     Attributes:
         paces: The rate limits.
@@ -152,7 +152,7 @@ class ScanReader(FactsReader, frozen=True):
         return self.scan_answers.get_or_ask(call, call_aws)
 
     def forget_last_scan_answers(self, facts: Facts) -> None:
-        """Use the last hour's answers about the queue's DLQ and its sources no more.
+        """Stop using the last hour's answers about the queue's DLQ and its sources.
 
         Call this for a queue that will be measured: answers of the last hour's scan are too old
         then.
@@ -283,7 +283,9 @@ class ScanReader(FactsReader, frozen=True):
     def count_metrics_to_read(
         self, facts: Facts, needs: Collection[Need], *, includes_cached: bool = False
     ) -> int:
-        """Return how many metrics must be read for these needs. Usually, cached ones do not count.
+        """Return how many metrics must be read for these needs.
+
+        Cached metrics do not count, except with `includes_cached`.
 
         Args:
             facts: The queue with its attributes. Its consumers are read here, which AWS does not

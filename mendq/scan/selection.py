@@ -86,8 +86,8 @@ def merge_shared_findings(
 ) -> list[Finding]:
     """Return the findings, with one finding for each missing queue that several queues name.
 
-    The kept finding is that of a queue with an open case of the symptom, if there is one. Among
-    several, it is that of the queue with the highest mode, then of the first queue by ARN. Its
+    The kept finding is that of a queue with an open case of the symptom, if there is one. If there
+    are several or none, the highest mode decides, then the first queue by ARN. The finding's
     `source_arns` then include all other queues that name the missing one. So the kept finding also
     waits for faults on these queues that must be handled first, because creating the missing queue
     would move the backlogs of all. Its `open_case_queue_arns` are the other queues with an open
