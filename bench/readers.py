@@ -78,8 +78,8 @@ def _unpack(file: Path) -> bytes:
 def start_processes(*, peers: bool = False) -> Executor:
     """Return a pool of PROCESS_COUNT processes for the fastest possible reader.
 
-    If `peers` is True, return a pool of one process that can import DuckDB and Polars. To
-    limit the threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
+    If `peers` is True, return a pool of one process that can import DuckDB and Polars. To limit the
+    threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
     """
     spawn_context = get_context("spawn")
     if not peers:

@@ -68,7 +68,7 @@ class Measure(Struct, frozen=True):
     def ratio(self, variant: str, figure: str, floor: str = "") -> float:
         """Return the ratio of a variant's figure to the same figure of the variant `floor`.
 
-        It is the median of the ratios in each round. A ratio to 0 counts as 0. `figure` names a
+        It is the median of the rounds' ratios. A ratio to 0 counts as 0. `figure` names a
         field or property of `Cost`. If `floor` is empty, the measure's own `floor` is used.
         """
         ratios: list[float] = []

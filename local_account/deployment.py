@@ -153,7 +153,10 @@ class Synthesis:
 
 
 def make_assembly_name(settings_text: str) -> str:
-    """Return the name of an assembly's folder: a digest of the settings and of SOURCE_PATHS."""
+    """Return the name of an assembly's folder: a digest of the settings and all source files.
+
+    The source files are those in SOURCE_PATHS.
+    """
     digest = hashlib.sha256(settings_text.encode())
     for source in SOURCE_PATHS:
         source_root = REPOSITORY / source

@@ -343,7 +343,7 @@ class Stage:
         )
 
     def follow_up(self, state: str, *names: str) -> None:
-        """Fire the follow-up's schedule until the cases of these queues have been in a state.
+        """Fire the follow-up's schedule until the case of each of these queues has been in `state`.
 
         It is fired at most every FIRE_INTERVAL_SECONDS. If the follow-up's clock was set, put it
         forward by one minute afterwards.

@@ -191,7 +191,8 @@ class EmrServerless:
     def _start_run(self, run: JobRun, access_key: str) -> JobRun:
         """Start a run and return it. If its client token was used before, return the earlier run.
 
-        A client token counts for one application.
+        Client tokens are compared within one application. Two runs without a client token count as
+        runs with the same token.
 
         Raises ApiError if the caller may not pass the role, or if the earlier run has other
         parameters.
