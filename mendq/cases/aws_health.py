@@ -139,9 +139,9 @@ class HealthEvents(Table, frozen=True):
 _EVENTS_KEY = items.item_key(items.ACCOUNT_PARTITION, "aws_health")
 
 
-def _read_events(text: str) -> list[HealthEvent]:
+def _read_events(events_text: str) -> list[HealthEvent]:
     with items.convert_decode_errors("the events of AWS Health"):
-        return msgspec.json.decode(text, type=list[HealthEvent])
+        return msgspec.json.decode(events_text, type=list[HealthEvent])
 
 
 def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:

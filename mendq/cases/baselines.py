@@ -30,12 +30,12 @@ class Baselines(Table, frozen=True):
 
         Return an empty tuple if there is no item, or if Mendq cannot read it.
         """
-        item = self.get(_baselines_key(queue_arn))
+        baselines_item = self.get(_baselines_key(queue_arn))
         with (
             suppress(CaseStoreUnreadable),
             items.convert_decode_errors(f"the baselines of {queue_arn}"),
         ):
-            baselines = items.read_json(item, "baselines", list[Baseline], "[]")
+            baselines = items.read_json(baselines_item, "baselines", list[Baseline], "[]")
             return tuple(
                 replace(baseline, at=baseline.at.astimezone(UTC)) for baseline in baselines
             )

@@ -27,9 +27,9 @@ class MadeDlqs(Table, frozen=True):
 
     def is_made_by_mendq(self, source_arn: str, dlq_arn: str) -> bool:
         """Return True if Mendq made this DLQ for that source and has not rolled it back."""
-        item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
+        record_item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.convert_decode_errors(f"the DLQ that was made for {source_arn}"):
-            return items.read_attribute_record(item).last_written_value == dlq_arn
+            return items.read_attribute_record(record_item).last_written_value == dlq_arn
 
     def find_managed_source(
         self,

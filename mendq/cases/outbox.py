@@ -150,9 +150,9 @@ class Notifier(Table, frozen=True):
             NotificationNotSent: SNS or EventBridge did not take it.
         """
         item_key = items.notification_key(ACCOUNT_PARTITION, symptom)
-        item = self.get(item_key)
+        notification_item = self.get(item_key)
         with items.convert_decode_errors(f"the item {item_key}"):
-            last_record = items.read_notification(item)
+            last_record = items.read_notification(notification_item)
         announcement = Announcements(last_record, self.now).decide_about_account(
             news_key, minimum_pause
         )
@@ -183,16 +183,18 @@ class Notifier(Table, frozen=True):
         `last_record` is the stored notification that this run has read, None if there was none.
         """
         token = uuid4().hex
-        item = {
+        notification_item = {
             **item_key,
             **items.notification_fields(record),
             **items.to_item_attributes(taken_by=token),
         }
         if last_record:
             return self.put_item(
-                item, "#at = :seen OR taken_by = :me", seen=last_record.at, me=token
+                notification_item, "#at = :seen OR taken_by = :me", seen=last_record.at, me=token
             )
-        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=token)
+        return self.put_item(
+            notification_item, "attribute_not_exists(pk) OR taken_by = :me", me=token
+        )
 
     def take_over(
         self, partition: str, symptom: str, notification: NotificationRecord
@@ -332,10 +334,13 @@ class Notifier(Table, frozen=True):
 
         Change nothing if a newer notification is stored by now: that one must still be sent.
         """
-        item = {
+        notification_item = {
             **items.notification_key(partition, symptom),
             **items.notification_fields(ended_record),
         }
         self.put_item(
-            item, "#at = :at AND body = :body", at=notification.at, body=notification.body
+            notification_item,
+            "#at = :at AND body = :body",
+            at=notification.at,
+            body=notification.body,
         )

@@ -37,9 +37,9 @@ _POSSIBLE_YEARS = range(2000, 9000)
 NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
 
 
-def read_pin(text: str) -> Pin:
+def read_pin(pin_text: str) -> Pin:
     """Read a pin from its JSON text. Raise ValueError if it does not have a pin's form."""
-    pin = decode(text, type=Pin)
+    pin = decode(pin_text, type=Pin)
     for pin_time in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
         if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_YEARS:
             raise ValueError("a time of the pin has no time zone or an impossible year")
@@ -73,14 +73,14 @@ class Pins(Table, frozen=True):
 
     def load_even_if_unreadable(self, queue_arn: str) -> Pin | UnreadablePin | None:
         """Return the queue's pin as `load` does, but return an unreadable pin and do not raise."""
-        item = self.get(_pin_key(queue_arn))
-        if not item:
+        pin_item = self.get(_pin_key(queue_arn))
+        if not pin_item:
             return None
         try:
-            int(item["generation"]["N"])
-            return read_pin(item["pin"]["S"]) if "pin" in item else None
+            int(pin_item["generation"]["N"])
+            return read_pin(pin_item["pin"]["S"]) if "pin" in pin_item else None
         except items.DECODE_ERRORS as error:
-            return UnreadablePin(queue_arn, item, repr(error))
+            return UnreadablePin(queue_arn, pin_item, repr(error))
 
     def load_last_generation(self, queue_arn: str) -> int:
         """Return the number of the queue's newest pin, even if it was removed. 0 if it had none.
@@ -88,9 +88,9 @@ class Pins(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: Mendq cannot read the number.
         """
-        item = self.get(_pin_key(queue_arn))
+        pin_item = self.get(_pin_key(queue_arn))
         with items.convert_decode_errors(f"the pin of {queue_arn}"):
-            return int(item.get("generation", {"N": "0"})["N"])
+            return int(pin_item.get("generation", {"N": "0"})["N"])
 
     def put(self, pin: Pin) -> bool:
         """Store a pin in place of the last one.
@@ -99,12 +99,14 @@ class Pins(Table, frozen=True):
         number must be the one before `pin.generation`. Storing the same pin again returns True.
         """
         pin_text = json.dumps(pin.document(), sort_keys=True)
-        item = {
+        pin_item = {
             **_pin_key(pin.queue_arn),
             **items.to_item_attributes(pin=pin_text, generation=pin.generation),
         }
         unchanged_condition = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
-        return self.put_item(item, unchanged_condition, before=pin.generation - 1, mine=pin_text)
+        return self.put_item(
+            pin_item, unchanged_condition, before=pin.generation - 1, mine=pin_text
+        )
 
     def remove(self, pin: Pin | UnreadablePin) -> bool:
         """Remove a pin. Return False, with nothing changed, if the stored pin is another one.
@@ -132,8 +134,8 @@ class Pins(Table, frozen=True):
                 value_by_placeholder[attribute_name] = stored_value
             else:
                 conditions.append(f"attribute_not_exists({attribute_name})")
-        item = {**_pin_key(pin.queue_arn), **retained_attributes}
-        return self.put_item(item, " AND ".join(conditions), **value_by_placeholder)
+        pin_item = {**_pin_key(pin.queue_arn), **retained_attributes}
+        return self.put_item(pin_item, " AND ".join(conditions), **value_by_placeholder)
 
     def load_approved_sources(self, dlq_arn: str) -> frozenset[str]:
         """Return the source queues for which a person approved a plan about this DLQ.

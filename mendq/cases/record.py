@@ -199,9 +199,13 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
     own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
-    text = describe_held_back(own_callers_first, context.settings.account, context.clients.region)
+    summary = describe_held_back(
+        own_callers_first, context.settings.account, context.clients.region
+    )
     news_key = f"{context.now:%Y-%m-%dT%H:%M}"
-    context.notifier.send_about_account("held_back", news_key, text, pause_between_summaries(case))
+    context.notifier.send_about_account(
+        "held_back", news_key, summary, pause_between_summaries(case)
+    )
 
 
 def _make_notification_to_store(

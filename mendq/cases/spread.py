@@ -43,14 +43,14 @@ class Spread(Struct, frozen=True):
     notes: frozenset[tuple[datetime, str]] = frozenset()
 
     @classmethod
-    def from_texts(cls, texts: Iterable[str]) -> Self:
+    def from_texts(cls, note_texts: Iterable[str]) -> Self:
         """Read the notes from the texts in the case store.
 
         A text that cannot be read is left out: one bad note must not stop all fixes of an account.
         """
         notes = set[tuple[datetime, str]]()
-        for text in texts:
-            slot_text, _, queue_arn = text.partition(" ")
+        for note_text in note_texts:
+            slot_text, _, queue_arn = note_text.partition(" ")
             with suppress(ValueError):
                 if (noted_at := datetime.fromisoformat(slot_text)).tzinfo:
                     notes.add((noted_at, queue_arn))

@@ -410,11 +410,13 @@ class OpenCases(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the snapshot.
         """
-        item = self.get(items.snapshot_key(case))
-        if not item:
+        snapshot_item = self.get(items.snapshot_key(case))
+        if not snapshot_item:
             return None
         with items.convert_decode_errors(f"the snapshot of {case.case_id}"):
-            attributes: Mapping[str, str] = json.loads(item["configuration"]["S"])["attributes"]
+            attributes: Mapping[str, str] = json.loads(snapshot_item["configuration"]["S"])[
+                "attributes"
+            ]
         return attributes
 
     def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
@@ -455,15 +457,15 @@ class OpenCases(Table, frozen=True):
             True if they were stored. False, with nothing changed, if the case has moved or another
             run has noted calls.
         """
-        values: dict[str, Any] = {"now_known": items.format_failures(failures)}
+        value_by_placeholder: dict[str, Any] = {"now_known": items.format_failures(failures)}
         update_expression = "SET failures = :now_known"
         if due_at is not None:
-            values["due"] = due_at
+            value_by_placeholder["due"] = due_at
             update_expression += f", {SORT_ATTRIBUTE} = :due"
         unchanged_condition = "(attribute_not_exists(failures) OR failures = :known)"
         stored_text = items.format_failures(stored_failures)
         return self._change_unmoved(
-            case, update_expression, unchanged_condition, **values, known=stored_text
+            case, update_expression, unchanged_condition, **value_by_placeholder, known=stored_text
         )
 
     def store_hold_up(self, case: Case, hold_up: HoldUp) -> None:

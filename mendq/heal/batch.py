@@ -591,12 +591,12 @@ def _notify_mass_symptom(
         describe_own_changes(own_changes, run.now),
     )
     place = notification.format_place(run.settings.account, run.clients.region)
-    text = notification.describe_mass_symptom(
+    notification_text = notification.describe_mass_symptom(
         mass_symptom, queue_arns, reach.managed_count, run.now, place
     )
     joined_queue_arns = " ".join(sorted(reach.queue_arns))
     news_key = f"mass_symptom:{sha256(joined_queue_arns.encode()).hexdigest()[:12]}"
-    run.notifier.send_about_account(symptom.name, news_key, text)
+    run.notifier.send_about_account(symptom.name, news_key, notification_text)
 
 
 def _notify_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
@@ -611,5 +611,5 @@ def _notify_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
     """
     place = notification.format_place(run.settings.account, run.clients.region)
     callers_and_counts = name_count_by_caller.most_common()
-    text = notification.describe_flood(callers_and_counts, run.now, place)
-    run.notifier.send_about_account("flood", f"flood:{callers_and_counts[0][0]}", text)
+    notification_text = notification.describe_flood(callers_and_counts, run.now, place)
+    run.notifier.send_about_account("flood", f"flood:{callers_and_counts[0][0]}", notification_text)

@@ -119,9 +119,9 @@ def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
     value_before = step["before"]
     value_after = step["after"]
     if attribute == "Policy":
-        lines = describe_differences({attribute: value_before}, {attribute: value_after})
-        if lines:
-            return lines
+        difference_lines = describe_differences({attribute: value_before}, {attribute: value_after})
+        if difference_lines:
+            return difference_lines
     text_before = format_with_unit(attribute, value_before) if value_before else NOT_SET_TEXT
     text_after = format_with_unit(attribute, value_after) if value_after else NOT_SET_TEXT
     return (f"{plain(attribute, 64)}: {text_before} -> {text_after}",)
@@ -175,7 +175,7 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         f"{plain(attribute, 64)} holds another value now: not undone"
         for attribute in overruled_names
     ]
-    lines = list(limit_lines(overruled_lines, _MOST_STEPS))
+    undo_lines = list(limit_lines(overruled_lines, _MOST_STEPS))
     rollback_command = mendq_command("rollback", case)
     restored_value_by_attribute = {
         attribute: value_before
@@ -183,20 +183,20 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         if attribute not in overruled_names
     }
     if restored_value_by_attribute and not was_written:
-        lines.append("once the change is made:")
+        undo_lines.append("once the change is made:")
     if restored_value_by_attribute:
         manual_command = command_line(set_command(case.queue_arn, restored_value_by_attribute))
-        lines.extend([rollback_command, "or by hand:", manual_command])
+        undo_lines.extend([rollback_command, "or by hand:", manual_command])
     if RETENTION_ATTRIBUTE in restored_value_by_attribute:
-        lines.append(DELETION_WARNING)
+        undo_lines.append(DELETION_WARNING)
     for created_arn in _list_created_queues(case.steps):
-        lines.append("the queue that was made is kept; once it is empty and nobody names it:")
-        lines.append(command_line(delete_queue_command(created_arn)))
+        undo_lines.append("the queue that was made is kept; once it is empty and nobody names it:")
+        undo_lines.append(command_line(delete_queue_command(created_arn)))
     for _ in _list_redrive_destinations(case.steps):
-        lines.extend(
+        undo_lines.extend(
             ["messages that went back stay there; what stops the others:", rollback_command]
         )
-    return tuple(lines)
+    return tuple(undo_lines)
 
 
 def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> list[str]:

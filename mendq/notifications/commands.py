@@ -160,13 +160,13 @@ def describe_quota(
     options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
     read_command = aws_command("service-quotas get-service-quota", queue_arn, options)
     increase_operation = "service-quotas request-service-quota-increase"
-    lines = (
+    quota_lines = (
         f"{quota_name}: {default_text} by AWS's documentation; this account's own value is in:",
         read_command if quota_code else quotas_command(service_code, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
         aws_command(increase_operation, queue_arn, f"{options} --desired-value VALUE"),
     )
-    return Section("QUOTA", lines, can_be_cut=False)
+    return Section("QUOTA", quota_lines, can_be_cut=False)
 
 
 # Each alarm of Mendq has a name that begins with this. Other alarms of the account may not publish
@@ -197,13 +197,13 @@ def format_alarm_description(impact: str, when: str, account: str, command: str,
         command: The command to type first.
         page: The path or the address of the runbook.
     """
-    lines = (
+    description_lines = (
         impact,
         f"{FIRES_PREFIX}{when}.",
         f"{FIRST_COMMAND_PREFIX}{account}: {command}",
         f"{RUNBOOK_PREFIX}{page}",
     )
-    return "\n".join(lines)
+    return "\n".join(description_lines)
 
 
 def parse_alarm_description(description: str) -> tuple[str, str, str] | None:

@@ -70,15 +70,15 @@ def describe_differences(
     """
     configuration_before = select_configuration(attributes_before)
     configuration_after = select_configuration(attributes_after)
-    lines: list[str] = []
+    difference_lines: list[str] = []
     for name in sorted(configuration_before.keys() | configuration_after.keys()):
         if configuration_before.get(name) != configuration_after.get(name):
-            lines.extend(
+            difference_lines.extend(
                 _compare_attribute(
                     name, configuration_before.get(name), configuration_after.get(name)
                 )
             )
-    return tuple(lines)
+    return tuple(difference_lines)
 
 
 def format_policy(attribute: str, policy_text: str, most_characters: int) -> str | None:

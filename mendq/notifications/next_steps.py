@@ -240,15 +240,15 @@ def list_next_step_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     `refusal_command` is the command that the refusal itself names; empty if it names no command.
     """
     queue = parts_of(case.queue_arn)
-    step = choose_next_step(case, refusal_command)
+    next_step = choose_next_step(case, refusal_command)
     lines: list[str] = []
-    if step["sentence"]:
-        lines.append(step["sentence"])
+    if next_step["sentence"]:
+        lines.append(next_step["sentence"])
     # A step without a command is about a deleted queue, so further commands would fail.
-    if step["command"]:
-        lines.append(step["command"])
+    if next_step["command"]:
+        lines.append(next_step["command"])
         lines.extend(_list_more_commands(case, refusal_command))
-    lines.append(f"runbook: {plain(step['runbook'])}")
+    lines.append(f"runbook: {plain(next_step['runbook'])}")
     place_text = f"{plain(queue.account, 12)} {plain(queue.region, 32)}"
     lines.append(f"case: {plain(case.case_id, 80)} in {place_text}")
     return tuple(lines)

@@ -119,22 +119,22 @@ def describe_facts(
     attribute_names = dict.fromkeys(
         (*always_shown_names, *(step["attribute"] for step in steps), *_SHOWN_ATTRIBUTES)
     )
-    lines: list[str] = []
+    attribute_lines: list[str] = []
     for name in attribute_names:
         value_text = attributes.get(name)
         if value_text:
-            lines.append(
+            attribute_lines.append(
                 f"{plain(name, 64)}: {format_with_unit(name, value_text, _MOST_VALUE_CHARACTERS)}"
             )
         elif name in always_shown_names:
-            lines.append(f"{plain(name, 64)}: {NOT_SET_TEXT}")
-    if not lines:
-        lines = ["nothing of what matters here is set"]
+            attribute_lines.append(f"{plain(name, 64)}: {NOT_SET_TEXT}")
+    if not attribute_lines:
+        attribute_lines = ["nothing of what matters here is set"]
     mendq_tag_keys = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
     tag_lines = (
         f"tag {format_value(key, 64)} = {format_value(tags[key], 64)}" for key in mendq_tag_keys
     )
-    return (*limit_lines(lines, _MOST_LINES), *limit_lines(tag_lines, _MOST_NAMES))
+    return (*limit_lines(attribute_lines, _MOST_LINES), *limit_lines(tag_lines, _MOST_NAMES))
 
 
 # A baseline also holds tags and consumers. Their names begin with these, so that they differ from
@@ -261,14 +261,14 @@ def format_timeline(
     """
     delay_texts = [f"+{format_duration(point.at - points[0].at)}" for point in points]
     delay_width = max(len(delay_text) for delay_text in delay_texts)
-    lines: list[tuple[str, str]] = []
+    timeline_lines: list[tuple[str, str]] = []
     for point, delay_text in zip(points, delay_texts, strict=True):
         time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         point_text = f"{point.words}: {point.says}" if point.says else point.words
-        lines.append(
+        timeline_lines.append(
             (f"{time_text}  {delay_text:>{delay_width}}", plain(point_text, most_characters))
         )
-    return lines
+    return timeline_lines
 
 
 def draw_bars(named_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
