@@ -7,7 +7,7 @@ Who uses which client library:
 - The command line uses boto3, because it reads profiles and endpoints as the AWS CLI does.
   `operator_session` is the only module here that imports boto3 when it runs.
 - Outside this package, `mendq/cli/deploy/record_failed_calls.py` imports boto3 when it runs: people
-  copy that one file into a shell where Mendq is not installed. All other imports of boto3 are only
-  for type checkers.
+  copy that one file into a shell where Mendq is not installed. All other imports of boto3 in
+  `mendq` are only for type checkers.
 - Other packages import botocore's exceptions, to tell AWS's errors apart.
 """

@@ -137,17 +137,17 @@ class LambdaSession(Struct, frozen=True):
         return str(self.session.get_config_variable("region"))
 
 
-def _make_client_property(service_name: str, **overrides: Any) -> Any:
+def _make_client_property(service_name: str, **config_overrides: Any) -> Any:
     """Return a property that creates an AWS client on first use.
 
-    The client has Mendq's timeouts and retries. `overrides` are arguments of botocore's `Config`
-    that replace some of them.
+    The client has Mendq's timeouts and retries. `config_overrides` are arguments of botocore's
+    `Config` that replace some of them.
     """
 
     def create_client(clients: Clients) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - a command's help does without
 
-        config = Config(**(_DEFAULT_CLIENT_CONFIG | overrides))  # type: ignore[arg-type]
+        config = Config(**(_DEFAULT_CLIENT_CONFIG | config_overrides))  # type: ignore[arg-type]
         return clients.session.client(service_name, config=config)
 
     return cached_property(create_client)

@@ -56,14 +56,14 @@ def _iterate_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
     botocore's own paginator is not used, because it first lists all services, which adds 6 ms to a
     cold start.
     """
-    arguments: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
+    request_arguments: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     while True:
-        page = clients.functions.list_event_source_mappings(**arguments)
+        page = clients.functions.list_event_source_mappings(**request_arguments)
         yield page
         marker = page.get("NextMarker")
         if not marker:
             return
-        arguments["Marker"] = marker
+        request_arguments["Marker"] = marker
 
 
 def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:

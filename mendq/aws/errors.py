@@ -132,7 +132,7 @@ def code_of(error: ClientError) -> str:
 
 
 def is_denied(error: Exception) -> bool:
-    """Return True if AWS refused a call because a permission is missing.
+    """Return True if AWS refused a call because access is denied.
 
     AWS's error codes for this contain "Denied".
     """
@@ -142,8 +142,8 @@ def is_denied(error: Exception) -> bool:
 def is_passing(error: Exception) -> bool:
     """Return True if a retry may help after this error.
 
-    Then it is also possible that AWS carried the request out and only the answer was lost. An error
-    that is no ClientError, such as a lost connection, is always passing.
+    Then it is also possible that AWS carried the request out and only the answer was lost. Return
+    True for every error that is not a ClientError, such as a lost connection.
     """
     if not isinstance(error, ClientError):
         return True

@@ -153,7 +153,11 @@ def list_changes_since(
 
 
 def _iterate_events(
-    clients: Clients, client: CloudTrailClient, call_name: str, most_pages: int, **arguments: Any
+    clients: Clients,
+    client: CloudTrailClient,
+    call_name: str,
+    most_pages: int,
+    **lookup_arguments: Any,
 ) -> Iterator[Event]:
     """Yield CloudTrail's events of the API call `call_name`, the newest first.
 
@@ -165,7 +169,7 @@ def _iterate_events(
     pages = client.get_paginator("lookup_events").paginate(
         LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": call_name}],
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
-        **arguments,
+        **lookup_arguments,
     )
     clients.event_history_pace.wait()
     for page in islice(pages, most_pages):

@@ -155,7 +155,7 @@ def _follow_up_or_postpone(
 ) -> None:
     """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY.
 
-    If another run has changed the case meanwhile, this is no error, and the case stays as it is.
+    If another run has changed the case meanwhile, do nothing.
     """
     try:
         _follow_up_case(listed_case, context, function_name_by_owner, result)

@@ -68,8 +68,9 @@ class NotificationState:
     """Says if people were notified of a transition, and what a person can do next.
 
     Attributes:
-        notified: True if people were notified.
-        urgent: True if the notification was urgent.
+        notified: True if people are notified of the transition. Mendq may send the notification
+            some time later.
+        urgent: True if the notification is urgent.
         next_step: A sentence, a command and a runbook. Empty if the transition is not recorded yet,
             or if an older version recorded it.
     """

@@ -96,13 +96,13 @@ class VerificationEvidence:
         timing: The account's waiting times.
         failures: The newest failed calls since that transition. Only failed calls from the time
             `failures_count_from` on are evidence against a fix.
-        deletes: The number of messages deleted since the symptom was last seen. None if it was not
-            read, or if CloudWatch did not answer.
-        queue_status: The state of the queue; None if the queue was not read.
+        deletes: The number of messages deleted since `quiet_since`. None if it was not read, or if
+            CloudWatch did not answer.
+        queue_status: The state of the queue; None if it was not read, or if it does not matter.
         of_configuration: True if the fault was in the configuration and no call failed. Then no
             deleted message is needed as proof.
         harm: A text with the change and the measured sign of its harm. Empty if there is no such
-            sign. None if it could not be measured: then the fix is not verified.
+            sign. None if AWS could not be read: then the fix is not verified.
     """
 
     timing: Timing
@@ -143,9 +143,10 @@ def quiet_since(case: Case, evidence: VerificationEvidence) -> datetime:
 def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time at which the symptom will have been absent for long enough.
 
-    If calls failed since the change, this is a day after the last failed call, because calls may
-    fail only now and then. If a scan found the symptom and no call failed, the time is so late that
-    another scan can find the symptom before.
+    If calls failed since the change, this is a day after `quiet_since`, because calls may fail only
+    now and then. Otherwise it is late enough for CloudTrail to deliver failed calls. If a scan
+    found the symptom and no call ever failed, it is so late that another scan can find the symptom
+    before.
     """
     last_failure_at = quiet_since(case, evidence)
     if evidence.failures.sightings:

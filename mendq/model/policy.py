@@ -314,7 +314,7 @@ def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
 def _belongs_to_one_owner(network_text: str) -> bool:
     """Return True for an IP address, or for a network small enough to belong to one owner.
 
-    `network_text` is the condition's value, such as `10.0.0.0/8`. Return False if it is no network.
+    `network_text` is the condition's value, such as `10.0.0.0/8`. Return False if it is neither.
     """
     try:
         parsed_network = ip_network(network_text, strict=False)

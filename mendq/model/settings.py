@@ -86,7 +86,7 @@ class LambdaSettings(Struct, frozen=True):
         Raise SettingsUnreadable if required variables are missing, or if variables are unreadable.
         The error names all of them.
         """
-        values: dict[str, Any] = {}
+        value_by_field: dict[str, Any] = {}
         faults: list[str] = []
         for setting in fields(cls):
             variable = variable_of(setting.name)
@@ -96,12 +96,12 @@ class LambdaSettings(Struct, frozen=True):
                     faults.append(f"{variable} is missing")
                 continue
             try:
-                values[setting.name] = read(text, setting.type)
+                value_by_field[setting.name] = read(text, setting.type)
             except (ValueError, TypeError, RecursionError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
             raise SettingsUnreadable("; ".join(faults) + ". Deploy the stack again to set them.")
-        return cls(**values)
+        return cls(**value_by_field)
 
 
 class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
@@ -273,6 +273,6 @@ def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
 def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
     """Return how many Spark executors may run at once, at least 1.
 
-    One of the workers that fit (`workers_within`) is the driver, which is no executor.
+    One of the workers that fit (`workers_within`) is the driver, which is not an executor.
     """
     return max(1, workers_within(maximum_vcpu, maximum_memory_gb) - 1)
