@@ -59,7 +59,10 @@ from mendq.notifications.text import format_count, format_duration
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a message that is received again and again and blocks its group, or the whole queue."""
+    """Find a message that is received again and again and blocks its group, or the whole queue.
+
+    None if the queue has a DLQ that takes the message soon, or should have taken it by now.
+    """
     measurement = facts.measurement
     if measurement is None or facts.receives_only_dlq_messages or not is_suspect(facts):
         return None

@@ -259,7 +259,10 @@ def guess_need(facts: Facts) -> VisibilityNeed:
 
 
 def find_failing_function(facts: Facts) -> LambdaConsumer | None:
-    """Return the first Lambda function that fails in most runs, but not by its timeout, or None."""
+    """Return the first function that fails in at least half of its runs, but not by its timeout.
+
+    None if there is no such function.
+    """
     return next((consumer for consumer in facts.lambda_consumers if consumer.is_failing_fast), None)
 
 

@@ -113,7 +113,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def stack_dry_run(self) -> DryRun | Exception | None:
         """The dry run of the deployed stack's own scan, or the error if the stack cannot be read.
 
-        None if no stack is deployed, or if the credentials must not ask CloudFormation, such as
+        None if no stack is deployed, or if the credentials may not ask CloudFormation, such as
         those with only the permissions that `--policy` prints.
         """
         dry_run = DryRun(self.account, self.now, self.budget)
