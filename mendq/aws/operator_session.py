@@ -29,7 +29,7 @@ def operator_session(
     Args:
         profile: The profile to use, or None for the default one.
         region: The region to use, or None for the profile's.
-        defaults: botocore's settings for every client that is made without its own.
+        defaults: botocore's settings for clients that are created without settings of their own.
         endpoint_error: Makes the exception that a client raises if its endpoint is not a URL.
 
     Raises:

@@ -229,11 +229,11 @@ class Case(NotificationState):
         return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
 
     def is_open(self, now: datetime, timing: Timing) -> bool:
-        """Return True if the case is open. No second case of its queue and symptom may open then.
+        """Return True if the case is open. Then no second case of the queue and symptom may open.
 
         A state with a time limit counts as ended TIME_LIMIT_GRACE after its limit, even if
-        follow_up has not ended it. Otherwise a follow_up that is down would keep Mendq from fixing
-        the queue for ever.
+        follow_up has not ended it. Otherwise Mendq could not fix the queue as long as follow_up is
+        down.
         """
         if self.is_final:
             return False

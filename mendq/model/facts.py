@@ -193,7 +193,7 @@ class LambdaConsumer:
 
     @property
     def is_failing_fast(self) -> bool:
-        """True if at least half of the runs fail, and not because the function's timeout is over.
+        """True if at least half of the runs fail, and the slowest (p99) are not near the timeout.
 
         For such a function, a longer visibility timeout would only delay the retries.
         """

@@ -5,7 +5,7 @@ A fix is a change, and a change can be the cause of the next fault. Three places
 1. Mendq finds a fault. If Mendq made a change that can cause this fault a short time ago, the
    notification names that change's case first and offers its rollback (`find_change_behind`).
 2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
-   step. If it shows, the case is not verified: people are notified, and they decide
+   step. If a sign shows, the case is not verified: people are notified and decide
    (`describe_harm_shown`).
 3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
    the reason.
@@ -13,8 +13,8 @@ A fix is a change, and a change can be the cause of the next fault. Three places
 Rules:
 
 - A change is named for the watch time (`timing.watchHours`) after its write, and not longer.
-- A change is named only while the queue still has the value that Mendq wrote. It is not named if it
-  was rolled back or if a person changed the value.
+- A change is named only while the queue may still have the value that Mendq wrote. It is not named
+  if it was rolled back or if a person changed the value.
 - A case is never the cause of its own symptom here. If the symptom comes back, the fix did
   not help, and the case's own timeline says so.
 - Mendq rolls no change back automatically. A fault after a change may have another cause.

@@ -64,9 +64,9 @@ def refuse_constant(constant_name: str) -> None:
 
 
 def finite_float(number_text: str) -> float:
-    """Return the number in `number_text`. Raise ValueError if the number is too large for a double.
+    """Return the number in `number_text`. Raise ValueError if it is too large for a double, or NaN.
 
-    Made for the argument `parse_float` of `json.loads`.
+    Pass this function to `json.loads` as `parse_float`.
     """
     number = float(number_text)
     if not isfinite(number):

@@ -1,6 +1,6 @@
 """Plans and refusals: the two answers of the catalogue to the question what to do about a symptom.
 
-Plans and refusals are values: to make one changes nothing.
+Plans and refusals are only values: creating one changes nothing in AWS.
 """
 
 from __future__ import annotations

@@ -33,11 +33,11 @@ class Price(Struct, frozen=True):
     free_units: float = 0
 
     def cost(self, units: float) -> float:
-        """Return the price of these units in dollars, without regard to free units."""
+        """Return the price of these units in dollars. Free units are not subtracted."""
         return units * self.dollars / self.per
 
     def cost_beyond_free(self, units: float) -> float:
-        """Return the price in dollars if nothing else on the payer's bill uses the free units."""
+        """Return the price in dollars of all but the free units, if nothing else uses these."""
         return self.cost(max(0, units - self.free_units))
 
     @property

@@ -43,7 +43,7 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
 def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a dict of these keys and values. Raise ValueError if a key is repeated.
 
-    Made for the argument `object_pairs_hook` of `json.loads`.
+    Pass this function to `json.loads` as `object_pairs_hook`.
     """
     document: dict[str, Any] = {}
     for key, value in pairs:

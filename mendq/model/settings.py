@@ -206,8 +206,9 @@ class StartNightlySettings(LambdaSettings, frozen=True):
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
-    """Settings of watch_nightly. Without `organization_bucket`, it shares no report with an
-    organization.
+    """Settings of watch_nightly.
+
+    Without `organization_bucket`, watch_nightly shares no report with an organization.
     """
 
     application_id: NonEmptyText
