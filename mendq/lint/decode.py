@@ -48,9 +48,9 @@ class _TextScalarLoader(CfnFullLoader):  # type: ignore[misc]
 
     def construct_boolean(self, node: Any) -> Any:
         """Return the text `true` or `false` for a YAML boolean, also for one such as `yes`."""
-        text = self.construct_yaml_str(node)
-        is_true = self.bool_values.get(text.lower())
-        return text if is_true is None else str(is_true).lower()
+        yaml_text = self.construct_yaml_str(node)
+        is_true = self.bool_values.get(yaml_text.lower())
+        return yaml_text if is_true is None else str(is_true).lower()
 
 
 _TextScalarLoader.add_multi_constructor("!", multi_constructor)
@@ -99,14 +99,14 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
         raise NotATemplate(f"longer than {MOST_TEMPLATE_BYTES:,} bytes; CloudFormation takes 1 MB")
     budget.use_steps(len(content) // BYTES_PER_STEP)
     try:
-        text = content.decode("utf-8-sig")
+        template_text = content.decode("utf-8-sig")
         try:
-            return YamlTemplate(_decode_text(text, budget), budget)
+            return YamlTemplate(_decode_text(template_text, budget), budget)
         except yaml.YAMLError:
-            if not text.lstrip().startswith("{"):
+            if not template_text.lstrip().startswith("{"):
                 raise
         return YamlTemplate(
-            _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, text), budget), budget
+            _decode_text(_JSON_ESCAPE_REGEX.sub(_to_yaml_escape, template_text), budget), budget
         )
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error

@@ -57,7 +57,7 @@ class _Block(NamedTuple):
     type_name: str
     # Type and name, such as `aws_sqs_queue.orders`.
     address: str
-    arguments: Mapping[str, _ArgumentOffsets]
+    offsets_by_argument: Mapping[str, _ArgumentOffsets]
     # Offset behind the opening brace.
     body_offset: int
 
@@ -141,7 +141,7 @@ def _set_argument(
             inserted_text += "\n"
         new_text = text[: block.body_offset] + inserted_text + text[block.body_offset :]
     else:
-        offsets = block.arguments[argument]
+        offsets = block.offsets_by_argument[argument]
         new_text = text[: offsets.value_begin] + new_value + text[offsets.value_end :]
     line = _find_line_number(original_text, change.file, block.address, argument)
     change = replace(change, path=path, line=line, old=old_value, new=new_value, note="")
@@ -184,14 +184,14 @@ def _find_line_number(text: str, file: str, address: str, argument: str) -> int:
     If the argument is not set, return the line of the block's opening brace.
     """
     block = _map_blocks_by_address(file, text)[address]
-    offsets = block.arguments.get(argument)
+    offsets = block.offsets_by_argument.get(argument)
     begin = block.body_offset if offsets is None else offsets.begin
     return text.count("\n", 0, begin) + 1
 
 
 def _get_value_source(text: str, block: _Block, argument: str) -> str | None:
     """Return the value of an argument as it is written. None if the block does not set it."""
-    offsets = block.arguments.get(argument)
+    offsets = block.offsets_by_argument.get(argument)
     return None if offsets is None else text[offsets.value_begin : offsets.value_end]
 
 
@@ -222,7 +222,7 @@ def _parse_block(text: str, block_tree: Any) -> _Block:
     type_name = _get_source(text, type_node).strip('"')
     block_name = _get_source(text, name_node).strip('"')
     address = f"{type_name}.{block_name}"
-    arguments = dict[str, _ArgumentOffsets]()
+    offsets_by_argument = dict[str, _ArgumentOffsets]()
     for body_part in body_parts:
         if not isinstance(body_part, Tree):
             continue
@@ -230,12 +230,12 @@ def _parse_block(text: str, block_tree: Any) -> _Block:
             if not (isinstance(node, Tree) and node.data == "attribute"):
                 continue
             argument_name = _get_source(text, node.children[0])
-            if argument_name in arguments:
+            if argument_name in offsets_by_argument:
                 raise ValueError(f"an argument stands twice in {address}")
             begin, _ = _find_offsets(text, node.children[0])
             value_begin, value_end = _find_offsets(text, node.children[-1])
-            arguments[argument_name] = _ArgumentOffsets(begin, value_begin, value_end)
-    return _Block(type_name, address, arguments, text.index("{", brace.start_pos) + 1)
+            offsets_by_argument[argument_name] = _ArgumentOffsets(begin, value_begin, value_end)
+    return _Block(type_name, address, offsets_by_argument, text.index("{", brace.start_pos) + 1)
 
 
 def _get_source(text: str, node: Any) -> str:

@@ -124,17 +124,17 @@ def lint(
     findings = list[LintFinding]()
     ignored_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
-    for result in _check_whole_template(declared_queues):
+    for finding_or_place in _check_whole_template(declared_queues):
         template.budget.use_steps(_STEPS_PER_RESULT)
-        if isinstance(result, UncheckedPlace):
-            unchecked_places.append(result)
-        elif result.symptom in {
+        if isinstance(finding_or_place, UncheckedPlace):
+            unchecked_places.append(finding_or_place)
+        elif finding_or_place.symptom in {
             *ignored_symptoms,
-            *template.resources[result.resource].ignored_symptoms,
+            *template.resources[finding_or_place.resource].ignored_symptoms,
         }:
-            ignored_findings.append(result)
+            ignored_findings.append(finding_or_place)
         else:
-            findings.append(result)
+            findings.append(finding_or_place)
     defaults = [
         {"parameter": name, "value": default_text}
         for name, default_text in sorted(declared_queues.resolver.default_by_parameter.items())
@@ -165,8 +165,8 @@ def _check_queue(
     # Each check parses the queue's texts again and searches them for each source.
     attribute_texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
     character_count = sum(map(len, attribute_texts))
-    source_factor = 1 + len(queue.dlq_sources or ()) // 16
-    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * source_factor)
+    work_factor = 1 + len(queue.dlq_sources or ()) // 16
+    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * work_factor)
     findings, symptoms_by_cause = _check_symptoms(queue, declared_queues)
     unknown_dlq_reason = _explain_unknown_dlq(queue, declared_queues)
     if unknown_dlq_reason:

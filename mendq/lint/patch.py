@@ -279,11 +279,11 @@ def _set_attribute(
             return replace(change, note=_NO_OWN_POLICY_NOTE), text
     if not text:
         return change, text
-    edit = _edit_yaml(text, keys, new_value)
-    if edit is None or not _changes_only_value(text, edit.text, keys, new_value):
+    text_edit = _edit_yaml(text, keys, new_value)
+    if text_edit is None or not _changes_only_value(text, text_edit.text, keys, new_value):
         return replace(change, note=NO_LINE_NOTE), text
-    original_text_edit = _edit_yaml(original_text, keys, new_value) or edit
-    return replace(change, line=original_text_edit.line, old=original_text_edit.old), edit.text
+    original_text_edit = _edit_yaml(original_text, keys, new_value) or text_edit
+    return replace(change, line=original_text_edit.line, old=original_text_edit.old), text_edit.text
 
 
 def _describe_attribute_change(
@@ -326,10 +326,10 @@ def _describe_attribute_change(
 def parse_value(text: str) -> Any:
     """Decode a text that is a JSON integer, boolean or object. Return any other text unchanged."""
     try:
-        document = json.loads(text)
+        parsed_value = json.loads(text)
     except ValueError:
         return text
-    return document if isinstance(document, int | dict) else text
+    return parsed_value if isinstance(parsed_value, int | dict) else text
 
 
 def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:

@@ -27,7 +27,7 @@ from mendq.notifications.text import visible
 UNCHECKED_PLACE_RULE_ID = "I9500"
 UNCHECKED_TEMPLATE_RULE_ID = "W9500"
 _FIRST_RULE_NUMBER = 9501
-_RULE_NUMBERS_COUNT = 499
+_RULE_NUMBER_COUNT = 499
 _MOST_MESSAGE_CHARACTERS = 1_000
 
 
@@ -45,7 +45,7 @@ def make_rule_id(symptom: str, severity: LintSeverity) -> str:
 
     The number is computed from the symptom's name.
     """
-    number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBERS_COUNT
+    number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBER_COUNT
     return f"{severity.value[0].upper()}{number}"
 
 

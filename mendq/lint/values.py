@@ -187,19 +187,19 @@ class ValueResolver:
         value_by_name = dict[str, Any]()
 
         def replace_variable(match: re.Match[str]) -> str:
-            name = match.group(1) or ""
-            if name.startswith("!"):
-                return f"${{{name[1:]}}}"
-            if name not in value_by_name:
-                value_by_name[name] = (
-                    self.resolve(variables[name])
-                    if name in variables
-                    else self._resolve_reference(name)
+            variable_name = match.group(1) or ""
+            if variable_name.startswith("!"):
+                return f"${{{variable_name[1:]}}}"
+            if variable_name not in value_by_name:
+                value_by_name[variable_name] = (
+                    self.resolve(variables[variable_name])
+                    if variable_name in variables
+                    else self._resolve_reference(variable_name)
                 )
-            if not isinstance(value_by_name[name], str):
-                raise UnknownValue(f"{name}: it is no text")
-            self.template.budget.use_steps(1 + len(value_by_name[name]))
-            return str(value_by_name[name])
+            if not isinstance(value_by_name[variable_name], str):
+                raise UnknownValue(f"{variable_name}: it is no text")
+            self.template.budget.use_steps(1 + len(value_by_name[variable_name]))
+            return str(value_by_name[variable_name])
 
         self.template.budget.use_steps(1 + len(text))
         return _SUB_VARIABLE_REGEX.sub(replace_variable, text)
@@ -268,9 +268,9 @@ class ResourceResolver(ValueResolver):
             elif resource.type.startswith("AWS::"):
                 self._record_other_names(resource, f"resource-{resource_number}")
         for resource in template.list_resources("AWS::Lambda::Version", "AWS::Lambda::Alias"):
-            self._give_function_arn(resource)
+            self._record_version_or_alias(resource)
 
-    def _give_function_arn(self, resource: TemplateResource) -> None:
+    def _record_version_or_alias(self, resource: TemplateResource) -> None:
         """Record the ARN of a Lambda version or alias as an ARN of its function.
 
         Then the checks treat the version or alias as the function itself. Nothing is recorded if

@@ -134,18 +134,19 @@ def _describe_incidents_without_case(summary: Summary) -> str:
     The reasons are those of the incidents that the summary lists. Empty if every incident has a
     case.
     """
-    count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
-    if not count:
+    incident_count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
+    if not incident_count:
         return ""
     count_by_reason = Counter[str]()
     for incident in summary.cases:
         if incident.outcome == NOT_SEEN_OUTCOME:
             reason = describe_reason(incident)
             count_by_reason[mark_quote(reason) if reason else "no reason given"] += 1
-    incidents_text = f"{format_count(count, 'incident')} {'has' if count == 1 else 'have'} no case"
+    verb = "has" if incident_count == 1 else "have"
+    incidents_text = f"{format_count(incident_count, 'incident')} {verb} no case"
     if not count_by_reason:
         return f"{incidents_text}."
-    if list(count_by_reason.values()) == [count]:
+    if list(count_by_reason.values()) == [incident_count]:
         # All incidents have the same reason, so its number would say nothing new.
         return f"{incidents_text}: {next(iter(count_by_reason))}."
     return f"{incidents_text}: {join_most_frequent(count_by_reason, MOST_LISTED_CODES)}."
@@ -218,12 +219,12 @@ def _describe_whole_runs(summary: Summary) -> str:
     """
     coverage = summary.not_seen
     partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
-    count = summary.read_day_count - len(partial_days - {*coverage.nightly_runs_missing})
-    if count == len(summary.days):
-        return f"All {count} nightly runs were read."
-    if not count:
+    whole_run_count = summary.read_day_count - len(partial_days - {*coverage.nightly_runs_missing})
+    if whole_run_count == len(summary.days):
+        return f"All {whole_run_count} nightly runs were read."
+    if not whole_run_count:
         return "No nightly run was read whole."
-    return f"{format_count(count, 'nightly run')} {was_or_were(count)} read."
+    return f"{format_count(whole_run_count, 'nightly run')} {was_or_were(whole_run_count)} read."
 
 
 def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:

@@ -150,8 +150,10 @@ def choose_command(
 
 def make_caption(summary: Summary) -> str:
     """Return a sentence: how many cases wait for a person, and how many are not listed."""
-    count = summary.open_case_count
-    caption = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
+    case_count = summary.open_case_count
+    caption = (
+        f"{format_count(case_count, 'case')} {'waits' if case_count == 1 else 'wait'} for a person"
+    )
     if summary.open_now_left_out:
         caption += f"; {summary.open_now_left_out:,} of them less pressing and not listed"
     return f"{caption}."

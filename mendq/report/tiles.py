@@ -257,17 +257,17 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
     tile shows the longest time and lists all.
     """
     title = "Time to fix"
-    count = summary.totals.healed_with_time
+    timed_count = summary.totals.healed_with_time
     median_seconds = summary.totals.median_seconds_to_heal
-    if not count or median_seconds is None:
+    if not timed_count or median_seconds is None:
         return Tile(title, NOT_KNOWN_FIGURE, "", "no fix was timed")
     all_seconds: list[float] = []
     for symptom_times in summary.times_to_heal:
         all_seconds.extend(symptom_times.seconds)
     all_seconds.sort()
-    if count < LEAST_INCIDENTS_TO_COMPARE and len(all_seconds) == count:
+    if timed_count < LEAST_INCIDENTS_TO_COMPARE and len(all_seconds) == timed_count:
         time_texts = join_names([format_duration(value) for value in all_seconds])
-        note = f"the longest of {count}: {time_texts}" if count > 1 else "1 incident"
+        note = f"the longest of {timed_count}: {time_texts}" if timed_count > 1 else "1 incident"
         return Tile(title, format_duration(all_seconds[-1]), "", note)
     earlier_medians = [
         week.median_seconds_to_heal
@@ -279,7 +279,7 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
         median_seconds, earlier_medians, format_duration
     )
     weekly_figures = _list_weekly_figures(summary, lambda week: week.median_seconds_to_heal)
-    note = f"median of {count:,}, {comparison_text}"
+    note = f"median of {timed_count:,}, {comparison_text}"
     tile = Tile(title, format_duration(median_seconds), "", note, weekly_figures=weekly_figures)
     return _add_tone(summary, tile, direction, rise_tone="bad")
 

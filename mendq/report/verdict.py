@@ -348,16 +348,16 @@ def _describe_notified(summary: Summary) -> str:
     paged_count = summary.totals.urgent
     told_count = summary.informed_count
     incident_count = summary.totals.incidents
-    count = paged_count or told_count
-    if not count:
+    notified_count = paged_count or told_count
+    if not notified_count:
         return ""
-    subject = f"{count:,} of the {incident_count:,}"
-    if count >= incident_count:
-        subject = {1: "it", 2: "both"}.get(incident_count, f"all {incident_count:,}")
+    subject_text = f"{notified_count:,} of the {incident_count:,}"
+    if notified_count >= incident_count:
+        subject_text = {1: "it", 2: "both"}.get(incident_count, f"all {incident_count:,}")
     if not paged_count:
-        return f"{subject} told a person"
+        return f"{subject_text} told a person"
     also_told_text = f" and {told_count:,} told one" if told_count else ""
-    return f"{subject} paged a person{also_told_text}"
+    return f"{subject_text} paged a person{also_told_text}"
 
 
 # With fewer incidents of a symptom, the symptom is no habit of the queue: it may be a coincidence.
@@ -386,30 +386,32 @@ def find_standout(summary: Summary) -> Standout | None:
     if queue_arn is None:
         return None
     queue_incidents = [incident for incident in candidates if incident.queue_arn == queue_arn]
-    count = len(queue_incidents)
-    if not _stands_out(count, len(candidates), are_healed):
+    incident_count = len(queue_incidents)
+    if not _stands_out(incident_count, len(candidates), are_healed):
         return None
-    queue = format_queue_name(queue_arn)
+    queue_name = format_queue_name(queue_arn)
     reason_sentences = _describe_cause(queue_incidents)
     if summary.cases_left_out:
         # The list of incidents was cut, so the shares of all incidents are not known.
         outcome = "healed" if are_healed else "not healed"
         listed_text = f"{len(candidates)} incidents listed as {outcome}"
         return Standout(
-            queue, f"stands out: {count} of the {listed_text} came from it.", reason_sentences
+            queue_name,
+            f"stands out: {incident_count} of the {listed_text} came from it.",
+            reason_sentences,
         )
-    share_text = f"it had {count} of the {len(candidates)}, all healed"
+    share_text = f"it had {incident_count} of the {len(candidates)}, all healed"
     share_sentence = "All healed"
     if not are_healed:
         queue_incidents = [
             incident for incident in summary.cases if incident.queue_arn == queue_arn
         ]
-        share_text = _describe_open_share(count, len(queue_incidents))
+        share_text = _describe_open_share(incident_count, len(queue_incidents))
         share_sentence = f"{share_text[0].upper()}{share_text[1:]}"
     habit_sentence = _describe_habit(summary, queue_incidents)
     if habit_sentence:
-        return Standout(queue, habit_sentence, f"{share_sentence}. {reason_sentences}")
-    return Standout(queue, f"stands out: {share_text}.", reason_sentences)
+        return Standout(queue_name, habit_sentence, f"{share_sentence}. {reason_sentences}")
+    return Standout(queue_name, f"stands out: {share_text}.", reason_sentences)
 
 
 def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
@@ -419,16 +421,16 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
         The unhealed incidents and False. If there are none, the healed incidents and True.
         Incidents of an unknown queue, callers' mistakes and possible races are left out.
     """
-    healed = list[Incident]()
-    not_healed = list[Incident]()
+    healed_incidents = list[Incident]()
+    unhealed_incidents = list[Incident]()
     for incident in summary.cases:
         if incident.queue_arn == UNRESOLVED_QUEUE:
             continue
         if incident.is_fixed:
-            healed.append(incident)
+            healed_incidents.append(incident)
         elif incident.why not in (COUNT_ONLY_REASON, RACE_REASON):
-            not_healed.append(incident)
-    return (not_healed, False) if not_healed else (healed, True)
+            unhealed_incidents.append(incident)
+    return (unhealed_incidents, False) if unhealed_incidents else (healed_incidents, True)
 
 
 def _stands_out(count: int, total: int, are_healed: bool) -> bool:
@@ -460,8 +462,8 @@ def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
     symptom, count = _find_most_frequent(incident.symptom for incident in incidents)
     if count < LEAST_INCIDENTS_OF_HABIT or symptom not in summary.habits:
         return ""
-    total = max(summary.by_symptom.get(symptom, 0), count)
-    share_text = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
+    symptom_total = max(summary.by_symptom.get(symptom, 0), count)
+    share_text = f"all {count:,}" if count == symptom_total else f"{count:,} of {symptom_total:,}"
     incidents_text = f'{share_text} "{mark_quote(format_symptom(symptom))}" incidents'
     return f"{mark_quote(summary.habits[symptom])}: {incidents_text} came from it."
 

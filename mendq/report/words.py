@@ -268,7 +268,7 @@ def format_principal(principal_arn: str) -> str:
 _NAME_MARK = "\ue000"
 _QUOTE_MARK = "\ue001"
 _END_MARK = "\ue002"
-_MARKED_REGEX = re.compile(f"([{_NAME_MARK}{_QUOTE_MARK}])([^{_END_MARK}]*){_END_MARK}")
+_MARKED_TEXT_REGEX = re.compile(f"([{_NAME_MARK}{_QUOTE_MARK}])([^{_END_MARK}]*){_END_MARK}")
 
 
 def mark_name(name: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
@@ -291,7 +291,7 @@ def remove_marks(sentence: str) -> str:
 
     A full stop after a shortened name or quote is removed too.
     """
-    return _MARKED_REGEX.sub(r"\2", _drop_double_dots(sentence))
+    return _MARKED_TEXT_REGEX.sub(r"\2", _drop_double_dots(sentence))
 
 
 def _drop_double_dots(sentence: str) -> str:
@@ -307,7 +307,7 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
     """
     sentence = _drop_double_dots(sentence)
     position = 0
-    for match in _MARKED_REGEX.finditer(sentence):
+    for match in _MARKED_TEXT_REGEX.finditer(sentence):
         if position < match.start():
             yield "text", sentence[position : match.start()]
         yield "name" if match[1] == _NAME_MARK else "quote", match[2]
