@@ -410,7 +410,7 @@ def is_blocked_for_good(situation: RedriveSituation) -> bool:
 
 
 def are_changes_frozen(situation: RedriveSituation) -> bool:
-    """Return True if people have frozen all changes, or a change calendar is closed."""
+    """Return True if people have frozen all changes, or a change calendar forbids them."""
     return bool(situation.freeze_reason)
 
 

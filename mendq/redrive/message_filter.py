@@ -422,7 +422,7 @@ def _count_copies(node: Node) -> int:
 
 
 def _require_finite_literals(node: Node) -> None:
-    """Raise FilterUnreadable for NaN, Infinity, or a number that is too large for a double."""
+    """Raise FilterUnreadable for NaN, Infinity, or a number such as 1e999."""
     if node["type"] == "literal" and not _is_finite(node["value"]):
         raise FilterUnreadable("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
     for child in node["children"]:

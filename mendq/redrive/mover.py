@@ -435,11 +435,11 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
 
     An error that SQS returns is part of the result and not raised.
     """
-    entries = [
+    send_entries = [
         make_send_entry(str(index), message, destination) for index, message in enumerate(messages)
     ]
     try:
-        response = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
+        response = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=send_entries)
     except (ClientError, BotoCoreError) as error:
         error_code = (
             canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED_CODE

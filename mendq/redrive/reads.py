@@ -137,14 +137,17 @@ def make_lasting_blocker(reason: str) -> Blocker:
 
 
 def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts, Facts]:
-    """Return the facts of the DLQ and of the source."""
+    """Return the facts of the DLQ and of the source. Raises the errors of `read_queue`."""
     dlq = read_queue(progress.dlq_arn, run.clients)
     source = read_queue(progress.source_arn, run.clients)
     return dlq, source
 
 
 def read_queue(queue_arn: str, clients: Clients) -> Facts:
-    """Return the queue's attributes and tags. Both are empty if the queue was deleted."""
+    """Return the queue's attributes and tags. Both are empty if the queue was deleted.
+
+    Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
+    """
     attributes = attributes_if_there(clients, queue_arn)
     return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 

@@ -108,7 +108,7 @@ class Backtest(Struct, frozen=True):
     configuration: Configuration
 
     def judge_incidents(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
-        """Yield heal's decision on each incident, in the order of their time."""
+        """Yield heal's decision on each incident, sorted by `decided_at`."""
         spread_by_symptom_key = defaultdict[str, Spread](Spread)
         for incident in sorted(
             incidents, key=lambda incident: (incident.decided_at, incident.incident_id)
@@ -251,9 +251,9 @@ def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
 
 
 def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
-    """Return how many notifications people would have got, in all and in the worst hour.
+    """Return how many notifications there would have been, in all and in the worst hour.
 
-    `held_back` are those above the number that is sent in an hour of one severity.
+    `held_back` are those of them above NOTIFICATIONS_PER_HOUR of one severity in one hour.
     """
     # Severity, hour and subject: one notification about many queues counts once an hour.
     notifications = set[tuple[Severity, str, str]]()

@@ -38,10 +38,10 @@ def read_freeze_item(account: Account) -> Item:
 
 def warn_if_frozen(call: Invocation) -> None:
     """Tell the operator if people have frozen Mendq. A freeze does not stop what a person does."""
-    table = call.account.open_store_if_deployed(Table)
-    if table is None:
+    case_table = call.account.open_store_if_deployed(Table)
+    if case_table is None:
         return
-    for current_freeze in read_freezes(table.get(freeze_key())):
+    for current_freeze in read_freezes(case_table.get(freeze_key())):
         warning = f"changes are {current_freeze}. That holds Mendq; this is by your hand"
         call.out.say(warning, "yellow")
 

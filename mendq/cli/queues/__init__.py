@@ -47,13 +47,19 @@ def resolve_queue_arn(account: Account, given_queue: str) -> str:
 
 
 def find_queue(account: Account, arn: str) -> Facts | None:
-    """Return the facts about a queue, without its tags. None if there is no such queue."""
+    """Return the facts about a queue, without its tags. None if there is no such queue.
+
+    Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
+    """
     attributes = aws.attributes_if_there(account.clients, arn)
     return Facts(arn, attributes, {}) if attributes else None
 
 
 def require_queue(account: Account, arn: str) -> Facts:
-    """Return the facts about a queue, without its tags. Raises CommandError if there is none."""
+    """Return the facts about a queue, without its tags.
+
+    Raises CommandError if there is no such queue, and the errors of `find_queue`.
+    """
     if facts := find_queue(account, arn):
         return facts
     raise CommandError(f"there is no queue {arn}", Exit.NOT_FOUND)

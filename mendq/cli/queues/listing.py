@@ -75,8 +75,9 @@ def describe_last_scan(
 
     Args:
         queue_arn: The queue.
-        last_scans: The scans, the newest first. With each scan goes the name of the last queue that
-            it has checked, in the order of names, or None if it has checked all.
+        last_scans: The scans, the newest first, as `read_last_scans` yields them. With each scan
+            goes the name of the last queue that it has checked, in the order of names. The name is
+            empty if it has checked none yet, and None if it has checked all.
     """
     name = parts_of(queue_arn).name
     for scan, last_checked_name in last_scans:

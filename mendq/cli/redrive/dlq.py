@@ -200,7 +200,7 @@ def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
 
 
 def _list_time_lines(document: Mapping[str, Any]) -> Iterator[LabelledLine]:
-    """Yield a labelled line for each known time: of the sample, and when its messages expire."""
+    """Yield a labelled line for each known time of the sample, and for its first expiries."""
     time_by_label = {}
     for name, time_text in document.items():
         if name.endswith("_at"):
@@ -219,7 +219,9 @@ def _print_group(out: Output, group: Mapping[str, Any]) -> None:
     """
     out.say_labelled([(f"{group['messages']:>6,}", "bold", group["what"])])
     if group["by"] in ("body", "error"):
-        example_texts = [text for text in group["example"] if text != group["what"]]
+        example_texts = [
+            example_text for example_text in group["example"] if example_text != group["what"]
+        ]
         out.say_indented("  ".join(example_texts), "dim", indent=10)
     if group["command"]:
         out.say_command(group["command"])

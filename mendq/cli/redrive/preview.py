@@ -222,10 +222,10 @@ def _print_sqs_redrive(out: Output, tally: Tally) -> None:
 def _print_value_counts(out: Output, tally: Tally) -> None:
     """Print how many chosen messages have each value: the most frequent ones of each name."""
     table = make_table("MESSAGES", "WHICH")
-    for name, count_by_text in tally.value_counts_by_name.items():
-        for text, count in count_by_text.most_common(_MOST_LISTED_ITEMS):
-            table.add_row(Text(f"{count:>8,}"), Text(plain(f"{name} {text}", 160)))
-        other_value_count = len(count_by_text) - _MOST_LISTED_ITEMS
+    for name, count_by_value in tally.value_counts_by_name.items():
+        for value_text, message_count in count_by_value.most_common(_MOST_LISTED_ITEMS):
+            table.add_row(Text(f"{message_count:>8,}"), Text(plain(f"{name} {value_text}", 160)))
+        other_value_count = len(count_by_value) - _MOST_LISTED_ITEMS
         if other_value_count > 0:
             table.add_row("", f"{name}: {other_value_count:,} other values")
     if table.rows:

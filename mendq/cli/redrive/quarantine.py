@@ -119,7 +119,7 @@ def list_(call: Invocation) -> None:
 
 
 def _find_expiry_seconds(quarantine: Quarantine) -> float | None:
-    """Return when the oldest message expires, in seconds since 1970. None if it is not known."""
+    """Return `expires_by` of the quarantine in seconds since 1970. None if it is not known."""
     expires_by = quarantine.expires_by
     return None if expires_by is None else expires_by.timestamp()
 
@@ -155,7 +155,7 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
     """Return when the oldest message was sent, as CloudWatch reports it.
 
-    None if no message is visible, or if CloudWatch has no datapoint.
+    None if no message is visible, or if CloudWatch has no datapoint of the last 15 minutes.
     """
     metric = build_query(
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60

@@ -166,7 +166,7 @@ class SendBackWork(DlqWork, frozen=True):
 
         If the claim is lost, `stop_event` is set and the reason is appended to `faults`. The queues
         are read again, because the operator may have waited long before the answer. Raises
-        CommandError if they have changed, or if another redrive works on the DLQ.
+        CommandError if they have changed, and the errors of `hold_dlq` and `find_route`.
         """
         account = self.call.account
         source = self.route.source

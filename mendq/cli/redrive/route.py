@@ -296,9 +296,10 @@ def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
 def route_out_of(account: Account, source_or_quarantine: str) -> Route:
     """Return the route from a quarantine back to its source.
 
-    Raises CommandError if one of the two queues is missing or its tag forbids redrives. Also raises
-    it while the messages of the source's DLQ are being moved: if a message fails again, Mendq could
-    not tell if it came from the DLQ or from the quarantine.
+    Raises CommandError if one of the two queues is missing, if its tag forbids redrives, or if the
+    given quarantine's name does not tell its source. Also raises it while the messages of the
+    source's DLQ are being moved: if a message fails again, Mendq could not tell if it came from the
+    DLQ or from the quarantine.
     """
     quarantine = find_quarantine(account, source_or_quarantine)
     given_arn = resolve_queue_arn(account, source_or_quarantine)

@@ -50,7 +50,10 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
 def print_answers(
     out: Output, heading: str, answers: Sequence[Answer], histories: Histories
 ) -> None:
-    """Print a heading and, for each case, the outcome of each attribute."""
+    """Print a heading and, for each case, the outcome of each attribute.
+
+    Also print the commands for what a person must undo.
+    """
     out.say_heading(heading)
     if not answers:
         out.say("nothing: no change was written since then")
@@ -142,8 +145,8 @@ def _describe_values(attribute: Answer) -> str:
     return f"{_format_value(name, attribute.get('after'))} -> {former_value}"
 
 
-def _format_value(name: str, text: object) -> str:
-    return format_with_unit(name, str(text)) if text not in (None, "") else NOT_SET_TEXT
+def _format_value(attribute_name: str, value: object) -> str:
+    return format_with_unit(attribute_name, str(value)) if value not in (None, "") else NOT_SET_TEXT
 
 
 def _list_kept_attributes(answer: Answer) -> list[Answer]:
