@@ -25,9 +25,11 @@ The rules:
 3. An escalation and an expired approval are news of their own for each case. Each waits for a
    person, and an earlier case that ended the same way does not tell them about this one.
 
-4. A notification is stored before it is sent, in the transaction that records the transition. So a
-   run that dies cannot lose it. For 90 seconds only the run that stored it sends it; after that,
-   any run may. People get it twice only if a run dies after SNS took it and before that is stored.
+4. A notification is stored before it is sent; the notification of a transition is stored in the
+   transaction that records it. So a run that dies cannot lose it. For 90 seconds only the run that
+   stored it sends it; after that, any run may. People get it twice if SNS took it and this could
+   not be stored, for example because the run died. A team gets it twice also if its topic took it
+   and the other topic did not.
 
 5. A stored notification is dropped if its case has moved since. What it asks for may not be
    possible any more, and the new transition has news of its own. If that news is announced, it
@@ -42,8 +44,8 @@ The rules:
    another team's first notification.
 
 8. A notification for which the hour has no budget left is held back, and tried again every 10
-   minutes until it is sent. A summary (in code: the sum) names the callers whose notifications
-   wait. It is sent every 10 minutes if an escalation waits, else every hour.
+   minutes until it is sent. A summary names the callers whose notifications wait. It is sent every
+   10 minutes if an escalation waits, else every hour.
 
 9. follow_up looks at a case until its notification is sent, even if the case has ended. It looks
    first after 2 minutes, because the run that recorded the transition may have died.
