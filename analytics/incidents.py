@@ -197,8 +197,9 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
 def _number_bursts(calls: DataFrame) -> DataFrame:
     """Add to each failed call the column `burst`, the number of its burst.
 
-    The bursts of each account, region, queue and symptom are numbered by time. A second column,
-    `completes_evidence`, is true for calls with which heal has enough evidence.
+    The bursts of each account, region, queue and symptom are numbered by time. Two more columns are
+    added: `completes_evidence` is true for calls with which heal has enough evidence, and `starts`
+    is 1 for the first call of a burst, else 0.
     """
     time_window = Window.partitionBy(*_BURST_KEY_COLUMNS).orderBy("event_time", "event_id")
     window_until_call = time_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -126,8 +126,8 @@ class Storage(ABC):
         `createDataFrame` would take longer, because Spark starts Python workers for it. Reading the
         DataFrame raises an exception if a row does not fit the schema.
         """
-        lines = [json.dumps(dict(row), default=str) for row in rows]
-        self.write(path, "\n".join(lines).encode())
+        json_lines = [json.dumps(dict(row), default=str) for row in rows]
+        self.write(path, "\n".join(json_lines).encode())
         uri = f"{self.make_spark_root([])}{path}"
         return spark.read.schema(schema).json(uri, mode="FAILFAST").coalesce(1)
 

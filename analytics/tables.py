@@ -377,7 +377,7 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
     # A failed call may name another account's queue. But a case, which all waiting incidents have,
     # is always about a queue of its own account and region.
     has_no_case = ~outcome.isin(*WAITING_STATES)
-    is_own_case = has_no_case | _make_own_queue_column(account, region)
+    is_own_case = has_no_case | _make_queue_in_place_column(account, region)
     has_possible_values = sf.col("failed_calls").between(0, MAXIMUM_COUNT) & outcome.isNotNull()
     is_valid_row = is_right_place & is_own_case & has_possible_values
     false_literal = sf.lit(False)
@@ -385,7 +385,7 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
         account.alias("of_account"),
         region.alias("of_region"),
         sf.coalesce(is_valid_row, false_literal).alias("fits"),
-        sf.coalesce(_make_practice_column(), false_literal).alias("is_own"),
+        sf.coalesce(_make_own_incident_column(), false_literal).alias("is_own"),
         "queue_arn",
         "symptom",
         "outcome",
@@ -395,7 +395,7 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
     return _sum_placed_rows(placed_rows)
 
 
-def _make_own_queue_column(account: Column, region: Column) -> Column:
+def _make_queue_in_place_column(account: Column, region: Column) -> Column:
     """Return a column that is true if the queue's ARN names this account and region."""
     queue_arn = sf.col("queue_arn")
     region_in_arn = sf.regexp_extract(queue_arn, _PLACE_IN_ARN_PATTERN, 1)
@@ -403,7 +403,7 @@ def _make_own_queue_column(account: Column, region: Column) -> Column:
     return (region_in_arn == region) & (account_in_arn == account)
 
 
-def _make_practice_column() -> Column:
+def _make_own_incident_column() -> Column:
     """Return a column that is true for drills, the probe's queue and operators' own calls."""
     queue_name = sf.substring_index(sf.col("queue_arn"), ":", -1)
     is_own_queue = queue_name.startswith(DRILL_QUEUE_PREFIX) | (queue_name == PROBE_QUEUE)

@@ -72,7 +72,7 @@ def load_week_cases(case_storage: Storage, scan_storage: Storage | None, week: s
 
 @dataclass(frozen=True)
 class OrganizationTables:
-    """The accounts that an organization's summary covers.
+    """The tables of the accounts that an organization's summary covers.
 
     Attributes:
         root: The storage with the accounts' tables.

@@ -75,7 +75,7 @@ class NightlyJobRun(Struct, frozen=True):
         return self.state == "SUCCESS"
 
     def has_written(self, nightly: NightlyRead) -> bool:
-        """Return True if this run has written these counts, and not an earlier run."""
+        """Return True if this run, and not an earlier one, has written these counts."""
         return nightly.made_at >= self.created_at
 
 

@@ -79,7 +79,7 @@ class NightlyBucket(Struct, frozen=True):
         return counts_by_day
 
     def find_summary_time(self, *weeks: str) -> datetime | None:
-        """Return when the newest summary of these weeks was written, or None if there is none."""
+        """Return when a summary of these weeks was last written, or None if there is none."""
         summary_times = [self._find_write_time(SUMMARY_KEY.format(week=week)) for week in weeks]
         return max(
             (summary_time for summary_time in summary_times if summary_time is not None),

@@ -254,7 +254,10 @@ def _send_findings_to_heal(
     reader: ScanReader,
     context: ScanContext,
 ) -> None:
-    """Select findings and send them to the heal Lambda (rules 6 and 7)."""
+    """Select findings and send them to the heal Lambda (rules 6 and 7).
+
+    The queues that show a symptom are stored before, as rule 6 demands.
+    """
     symptom_by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open()
     merged_findings = merge_shared_findings(

@@ -97,16 +97,19 @@ class ScanStore(Table, frozen=True):
             "now": now,
             "until": now + CLAIM_DURATION,
         }
-        update = "SET #round = :round, #owner = :me, #until = :until"
+        update_expression = "SET #round = :round, #owner = :me, #until = :until"
         if "done" in item:
-            update += " REMOVE done, #after"
+            update_expression += " REMOVE done, #after"
         same_round_condition = "attribute_not_exists(#round)"
         if "round" in item:
             same_round_condition = "#round = :seen"
             values["seen"] = item["round"]
         unclaimed_condition = "(attribute_not_exists(#until) OR #until < :now OR #owner = :me)"
         return self.change(
-            _SCAN_KEY, update, f"{unclaimed_condition} AND {same_round_condition}", **values
+            _SCAN_KEY,
+            update_expression,
+            f"{unclaimed_condition} AND {same_round_condition}",
+            **values,
         )
 
     def end_stretch(self, stretch: Stretch, after_queue: str, *, is_done: bool) -> None:
@@ -123,12 +126,12 @@ class ScanStore(Table, frozen=True):
             "me": self.owner,
             "round": format_time(stretch.hour),
         }
-        update = "SET #after = :after"
+        update_expression = "SET #after = :after"
         if is_done:
             values["done"] = True
-            update += ", done = :done"
-        update += " REMOVE #owner, #until"
-        self.change(_SCAN_KEY, update, "#owner = :me AND #round = :round", **values)
+            update_expression += ", done = :done"
+        update_expression += " REMOVE #owner, #until"
+        self.change(_SCAN_KEY, update_expression, "#owner = :me AND #round = :round", **values)
 
     def spend_metrics(self, metric_count: int, daily_limit: int, now: datetime) -> bool:
         """Count metrics as read on this day.
@@ -155,8 +158,10 @@ class ScanStore(Table, frozen=True):
         """
         key = items.item_key(items.ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
         expires_at = now + timedelta(days=2)
-        update = "ADD asked :n SET expires_at = :expires"
-        return self.change(key, update, condition, n=metric_count, expires=expires_at, **values)
+        update_expression = "ADD asked :n SET expires_at = :expires"
+        return self.change(
+            key, update_expression, condition, n=metric_count, expires=expires_at, **values
+        )
 
     def admit_faults(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
         """Return the faults in configurations that may be reported now, out of `topics`.
@@ -164,8 +169,8 @@ class ScanStore(Table, frozen=True):
         `admit_topics` selects them. Faults that are reported for the first time are stored.
         """
         key = items.item_key(items.ACCOUNT_PARTITION, "said_of_configuration")
-        notes = frozenset(items.read_texts(self.get(key), "queues"))
-        admission = admit_topics(notes, topics, now)
+        stored_notes = frozenset(items.read_texts(self.get(key), "queues"))
+        admission = admit_topics(stored_notes, topics, now)
         self.change_set(
             key,
             "queues",
@@ -270,9 +275,9 @@ def read_last_scan_answers(
     for arn, attributes in stored_answers.attributes.items():
         if _may_reuse_answers(arn, hour) and arn not in managed_arns:
             answer_by_call[attributes_of, arn] = attributes
-    for arn, sources in stored_answers.sources.items():
+    for arn, source_arns in stored_answers.sources.items():
         if _may_reuse_answers(arn, hour):
-            answer_by_call[list_source_arns, arn] = sources
+            answer_by_call[list_source_arns, arn] = source_arns
     return answer_by_call
 
 
@@ -318,8 +323,8 @@ def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         response = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
         body = response["Body"].read(MAXIMUM_OBJECT_BYTES)
-        text = zlib.decompressobj().decompress(body, MAXIMUM_OBJECT_BYTES)
-        answers = msgspec.json.decode(text, type=StoredAnswers)
+        json_text = zlib.decompressobj().decompress(body, MAXIMUM_OBJECT_BYTES)
+        answers = msgspec.json.decode(json_text, type=StoredAnswers)
         if answers.round == format_time(hour):
             return answers
     return StoredAnswers("", {}, {})
