@@ -19,7 +19,9 @@ Rules:
 
 3. No queue is left out if an hour is too short for all queues. If a round is cut off after half of
    the queues, the next hour's first run scans the other half, and then that hour's round begins at
-   the first queue. So a queue is scanned late, but is never left out because of its name.
+   the first queue. If that run does not finish the other half, the round ends with it, and the
+   round after it begins at the first queue. So a queue is scanned late, but is never left out
+   because of its name.
 
 4. A run that fails releases its claim and does not store a new position; the next run repeats its
    part. A finding may then be sent to heal twice. That is harmless: heal reads the queue again, and
@@ -256,7 +258,7 @@ def _send_findings_to_heal(
 ) -> None:
     """Select findings and send them to the heal Lambda (rules 6 and 7).
 
-    The queues that show a symptom are stored before, as rule 6 demands.
+    First, the queues that show each symptom are stored (rule 6).
     """
     symptom_by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open()

@@ -45,8 +45,8 @@ class Stretch(Struct, frozen=True):
     Attributes:
         hour: The hour that the run counts for.
         after_queue: The run begins after the queue of this name. Empty: at the first queue.
-        is_first: True if no run of this hour has stored a position that is not empty. The run's
-            results then replace any that are stored for this hour.
+        is_first: True if this is the first claim in this hour, or if no position is stored. The
+            run's results then replace any that are stored for this hour.
         is_leftover: True if the run must scan the queues that an earlier hour's scan did not reach.
     """
 
