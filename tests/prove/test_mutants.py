@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.prove.mutants.mutant import ROOT, NotApplicableError, Selection, mutated
+from tests.prove.mutants.mutant import (
+    ROOT,
+    NotApplicableError,
+    Selection,
+    mutated,
+    mutated_source,
+    path_of,
+)
 from tests.prove.mutants.proof import judge
 from tests.prove.mutants.tables import SELECTIONS
 from tests.prove.proof import Proving
@@ -24,6 +36,29 @@ def test_every_mutant_can_be_applied_and_its_tests_are_there(selection: Selectio
     for argument in selection.arguments:
         file, _, name = argument.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
+
+
+def test_no_mutant_uses_a_name_that_its_module_does_not_have(tmp_path: Path) -> None:
+    """Such a mutant ends with a NameError, so any test kills it and it proves nothing."""
+    hurts_by_file_name: dict[str, str] = {}
+    for selection in SELECTIONS:
+        for mutant in selection.mutants:
+            file_name = f"mutant_{len(hurts_by_file_name)}.py"
+            hurts_by_file_name[file_name] = mutant.hurts
+            source = (ROOT / path_of(mutant.module)).read_text()
+            (tmp_path / file_name).write_text(mutated_source(source, mutant))
+    options = ["check", "--isolated", "--select", "F821", "--output-format", "json"]
+    finished = subprocess.run(
+        [Path(sys.executable).parent / "ruff", *options, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    unknown_names = [
+        f"{hurts_by_file_name[Path(fault['filename']).name]}: {fault['message']}"
+        for fault in json.loads(finished.stdout)
+    ]
+    assert unknown_names == []
 
 
 def test_no_mutant_stands_twice() -> None:
