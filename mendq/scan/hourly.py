@@ -64,14 +64,20 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
-from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
+from mendq.aws.errors import (
+    CaseStoreUnavailable,
+    CaseStoreUnreadable,
+    OwnerUnavailable,
+    code_of,
+)
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases import items
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
@@ -490,20 +496,41 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
     return {"unreadable"}
 
 
+# S3 says AccessDenied if there is no object and the role may not list the bucket, as here.
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+_NO_OBJECT_CODES = ("NoSuchKey", "AccessDenied")
+
+
 def _store_results(
     result: ScanResult, listing: QueueListing, stretch: Stretch, context: ScanContext
 ) -> None:
     """Add this run's results to the round's object in the case bucket (rule 9).
 
-    The first run of a round replaces the object, and so does a run that cannot read it.
+    The first run of a round replaces the object, and so does a run that finds none or a broken one.
+    A later run finds none if the run before it failed before it stored its results.
     """
     managed_arns = (queue.queue_arn for queue in listing.queues)
     document = add_managed_queues(
         result.document(context.now), managed_arns, is_complete=not listing.error_by_pattern
     )
     if not stretch.is_first:
-        with suppress(*items.DECODE_ERRORS):  # a forged object must not stop every scan
-            document = merge_documents(
-                read_findings_document(stretch.hour, context.case_bucket), document
-            )
+        document = _merge_into_stored_document(document, stretch.hour, context.case_bucket)
     context.case_bucket.put(findings_key(stretch.hour), document)
+
+
+def _merge_into_stored_document(
+    document: dict[str, Any], hour: datetime, bucket: CaseBucket
+) -> dict[str, Any]:
+    """Return the round's stored document with this run's results added.
+
+    Return `document` alone if none is stored or the stored one is broken: a forged object must not
+    stop every scan. Raises botocore's errors.
+    """
+    try:
+        return merge_documents(read_findings_document(hour, bucket), document)
+    except items.DECODE_ERRORS:
+        return document
+    except ClientError as error:
+        if code_of(error) in _NO_OBJECT_CODES:
+            return document
+        raise

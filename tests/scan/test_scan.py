@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from msgspec import structs
 
 from mendq.aws.queue import ManagedQueue, QueueListing
@@ -26,7 +26,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
-from tests.scan.scanning import Scanning, an_hour_on, denied
+from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 
 A_DAY = 86_400
 
@@ -134,6 +134,62 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     assert document["managed_whole"] is True
     scanned.account.later(minutes=10)
     assert scanned.scan(symptoms) is None
+
+
+@pytest.mark.parametrize("s3_code", ["NoSuchKey", "AccessDenied"])
+def test_scan_continues_after_a_leftover_run_failed_before_it_stored_results(
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch, s3_code: str
+) -> None:
+    """S3 says AccessDenied to a role that may not list the bucket."""
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
+    for n in range(5):
+        scanned.account.queue(f"q-{n}")
+    an_hour_on(scanned.account)
+    times = iter([900.0, 900.0, 100.0])
+    scanned.remaining_seconds = lambda: next(times, 100.0)
+    symptoms = [slow(of_configuration=True)]
+    assert scanned.done(symptoms).last_queue_name == "q-3"
+    scanned.remaining_seconds = lambda: 900.0
+    an_hour_on(scanned.account)
+    let_in = refusing(scanned.account.clients.s3, "PutObject")
+    with pytest.raises(ClientError):
+        scanned.scan(symptoms)
+    let_in()
+    if s3_code == "AccessDenied":
+        let_in = refusing(scanned.account.clients.s3, "GetObject")
+    scanned.account.later(minutes=10)
+    assert scanned.done(symptoms).last_queue_name == "q-4"
+    let_in()
+    names = [finding["queue_arn"][-3:] for finding in scanned.findings()["findings"]]
+    assert names == ["q-4"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url="https://s3"),
+        ClientError({"Error": {"Code": "InternalError", "Message": ""}}, "GetObject"),
+    ],
+)
+def test_scan_keeps_stored_results_and_fails_if_s3_does_not_answer(
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
+    for n in range(5):
+        scanned.account.queue(f"q-{n}")
+    an_hour_on(scanned.account)
+    times = iter([900.0, 900.0, 100.0])
+    scanned.remaining_seconds = lambda: next(times, 100.0)
+    symptoms = [slow(of_configuration=True)]
+    scanned.done(symptoms)
+    stored_document = scanned.findings()
+    scanned.remaining_seconds = lambda: 900.0
+    scanned.account.later(minutes=10)
+    let_in = refusing(scanned.account.clients.s3, "GetObject", unreachable=error)
+    with pytest.raises(type(error)):
+        scanned.scan(symptoms)
+    let_in()
+    assert scanned.findings() == stored_document
 
 
 def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scanning) -> None:
