@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, field
 
 from mendq.aws.clients import Pace
+from mendq.aws.errors import FactsUnavailable
 from mendq.cli.decide.freeze import warn_if_frozen
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import stop_on_signal
@@ -272,8 +273,9 @@ class DlqWork(Struct, frozen=True):
     ) -> WorkResult:
         """Receive the messages again and move or delete them. Return the result, even if stopped.
 
-        A CommandError or an interrupt ends the work. Each fault is appended to `faults`, and the
-        first one is part of the result. Raises FactsUnavailable if AWS does not answer.
+        A CommandError or an interrupt ends the work, and so does AWS if it does not answer. Each
+        fault is appended to `faults`, and the first one is part of the result. Raises
+        FactsUnavailable if AWS does not answer before a message was processed.
         """
         # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
         # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
@@ -291,6 +293,11 @@ class DlqWork(Struct, frozen=True):
         try:
             self._receive_and_process(second_pass, action, stop_event)
         except CommandError as error:
+            faults.append(str(error))
+        except FactsUnavailable as error:
+            if not second_pass.move_result.attempt_count:
+                raise
+            # The operator must hear which messages went before AWS stopped answering.
             faults.append(str(error))
         except KeyboardInterrupt:
             stop_event.set()

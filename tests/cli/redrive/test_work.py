@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mendq.aws.clients import Pace
+from mendq.aws.errors import FactsUnavailable
 from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
@@ -138,3 +139,39 @@ def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
     assert len(filled.ids(filled.messages)) == MESSAGES
     assert filled.ids(filled.source) == set()
     assert filled.claimed(), "the DLQ is free for Mendq's own redrives again"
+
+
+NO_ANSWER = "SQS does not answer"
+
+
+def test_redrive_says_what_was_moved_if_sqs_stops_answering(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_messages = MessageMover.move_messages
+
+    def move_one_batch(*arguments: Any) -> Iterator[Any]:
+        yield next(iter(move_messages(*arguments)))
+        raise FactsUnavailable(NO_ANSWER)
+
+    monkeypatch.setattr(MessageMover, "move_messages", move_one_batch)
+    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    assert result.exit_code == 1
+    assert '"moved": 10,' in result.stdout
+    assert '"left": 25,' in result.stdout
+    assert NO_ANSWER in result.stderr
+    assert len(filled.ids(filled.source)) == 10
+
+
+def test_redrive_prints_no_result_if_sqs_does_not_answer_before_the_first_message(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Iterator[Any]:
+        raise FactsUnavailable(NO_ANSWER)
+        yield  # makes this a generator, as `move_messages` is
+
+    monkeypatch.setattr(MessageMover, "move_messages", refuse)
+    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    assert result.exit_code != 0
+    assert "moved" not in result.stdout
+    assert len(filled.ids(filled.messages)) == MESSAGES
+    assert filled.ids(filled.source) == set()
