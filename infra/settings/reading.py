@@ -77,11 +77,11 @@ class ComparedSection:
     have mistakes.
 
     Attributes:
-        short_field: the field that a user can set by writing a text in place of the section's
+        short_form_field: the field that a user can set by writing a text in place of the section's
             object; empty if the section has no short form.
     """
 
-    short_field: ClassVar[str] = ""
+    short_form_field: ClassVar[str] = ""
 
     def conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several fields shows; here none."""
@@ -227,8 +227,8 @@ class SettingsReader:
     def _read_section(self, settings_class: Any, raw_value: object, path: str) -> Any:
         """Convert an object to a settings class, and add the conflicts between its fields."""
         is_compared = issubclass(settings_class, ComparedSection)
-        short_field = settings_class.short_field if is_compared else ""
-        raw_value_by_name = self._read_object(raw_value, path or "mendq", short_field)
+        short_form_field = settings_class.short_form_field if is_compared else ""
+        raw_value_by_name = self._read_object(raw_value, path or "mendq", short_form_field)
         if raw_value_by_name is None:
             return None
         value_by_field, mistaken_fields = self._read_fields(settings_class, raw_value_by_name, path)
@@ -277,16 +277,16 @@ class SettingsReader:
                 self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
 
     def _read_object(
-        self, raw_value: object, path: str, short_field: str = ""
+        self, raw_value: object, path: str, short_form_field: str = ""
     ) -> Mapping[str, Any] | None:
         """Return the value if it is an object. Otherwise add a mistake and return None.
 
-        If the section has a short form, a text is read as an object with only `short_field`.
+        If the section has a short form, a text is read as an object with only `short_form_field`.
         """
         if isinstance(raw_value, Mapping):
             return raw_value
-        if short_field and isinstance(raw_value, str):
-            return {short_field: raw_value}
+        if short_form_field and isinstance(raw_value, str):
+            return {short_form_field: raw_value}
         self.add_mistake(path, f"{shorten_value(raw_value)} is not an object", "write it as {..}")
         return None
 

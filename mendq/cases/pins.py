@@ -145,7 +145,7 @@ class Pins(Table, frozen=True):
         return frozenset(items.read_texts(self.get(_approved_sources_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:
-        """Note that a person approved a plan about this DLQ for this source queue."""
+        """Store that a person approved a plan about this DLQ that names this source queue."""
         self.change(_approved_sources_key(dlq_arn), "ADD sources :one", one=[source_arn])
 
     def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:

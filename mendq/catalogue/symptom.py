@@ -387,10 +387,10 @@ class FixedSymptom(NotifiedSymptom):
 
     @property
     def default_mode_text(self) -> str:
-        """The highest mode if the settings name none, in words for people.
+        """How far Mendq goes if the settings set no mode for this symptom: `propose` or `heal`.
 
-        A symptom that needs `APPROVED_SOURCES` is proposed first. Mendq makes the change alone only
-        after a person has approved it once for the same source queue.
+        For a symptom that needs `APPROVED_SOURCES`, the text begins with `propose, then`: a person
+        must approve the change once for the same source queue before Mendq goes further.
         """
         must_ask_first = Need.APPROVED_SOURCES in self.needs
         return f"{Mode.PROPOSE}, then {self.autonomy}" if must_ask_first else str(self.autonomy)

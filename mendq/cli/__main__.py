@@ -1,4 +1,4 @@
-"""Start of the command `mendq` as a process."""
+"""The entry point of the command `mendq`: run one command, and exit with its code."""
 
 from __future__ import annotations
 

@@ -106,11 +106,13 @@ def command(
     """Decorate a function as a command of the same name.
 
     Args:
-        position: Position in the panel. Commands with the same number are sorted by file name.
-        kind: What the command does at most.
+        position: Position in its panel of `mendq --help`. Commands with the same number are sorted
+            by file name.
+        kind: The strongest thing that the command does.
         actions: IAM actions that the command needs.
         group: The group that contains the command. None if it stands alone.
-        resources_by_action: Resources of those actions for which `permissions` has no rule.
+        resources_by_action: The resources that IAM must allow, for those actions for which
+            `permissions` has no rule.
     """
 
     def declare(function: Callable[..., Exit | None]) -> Callable[..., None]:

@@ -210,7 +210,7 @@ class WriteFix(Struct, frozen=True):
 class RecordTransition(Struct, frozen=True):
     """Decision to open or move a case and to notify people. The queue is not changed.
 
-    `refusal` is the refusal that the log and the metrics show, or None if they show none.
+    If `refusal` is given, the run's outcome has it: it is logged, and counted as a refusal.
     """
 
     case: Case

@@ -298,14 +298,13 @@ def _check_timeout(
     if not violated_needs:
         return None
     ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
-    longest_need = max(violated_needs, key=lambda need: need.minimum_goal_seconds)
+    need_with_longest_timeout = max(violated_needs, key=lambda need: need.minimum_goal_seconds)
     consequence = (
         "ends before its consumers are done" if unmet_needs else "leaves Lambda no room for retries"
     )
-    because = (
-        f"the visibility timeout of {timeout_seconds} s {consequence}: {longest_need.source_text}"
-    )
-    because += needed_timeout.describe_higher_advice(needs, timeout_seconds)
+    source_text = need_with_longest_timeout.source_text
+    because = f"the visibility timeout of {timeout_seconds} s {consequence}: {source_text}"
+    because += needed_timeout.describe_longer_advised_timeout(needs, timeout_seconds)
     goal_seconds = needed_timeout.choose_goal_seconds(facts, needs, ceiling_seconds)
     finding = _make_finding(
         declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], because

@@ -333,10 +333,11 @@ def parse_value(text: str) -> Any:
 
 
 def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:
-    """Return a YAML or JSON text in which the value at the path `keys` is `new_value`.
+    """Return the edit that sets the value at the path `keys` to `new_value` in a YAML or JSON text.
 
-    Missing keys are inserted. None if the text cannot be parsed, if it has a carriage return
-    without a line feed, or if a key is missing and there is no non-empty mapping for it.
+    Missing keys are inserted. Return None if the text cannot be parsed, if it has a carriage return
+    without a line feed, or if a missing key would have to be inserted into an empty mapping or into
+    what is no mapping.
     """
     if "\r" in text.replace("\r\n", ""):
         return None

@@ -200,8 +200,8 @@ class Recent:
             None if it became the oldest in the last minute, or if there is no message.
         before: The measurement of the time before `standstill`; None in the same cases, and if
             CloudWatch has no data of that time.
-        fruitless_by_minute: The receives minus the deletes of each minute of `standstill` for which
-            SQS reported an age, except its first minute.
+        fruitless_receives_by_minute: The receives minus the deletes of each minute of `standstill`
+            for which SQS reported an age, except its first minute.
         stretches: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
     """
@@ -210,7 +210,7 @@ class Recent:
     deduplicated: int = 0
     standstill: Measurement | None = None
     before: Measurement | None = None
-    fruitless_by_minute: tuple[int, ...] = ()
+    fruitless_receives_by_minute: tuple[int, ...] = ()
     stretches: tuple[Measurement, ...] = ()
 
 
@@ -595,7 +595,11 @@ def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[dateti
 
 
 def _list_backlogs(points: DatapointsBySeries) -> list[int]:
-    """Return the backlog of each minute for which SQS reported a part of it, sorted by time."""
+    """Return the backlog of each minute, sorted by time.
+
+    The backlog is the sum of the visible, in-flight and delayed messages that SQS reported. A
+    minute without any of the three is left out.
+    """
     backlogs = defaultdict[datetime, float](float)
     for series_name in BACKLOG_SERIES:
         for minute, value in points[series_name]:
@@ -656,7 +660,7 @@ def _summarize_recent(points: DatapointsBySeries, window: Window) -> Recent:
         recent,
         standstill=summarize_series(points, Window(standstill_start, window.until), is_part=True),
         before=summarize_series(points, Window(window.since, standstill_start), is_part=True),
-        fruitless_by_minute=tuple(fruitless_receives),
+        fruitless_receives_by_minute=tuple(fruitless_receives),
     )
 
 

@@ -13,7 +13,7 @@ NAMESPACE = "Mendq"
 
 
 class OwnMetric(StrEnum):
-    """Mendq's own metrics, except those of the nightly job (`mendq/nightly/outcome.py`)."""
+    """Mendq's own metrics, except those of a nightly run (`mendq/nightly/outcome.py`)."""
 
     FAILED_CALLS_SEEN = "FailedCallsSeen"
     UNKNOWN_ERROR_CODES = "UnknownErrorCodes"

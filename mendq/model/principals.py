@@ -32,8 +32,9 @@ def _shorten_name(principal: str) -> str:
     """Return the name. A name of more than 96 characters loses its middle."""
     if len(principal) <= _MAXIMUM_NAME_LENGTH:
         return principal
-    end_length = _MAXIMUM_NAME_LENGTH // 2
-    return f"{principal[: _MAXIMUM_NAME_LENGTH - end_length - 3]}...{principal[-end_length:]}"
+    kept_end_length = _MAXIMUM_NAME_LENGTH // 2
+    kept_start_length = _MAXIMUM_NAME_LENGTH - kept_end_length - 3
+    return f"{principal[:kept_start_length]}...{principal[-kept_end_length:]}"
 
 
 def is_role(principal: str) -> bool:

@@ -187,19 +187,21 @@ _ALARM_DESCRIPTION_PATTERN = re.compile(
 )
 
 
-def format_alarm_description(impact: str, when: str, account: str, command: str, page: str) -> str:
+def format_alarm_description(
+    impact: str, firing_condition: str, account: str, command: str, page: str
+) -> str:
     """Return the description of an alarm. CloudWatch sends it to people together with the alarm.
 
     Args:
         impact: The alarm's meaning for people.
-        when: When the alarm fires.
+        firing_condition: When the alarm fires.
         account: The account in which to type the command.
         command: The command to type first.
         page: The path or the address of the runbook.
     """
     description_lines = (
         impact,
-        f"{FIRES_PREFIX}{when}.",
+        f"{FIRES_PREFIX}{firing_condition}.",
         f"{FIRST_COMMAND_PREFIX}{account}: {command}",
         f"{RUNBOOK_PREFIX}{page}",
     )

@@ -414,7 +414,7 @@ def are_changes_frozen(situation: RedriveSituation) -> bool:
     return bool(situation.freeze_reason)
 
 
-def is_older_than_messages(situation: RedriveSituation) -> bool:
+def is_older_than_longest_retention(situation: RedriveSituation) -> bool:
     """Return True if the redrive is older than SQS keeps any message (14 days)."""
     longest_retention = timedelta(seconds=LONGEST_RETENTION_SECONDS)
     return situation.now >= situation.progress.began_at + longest_retention
@@ -522,7 +522,7 @@ def is_always_true(_: RedriveSituation) -> bool:
 CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
     Condition.BLOCKED_FOR_GOOD: is_blocked_for_good,
     Condition.CHANGES_FROZEN: are_changes_frozen,
-    Condition.OLDER_THAN_MESSAGES: is_older_than_messages,
+    Condition.OLDER_THAN_MESSAGES: is_older_than_longest_retention,
     Condition.OTHER_MOVE_TASK: has_other_move_task,
     Condition.TICKS_WITHOUT_RESULT: had_ticks_without_result,
     Condition.NO_SAMPLE_YET: has_no_sample_yet,

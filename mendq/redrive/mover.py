@@ -296,14 +296,15 @@ class MessageMover:
     def _receive_next_batch(self, most_messages: int) -> list[Message]:
         """Receive the next messages: first all that SQS returns, then hidden ones of FIFO groups.
 
-        SQS returns at most ten messages of a FIFO group, and none while one of the group is held.
-        So the mover releases one group at a time and receives it from its beginning, while the
-        other groups stay held. It does so again as long as new messages of the group are returned,
-        or messages of the group were sent. A group with ten held messages is not opened, because a
-        receive would return the same ten.
+        A receive returns at most ten messages of a FIFO group. While one of them is held, SQS hides
+        the rest of the group. So the mover opens one group at a time: it releases the group's
+        messages and receives from the group's beginning, while the other groups stay held. A group
+        is opened again after it returned new messages, or after some of its messages were moved. A
+        group with ten held messages is not opened, because a receive would return the same ten.
 
         Returns:
-            The received messages, which may include known ones. Empty if SQS returns no other.
+            The received messages. Some may have been received before. Empty if SQS returns no
+            other.
         """
         if not self._is_opening_groups:
             batch = self._call_receive_message(most_messages)

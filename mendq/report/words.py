@@ -272,12 +272,18 @@ _MARKED_TEXT_REGEX = re.compile(f"([{_NAME_MARK}{_QUOTE_MARK}])([^{_END_MARK}]*)
 
 
 def mark_name(name: str, most_characters: int = MOST_NAME_CHARACTERS) -> str:
-    """Mark a name or value as other people's text, for use in one of Mendq's sentences."""
+    """Return a name or value between two marks, for use in one of Mendq's sentences.
+
+    The marks say that Mendq did not choose this text. `split_at_marks` finds them.
+    """
     return f"{_NAME_MARK}{make_visible(name, most_characters)}{_END_MARK}"
 
 
 def mark_queue(queue_arn: str) -> str:
-    """Return the name of a queue, marked as other people's text, for use in a sentence."""
+    """Return the name of a queue between two marks, for use in a sentence.
+
+    The marks say that Mendq did not choose this text. `split_at_marks` finds them.
+    """
     return f"{_NAME_MARK}{format_queue_name(queue_arn)}{_END_MARK}"
 
 

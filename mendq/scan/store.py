@@ -144,7 +144,7 @@ class ScanStore(Table, frozen=True):
         )
 
     def note_spent_metrics(self, metric_count: int, now: datetime) -> None:
-        """Count metrics as read on this day, without a limit."""
+        """Add to the day's number of read metrics, even if that exceeds the daily limit."""
         if metric_count:
             self._add_spent_metrics(metric_count, now)
 

@@ -65,7 +65,8 @@ class HastyConsumer:
     def _work_on_batch(self, first_message: Mapping[str, Any]) -> bool:
         """Work, extend the visibility timeout of `first_message`, and continue to work.
 
-        Return False if SQS refused to extend the timeout, or if the consumer must stop.
+        The timeout is extended only if the message was not received before. Return False if SQS
+        refused to extend the timeout, or if the consumer must stop.
         """
         if self.caller.stop_requested.wait(self.asks_after_seconds):
             return False

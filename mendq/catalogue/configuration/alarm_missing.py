@@ -75,7 +75,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _make_queue_with_dlq(*alarmed_metrics: str) -> Facts:
-    """Return a queue with alarms on all metrics. Its DLQ has alarms on `alarmed_metrics`."""
+    """Return a queue with alarms on AGE_METRIC and IN_FLIGHT_METRIC.
+
+    Its DLQ has alarms on `alarmed_metrics`.
+    """
     dlq_facts = QueueFacts(DLQ_ARN, {"DelaySeconds": "0"}, alarmed=frozenset(alarmed_metrics))
     return standard_queue(alarmed=frozenset({AGE_METRIC, IN_FLIGHT_METRIC}), dlq=dlq_facts)
 

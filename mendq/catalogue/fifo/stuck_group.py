@@ -92,7 +92,7 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
         return False
     if receives_in_vain - _estimate_receives_by_chance(measurement, standstill) >= tries / 2:
         return True
-    receives_in_vain_by_minute = measurement.recent.fruitless_by_minute
+    receives_in_vain_by_minute = measurement.recent.fruitless_receives_by_minute
     may_be_one_group = receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * tries * 5 / 4
     return may_be_one_group and _are_receives_regular(
         receives_in_vain_by_minute, visibility_seconds

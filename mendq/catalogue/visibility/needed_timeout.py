@@ -79,7 +79,7 @@ def add_safety_margin(seconds: float) -> int:
     return ceil(SAFETY_FACTOR * seconds)
 
 
-def describe_higher_advice(needs: Iterable[VisibilityNeed], seconds: int) -> str:
+def describe_longer_advised_timeout(needs: Iterable[VisibilityNeed], seconds: int) -> str:
     """Return the end of a sentence: the longest timeout that AWS advises for `needs`.
 
     The text is empty if that timeout is not above `seconds`.
@@ -344,7 +344,7 @@ def find_objections_to_need(
         reason = (
             f"the visibility timeout of {current_seconds:,} s already covers what is asked for "
         )
-        reason += f"({need.source_text}){describe_higher_advice([need], current_seconds)}"
+        reason += f"({need.source_text}){describe_longer_advised_timeout([need], current_seconds)}"
         yield Refuse("need_already_met", reason)
     person_seconds = facts.person_visibility_seconds
     base_seconds = current_seconds if person_seconds is None else person_seconds
@@ -442,7 +442,7 @@ def _plan_raise(
     reason = (
         f"the visibility timeout of {current_seconds:,} s ends before its consumers are done"
         f"{source_text}"
-        f"{describe_higher_advice(needs, current_seconds)}"
+        f"{describe_longer_advised_timeout(needs, current_seconds)}"
     )
     return Plan(
         (SetVisibilityTimeout(current_seconds, seconds),),

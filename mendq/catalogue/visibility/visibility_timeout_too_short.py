@@ -108,16 +108,16 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         *visibility.list_unmet_needs(facts, measured_needs or needs),
         *visibility.list_published_needs(facts, needs),
     ]
-    longest_need = max(candidate_needs, key=lambda need: need.work_seconds, default=None)
-    if not dead_messages or not dlq_sentence or longest_need is None:
+    need_with_longest_work = max(candidate_needs, key=lambda need: need.work_seconds, default=None)
+    if not dead_messages or not dlq_sentence or need_with_longest_work is None:
         return None
-    if longest_need.work_seconds <= facts.visibility_seconds:
+    if need_with_longest_work.work_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
         f"in {format_duration(measurement.duration)} {format_count(dead_messages, 'message')} left "
         f"without a delete after {measurement.fruitless_receives / dead_messages:.1f} receives "
         "each, "
-        f"while {longest_need.source_text}{dlq_sentence}"
+        f"while {need_with_longest_work.source_text}{dlq_sentence}"
     )
 
 

@@ -127,7 +127,10 @@ class SetupStep(NamedTuple):
 
 
 class FailingCall(NamedTuple):
-    """A call that is meant to fail. `operation` is a name of boto3's: `sqs.send_message`."""
+    """A call that is meant to fail.
+
+    `operation` is boto3's client and method, such as `sqs.send_message`.
+    """
 
     name: str
     operation: str

@@ -168,11 +168,12 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
 
 
 def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
-    """Return the check: does the nightly job read all that trails log of these queues?
+    """Check that the nightly job reads every call that a trail logs of these queues.
 
     The job reads only the files below `read_root`, a bucket and key prefix. A trail that writes
-    elsewhere matters only if it logs calls that no trail writes there. If no trail writes to this
-    bucket, AWS or a person may still copy files there, so that is only a warning.
+    elsewhere is a fault only if it logs calls that no trail writes below `read_root`. UNKNOWN if
+    calls are missing and some trails cannot be read. If no trail writes to this bucket at all, the
+    result is only a warning, because AWS or a person may copy files into it.
     """
     check_name = "files of the trail"
     read_trails = [trail for trail in trails if trail.files_root == read_root]

@@ -201,7 +201,10 @@ def _choose_name(name: str, existing_names: Collection[str]) -> str:
 
 
 class Format(StrEnum):
-    """Tool for which the alarms are printed. JSON is valid YAML and a valid literal in the CDK."""
+    """The tool for which the alarms are printed.
+
+    For CloudFormation and the CDK they are printed as JSON: YAML templates and CDK code accept it.
+    """
 
     CLI = auto()
     CLOUDFORMATION = auto()

@@ -239,9 +239,9 @@ def _describe_staying(tally: Tally) -> Iterable[str]:
     for group_id, first_message_id in islice(tally.first_id_by_group.items(), _MOST_LISTED_ITEMS):
         group_text = format_value(group_id, _MOST_VALUE_CHARACTERS)
         yield f"the first message of group {group_text} stays here: {first_message_id}"
-    more_group_count = len(tally.first_id_by_group) - _MOST_LISTED_ITEMS
-    if more_group_count > 0:
-        yield f"and the first message of {format_count(more_group_count, 'more group')}"
+    unlisted_group_count = len(tally.first_id_by_group) - _MOST_LISTED_ITEMS
+    if unlisted_group_count > 0:
+        yield f"and the first message of {format_count(unlisted_group_count, 'more group')}"
     for field_name, missing_count in tally.missing_count_by_name.items():
         yield f"{field_name} is missing in {missing_count:,} of {filtered_text}"
     for error, failed_count in tally.error_counts.most_common(_MOST_LISTED_ERRORS):
@@ -281,9 +281,9 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
         )
         filter_without_failed = f"{group_filter} && message_id != 'ID'"
         out.say_command(f"{redrive_command} --where {quote(filter_without_failed)}")
-    more_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
-    if more_group_count > 0:
-        out.say(f"and {format_count(more_group_count, 'more group')}", "yellow")
+    unlisted_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
+    if unlisted_group_count > 0:
+        out.say(f"and {format_count(unlisted_group_count, 'more group')}", "yellow")
 
 
 def _join_pronoun(message_count: int, singular_verb: str, plural_verb: str) -> str:

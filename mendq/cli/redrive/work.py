@@ -411,12 +411,12 @@ class DlqWork(Struct, frozen=True):
     def _take_messages(
         self, mover: MessageMover, second_pass: _SecondPass, stop_event: Event
     ) -> tuple[list[Message], list[str]]:
-        """Receive messages. Return those to process, and the ids of the others.
+        """Receive messages. Return those to process, and the ids of those to release.
 
         At most `remaining_count` messages are returned to process. In a standard queue, messages
-        are received until there are enough, or until the mover can hold no more. So the others are
-        released once and not again and again. In a FIFO queue only one call's messages are
-        received: SQS returns more of a group only when these are deleted.
+        are received until there are enough, until the mover can hold no more, or until SQS returns
+        none: a message that was released early would be received again at once. In a FIFO queue
+        only a few are received, because SQS returns more of a group only when these are deleted.
         """
         messages: list[Message] = []
         other_message_ids: list[str] = []
