@@ -29,17 +29,17 @@ __all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
 LONGEST_POLL_SECONDS = 20
 # Beats within one visibility timeout. Each beat extends the messages whose time is half over.
-_BEATS_PER_TIMEOUT = 8
+_EXTENSIONS_PER_TIMEOUT = 8
 # Attempts to delete a message.
 _DELETE_ATTEMPTS = 2
-_METRIC_NAME = "ProcessingSeconds"
-_DIMENSION_NAME = "QueueName"
+_PROCESSING_TIME_METRIC_NAME = "ProcessingSeconds"
+_QUEUE_DIMENSION_NAME = "QueueName"
 # The most values that CloudWatch accepts in one line in the embedded metric format.
 MOST_VALUES_PER_LINE = 100
 _METRIC_DEFINITION = {
     "Namespace": "Mendq/Consumer",
-    "Dimensions": [[_DIMENSION_NAME]],
-    "Metrics": [{"Name": _METRIC_NAME, "Unit": "Seconds"}],
+    "Dimensions": [[_QUEUE_DIMENSION_NAME]],
+    "Metrics": [{"Name": _PROCESSING_TIME_METRIC_NAME, "Unit": "Seconds"}],
 }
 
 
@@ -80,22 +80,22 @@ class VisibilityHeartbeat:
         self._processing_times = processing_times
         # Held messages by message id, in the order in which they were received.
         self._holds: dict[str, Hold] = {}
-        self._lost_ids: set[str] = set()
+        self._lost_message_ids: set[str] = set()
         # Held during every call to SQS, so that an extension cannot overtake a release.
         self._write_lock = RLock()
         self._end_event = Event()
         self._thread: Thread | None = None
         # A separate lock: leaving the block must stop the thread even while the thread calls SQS.
-        self._enter_lock = Lock()
+        self._block_count_lock = Lock()
         self._open_block_count = 0
 
     def __enter__(self) -> Self:
-        with self._enter_lock:
+        with self._block_count_lock:
             self._open_block_count += 1
             if self._open_block_count == 1:
                 self._end_event = Event()
                 self._thread = Thread(
-                    target=self._extend_until_over,
+                    target=self._extend_until_end_event,
                     args=(self._end_event,),
                     name="visibility",
                     daemon=True,
@@ -104,7 +104,7 @@ class VisibilityHeartbeat:
         return self
 
     def __exit__(self, *exception_details: object) -> None:
-        with self._enter_lock:
+        with self._block_count_lock:
             self._open_block_count -= 1
             if self._open_block_count == 0 and self._thread is not None:
                 self._end_event.set()
@@ -124,7 +124,7 @@ class VisibilityHeartbeat:
         """
         with self._write_lock:
             self._forget_expired_messages(self._clock())
-            return frozenset(self._lost_ids)
+            return frozenset(self._lost_message_ids)
 
     @property
     def held(self) -> frozenset[str]:
@@ -147,11 +147,11 @@ class VisibilityHeartbeat:
         if arguments.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._visibility_seconds:
             problem = "WaitTimeSeconds must be given, and be less than the visibility timeout"
             raise ValueError(f"{problem} of {self._visibility_seconds} s")
-        started_at = self._clock()
+        receive_started_at = self._clock()
         response = self._sqs.receive_message(
             QueueUrl=self._queue_url, VisibilityTimeout=self._visibility_seconds, **arguments
         )
-        self.add(*response.get("Messages", []), received_at=started_at)
+        self.add(*response.get("Messages", []), received_at=receive_started_at)
         return response.get("Messages", [])
 
     def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
@@ -167,9 +167,11 @@ class VisibilityHeartbeat:
         with self._write_lock:
             for message in messages:
                 message_id = str(message["MessageId"])
-                handle = str(message["ReceiptHandle"])
-                self._holds[message_id] = Hold(message_id, handle, received_at, hidden_until)
-                self._lost_ids.discard(message_id)
+                receipt_handle = str(message["ReceiptHandle"])
+                self._holds[message_id] = Hold(
+                    message_id, receipt_handle, received_at, hidden_until
+                )
+                self._lost_message_ids.discard(message_id)
 
     def keep(self) -> None:
         """Extend the visibility timeout of each held message whose timeout is half over.
@@ -185,7 +187,9 @@ class VisibilityHeartbeat:
             now = self._clock()
             current_holds = self._forget_expired_messages(now).values()
             due_holds = [
-                hold for hold in current_holds if hold.is_due(now, self._visibility_seconds)
+                hold
+                for hold in current_holds
+                if hold.is_extension_due(now, self._visibility_seconds)
             ]
         for batch in split_into_batches(due_holds):
             if end_event.is_set():
@@ -199,7 +203,7 @@ class VisibilityHeartbeat:
                 remaining_holds = [
                     hold for hold in batch if holds_by_id.get(hold.message_id) is hold
                 ]
-                self._extend(remaining_holds, now)
+                self._extend_batch(remaining_holds, now)
 
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
@@ -243,12 +247,14 @@ class VisibilityHeartbeat:
                 remaining_holds = [
                     hold for hold in holds if self._holds.get(hold.message_id) is hold
                 ]
-            deleted_ids = frozenset(hold.message_id for hold in holds) - self.held - self._lost_ids
+            deleted_message_ids = (
+                frozenset(hold.message_id for hold in holds) - self.held - self._lost_message_ids
+            )
             if self._processing_times is not None:
                 for hold in holds:
-                    if hold.message_id in deleted_ids:
+                    if hold.message_id in deleted_message_ids:
                         self._processing_times.add(self._clock() - hold.received_at)
-            return deleted_ids
+            return deleted_message_ids
 
     def delete_all(self) -> frozenset[str]:
         """Delete all messages that are still held, and return the ids of the deleted ones.
@@ -280,19 +286,23 @@ class VisibilityHeartbeat:
         """
         for message_id in message_ids:
             if not isinstance(message_id, str):
-                type_name = type(message_id).__name__
+                id_type_name = type(message_id).__name__
                 raise TypeError(
-                    f"message ids are texts, not {type_name}: pass each id, such as *ids"
+                    f"message ids are texts, not {id_type_name}: pass each id, such as *ids"
                 )
         holds_by_id = self._forget_expired_messages(self._clock())
-        unique_ids = dict.fromkeys(message_ids)
-        return [holds_by_id[message_id] for message_id in unique_ids if message_id in holds_by_id]
+        unique_message_ids = dict.fromkeys(message_ids)
+        return [
+            holds_by_id[message_id]
+            for message_id in unique_message_ids
+            if message_id in holds_by_id
+        ]
 
-    def _extend(self, holds: Sequence[Hold], now: float) -> None:
+    def _extend_batch(self, holds: Sequence[Hold], now: float) -> None:
         """Extend the visibility timeout of at most ten messages, within SQS's limit of 12 hours."""
         if not holds:
             return
-        earliest_limit_at = min(hold.limit_at for hold in holds)
+        earliest_limit_at = min(hold.hold_limit_at for hold in holds)
         seconds = min(self._visibility_seconds, int(earliest_limit_at - now))
         error_code_by_id = self._change_visibility(holds, seconds)
         for hold in holds:
@@ -322,11 +332,11 @@ class VisibilityHeartbeat:
         """Forget these messages, so that they are not extended, and mark them as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
-            self._lost_ids.add(hold.message_id)
+            self._lost_message_ids.add(hold.message_id)
 
-    def _extend_until_over(self, end_event: Event) -> None:
+    def _extend_until_end_event(self, end_event: Event) -> None:
         """Extend messages regularly until `end_event` is set. This is the work of the thread."""
-        while not end_event.wait(self._visibility_seconds / _BEATS_PER_TIMEOUT):
+        while not end_event.wait(self._visibility_seconds / _EXTENSIONS_PER_TIMEOUT):
             self._extend_due_messages(end_event)
 
 
@@ -401,14 +411,18 @@ class ProcessingTimes:
             self._begun_at = now
         if not sample_seconds:
             return
-        metadata = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_METRIC_DEFINITION]}
-        line = json.dumps(
-            {"_aws": metadata, _DIMENSION_NAME: self._queue_name, _METRIC_NAME: sample_seconds}
+        metric_metadata = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_METRIC_DEFINITION]}
+        metric_line = json.dumps(
+            {
+                "_aws": metric_metadata,
+                _QUEUE_DIMENSION_NAME: self._queue_name,
+                _PROCESSING_TIME_METRIC_NAME: sample_seconds,
+            }
         )
         write_line = self._sink or _print_line
         # An error of the sink must not disturb the work on messages.
         with suppress(Exception):
-            write_line(line)
+            write_line(metric_line)
 
 
 def _is_finite(seconds: float) -> bool:

@@ -58,10 +58,10 @@ REMEMBERED_SECONDS = 30 * 86_400
 _RENEWALS_PER_CLAIM = 4
 # How often at most a new claim is renewed before the work, if each write takes longer than half of
 # `claim_seconds`.
-_MOST_REFRESHES = 4
+_MOST_CLAIM_REFRESHES = 4
 # How often at most a run tries to record that its work is done. All attempts take about
 # `claim_seconds`.
-_RECORD_ATTEMPTS = 5
+_MOST_RECORD_ATTEMPTS = 5
 # The most messages that a consumer holds because their orders are busy. A body can be 1 MiB.
 MOST_WAITING_MESSAGES = 100
 _CONDITION_FAILED_CODE = "ConditionalCheckFailedException"
@@ -123,7 +123,10 @@ class Once:
             return False
         work_end_event = Event()
         renewal_thread = Thread(
-            target=self._renew_until, args=(key, owner, work_end_event), name="claim", daemon=True
+            target=self._renew_claim_until,
+            args=(key, owner, work_end_event),
+            name="claim",
+            daemon=True,
         )
         renewal_thread.start()
         try:
@@ -199,10 +202,10 @@ class Once:
             # The claim may be stored although its answer was lost.
             if item.get("held_by") != {"S": owner}:
                 raise
-        self._refresh(key, owner, now, stored_at)
+        self._refresh_claim(key, owner, now, stored_at)
         return True
 
-    def _refresh(self, key: str, owner: str, claimed_at: int, stored_at: int) -> None:
+    def _refresh_claim(self, key: str, owner: str, claimed_at: int, stored_at: int) -> None:
         """Renew a claim that took long to store, so that the work begins with most of its time.
 
         boto3 repeats a throttled or unanswered call for many seconds, and the process may be
@@ -212,7 +215,7 @@ class Once:
         Raises:
             Busy: Another run took the claim over, or every write takes too long. Nothing was done.
         """
-        for _ in range(_MOST_REFRESHES):
+        for _ in range(_MOST_CLAIM_REFRESHES):
             if stored_at - claimed_at <= self.claim_seconds / 2:
                 return
             claimed_at = stored_at
@@ -226,7 +229,7 @@ class Once:
         self._release_claim(key, owner)
         raise Busy(key)
 
-    def _renew_until(self, key: str, owner: str, work_end_event: Event) -> None:
+    def _renew_claim_until(self, key: str, owner: str, work_end_event: Event) -> None:
         """Renew the claim regularly until the work is over or the claim is lost."""
         while not work_end_event.wait(self.claim_seconds / _RENEWALS_PER_CLAIM):
             try:
@@ -234,10 +237,10 @@ class Once:
                 self._store_claim(key, owner, now, "held_by = :owner", {})
             # After any error the next renewal is tried, because the work still runs.
             except Exception as error:  # noqa: BLE001
-                is_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
-                if is_lost and not work_end_event.is_set():
+                is_claim_lost = _read_error_code(error) == _CONDITION_FAILED_CODE
+                if is_claim_lost and not work_end_event.is_set():
                     _LOG.warning("lost the claim on %s: another run may do its work as well", key)
-                if is_lost:
+                if is_claim_lost:
                     return
                 _LOG.warning("the claim on %s could not be renewed: %s", key, error)
 
@@ -274,7 +277,7 @@ class Once:
                 **condition_values,
             },
         )
-        return _read_answer_date(response["ResponseMetadata"])
+        return _read_answer_time(response["ResponseMetadata"])
 
     def _record_done(self, key: str, owner: str) -> None:
         """Record that the work is done, even if this run has lost its claim.
@@ -286,7 +289,7 @@ class Once:
             ClaimLost: The work is recorded, but this run has lost its claim.
             ClientError, BotoCoreError: The work could not be recorded.
         """
-        for attempt in range(1, _RECORD_ATTEMPTS + 1):
+        for attempt in range(1, _MOST_RECORD_ATTEMPTS + 1):
             try:
                 previous_item = self.dynamodb.update_item(
                     TableName=self.table,
@@ -297,11 +300,11 @@ class Once:
                 ).get("Attributes", {})
                 break
             except (BotoCoreError, ClientError) as error:
-                if attempt == _RECORD_ATTEMPTS:
+                if attempt == _MOST_RECORD_ATTEMPTS:
                     _LOG.error("the work for %s is done and could not be recorded", key)
                     raise
                 _LOG.warning("that %s is done could not be recorded yet: %s", key, error)
-                time.sleep(self.claim_seconds / _RECORD_ATTEMPTS)
+                time.sleep(self.claim_seconds / _MOST_RECORD_ATTEMPTS)
         if previous_item.get("held_by") != {"S": owner}:
             raise ClaimLost(key)
         if previous_item.get("is_done", {"S": owner}) != {"S": owner}:
@@ -325,10 +328,10 @@ class Once:
         response = self.dynamodb.get_item(
             TableName=self.table, Key={"key": {"S": key}}, ConsistentRead=True
         )
-        return response.get("Item", {}), _read_answer_date(response["ResponseMetadata"])
+        return response.get("Item", {}), _read_answer_time(response["ResponseMetadata"])
 
 
-def _read_answer_date(metadata: ResponseMetadataTypeDef) -> int:
+def _read_answer_time(metadata: ResponseMetadataTypeDef) -> int:
     """Return the time of DynamoDB's answer, in whole seconds since 1970.
 
     Raises RuntimeError if the answer has no Date header.
@@ -354,7 +357,7 @@ def _read_error_code(error: Exception) -> str:
     return ""
 
 
-class _Outcome(Enum):
+class _OrderOutcome(Enum):
     """Result of the work on one message: done, left because the order is busy, or failed."""
 
     DONE = auto()
@@ -393,7 +396,7 @@ class Careful:
         # Messages whose orders are busy, by message id, in the order in which they came.
         self._waiting_messages: dict[str, MessageTypeDef] = {}
         self._lock = Lock()
-        self._is_checked = False
+        self._is_queue_checked = False
 
     def consume(self) -> None:
         """Receive once, and do the orders of the received messages and of those that waited.
@@ -422,7 +425,7 @@ class Careful:
             messages.update({message["MessageId"]: message for message in received_messages})
             kept_messages: dict[str, MessageTypeDef] = {}
             try:
-                waiting_messages = self._handle_in_order(messages, heartbeat)
+                waiting_messages = self._handle_messages_in_order(messages, heartbeat)
                 kept_messages = dict(islice(waiting_messages.items(), MOST_WAITING_MESSAGES))
             finally:
                 # A message whose work failed comes again after its visibility timeout.
@@ -430,7 +433,7 @@ class Careful:
                 with self._lock:
                     self._waiting_messages.update(kept_messages)
 
-    def _handle_in_order(
+    def _handle_messages_in_order(
         self, messages: Mapping[str, MessageTypeDef], heartbeat: VisibilityHeartbeat
     ) -> dict[str, MessageTypeDef]:
         """Handle each message. Return the messages that must wait, by message id.
@@ -450,32 +453,34 @@ class Careful:
             if group_id in busy_group_ids:
                 waiting_messages[message_id] = message
                 continue
-            outcome = self._handle(message, heartbeat)
-            if outcome is _Outcome.BUSY:
+            outcome = self._handle_message(message, heartbeat)
+            if outcome is _OrderOutcome.BUSY:
                 busy_group_ids.add(group_id)
                 waiting_messages[message_id] = message
-            elif outcome is _Outcome.FAILED:
+            elif outcome is _OrderOutcome.FAILED:
                 failed_group_ids.add(group_id)
         return waiting_messages
 
-    def _handle(self, message: MessageTypeDef, heartbeat: VisibilityHeartbeat) -> _Outcome:
+    def _handle_message(
+        self, message: MessageTypeDef, heartbeat: VisibilityHeartbeat
+    ) -> _OrderOutcome:
         """Do the order of one message, and delete the message if the order is done."""
         if message["MessageId"] not in heartbeat.held:
             # The message was lost: another consumer may have it.
-            return _Outcome.FAILED
+            return _OrderOutcome.FAILED
         try:
             order = json.loads(message["Body"])
             # The key must not be the message id: a message that is sent or redriven again has a
             # new id.
             self.once.run(order["order_id"], lambda: self.work(order))
         except Busy:
-            return _Outcome.BUSY
+            return _OrderOutcome.BUSY
         except Exception:  # noqa: BLE001 - one order's failure must not stop the others
             # The message comes again, and after maxReceiveCount it goes to the DLQ.
             _LOG.exception("the order in message %s failed", message["MessageId"])
-            return _Outcome.FAILED
+            return _OrderOutcome.FAILED
         heartbeat.delete(message["MessageId"])
-        return _Outcome.DONE
+        return _OrderOutcome.DONE
 
     def _get_group_id(self, message: MessageTypeDef) -> str:
         """Return the id of the message's group; in a standard queue, the message's own id."""
@@ -489,7 +494,7 @@ class Careful:
         Ask SQS for the queue's RedrivePolicy in each call, until one check has passed. If SQS does
         not allow it, log a warning and do not ask again.
         """
-        if self._is_checked:
+        if self._is_queue_checked:
             return
         try:
             response = self.sqs.get_queue_attributes(
@@ -497,7 +502,7 @@ class Careful:
             )
         except (BotoCoreError, ClientError) as error:
             if _read_error_code(error).rpartition(".")[2] in _ACCESS_DENIED_CODES:
-                self._is_checked = True
+                self._is_queue_checked = True
                 _LOG.warning("claim_seconds is not checked: sqs:GetQueueAttributes is not allowed")
             return
         redrive_policy = json.loads(response.get("Attributes", {}).get("RedrivePolicy") or "{}")
@@ -507,4 +512,4 @@ class Careful:
                 max_receive_count=int(redrive_policy["maxReceiveCount"]),
                 holds_busy=True,
             )
-        self._is_checked = True
+        self._is_queue_checked = True

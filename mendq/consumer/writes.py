@@ -52,22 +52,22 @@ class Hold:
     hidden_until: float
 
     @property
-    def limit_at(self) -> float:
+    def hold_limit_at(self) -> float:
         """The time when SQS's limit of 12 hours ends: then other consumers can get the message."""
         return self.received_at + LONGEST_HOLD_SECONDS
 
-    def is_due(self, now: float, visibility_seconds: float) -> bool:
+    def is_extension_due(self, now: float, visibility_seconds: float) -> bool:
         """Return True if the visibility timeout should be extended now.
 
         This is so if half of it is over, and SQS's limit of 12 hours still allows a longer one.
         """
         is_half_over = now >= self.hidden_until - visibility_seconds / 2
-        return is_half_over and self.limit_at - self.hidden_until >= 1
+        return is_half_over and self.hold_limit_at - self.hidden_until >= 1
 
 
 def change_messages(
-    call_for_one: SQSCall,
-    call_for_batch: SQSCall,
+    single_message_call: SQSCall,
+    batch_call: SQSCall,
     queue_url: str,
     holds: Sequence[Hold],
     **arguments: int,
@@ -79,49 +79,53 @@ def change_messages(
     record a failed entry of a batch.
 
     Args:
-        call_for_one: boto3's call for one message.
-        call_for_batch: boto3's call for several messages.
+        single_message_call: boto3's call for one message.
+        batch_call: boto3's call for several messages.
         queue_url: the queue.
         holds: the messages.
         arguments: further arguments, the same for each message.
     """
-    handles = [hold.handle for hold in holds]
+    receipt_handles = [hold.handle for hold in holds]
     response: Mapping[str, Any]
     try:
-        if len(handles) == 1:
-            call_for_one(QueueUrl=queue_url, ReceiptHandle=handles[0], **arguments)
+        if len(receipt_handles) == 1:
+            single_message_call(QueueUrl=queue_url, ReceiptHandle=receipt_handles[0], **arguments)
             response = {"Successful": [{"Id": "0"}]}
         else:
             entries = [
-                {"Id": str(index), "ReceiptHandle": handle, **arguments}
-                for index, handle in enumerate(handles)
+                {"Id": str(index), "ReceiptHandle": receipt_handle, **arguments}
+                for index, receipt_handle in enumerate(receipt_handles)
             ]
-            response = call_for_batch(QueueUrl=queue_url, Entries=entries)
+            response = batch_call(QueueUrl=queue_url, Entries=entries)
     except ClientError as error:
-        code = _read_error_code(error.response.get("Error", {}))
-        return {hold.message_id: code for hold in holds}
+        error_code = _read_error_code(error.response.get("Error", {}))
+        return {hold.message_id: error_code for hold in holds}
     except BotoCoreError:
         return {hold.message_id: _NO_ANSWER_CODE for hold in holds}
-    return _read_failed_entries(response, holds)
+    return _read_error_code_by_message_id(response, holds)
 
 
-def _read_failed_entries(response: Mapping[str, Any], holds: Sequence[Hold]) -> dict[str, str]:
+def _read_error_code_by_message_id(
+    response: Mapping[str, Any], holds: Sequence[Hold]
+) -> dict[str, str]:
     """Return the error codes of the entries that SQS did not report as successful, by message id.
 
     The id of an entry is the position of its hold in `holds`.
     """
-    code_by_entry_id = {
+    error_code_by_entry_id = {
         entry["Id"]: _read_error_code(entry) for entry in response.get("Failed", [])
     }
     # Only an entry that the answer calls successful has succeeded. One that is missing has failed.
-    successful_ids = {entry["Id"] for entry in response.get("Successful", [])}
-    successful_ids -= code_by_entry_id.keys()
-    code_by_message_id: dict[str, str] = {}
+    successful_entry_ids = {entry["Id"] for entry in response.get("Successful", [])}
+    successful_entry_ids -= error_code_by_entry_id.keys()
+    error_code_by_message_id: dict[str, str] = {}
     for index, hold in enumerate(holds):
         entry_id = str(index)
-        if entry_id not in successful_ids:
-            code_by_message_id[hold.message_id] = code_by_entry_id.get(entry_id, _NO_ANSWER_CODE)
-    return code_by_message_id
+        if entry_id not in successful_entry_ids:
+            error_code_by_message_id[hold.message_id] = error_code_by_entry_id.get(
+                entry_id, _NO_ANSWER_CODE
+            )
+    return error_code_by_message_id
 
 
 def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:

@@ -30,7 +30,7 @@ from mendq.redrive.messages import Message
 # Messages that come to the DLQ within this time may be of one batch: they become visible at one
 # moment, and SQS moves them at the next receives. Another message that blocks the group comes
 # later, because it must be received maxReceiveCount times first.
-SAME_BATCH_TIME = timedelta(seconds=60)
+LONGEST_TIME_WITHIN_BATCH = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
@@ -62,8 +62,8 @@ class GroupInDlq(Struct):
     def may_share_batch_with(self, other_group: GroupInDlq) -> bool:
         """Return True if messages of both groups may have reached the DLQ in one batch."""
         return (
-            self.first_arrived_at <= other_group.last_arrived_at + SAME_BATCH_TIME
-            and other_group.first_arrived_at <= self.last_arrived_at + SAME_BATCH_TIME
+            self.first_arrived_at <= other_group.last_arrived_at + LONGEST_TIME_WITHIN_BATCH
+            and other_group.first_arrived_at <= self.last_arrived_at + LONGEST_TIME_WITHIN_BATCH
         )
 
 
@@ -109,7 +109,7 @@ def find_unclear_groups(
         if group.has_other_sources:
             reason = "some of its messages came from another queue, or a person sent them there"
             unclear_groups.append(UnclearGroup(group_id, reason))
-        elif group.last_arrived_at - group.first_arrived_at > SAME_BATCH_TIME:
+        elif group.last_arrived_at - group.first_arrived_at > LONGEST_TIME_WITHIN_BATCH:
             arrival_times_text = (
                 f"{group.first_arrived_at:%Y-%m-%d %H:%M:%S} to "
                 f"{group.last_arrived_at:%Y-%m-%d %H:%M:%S} UTC"

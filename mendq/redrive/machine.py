@@ -46,8 +46,8 @@ Rules, each with its reason:
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
 3. Messages that were in flight when a run died may have gone or not. They count against the size of
-   the stage and prove nothing (`correct_after_crash`). Otherwise stages would grow although no
-   result is known.
+   the stage and prove nothing (`correct_progress_after_crash`). Otherwise stages would grow
+   although no result is known.
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
@@ -122,10 +122,12 @@ OTHER_MOVE_TASK_REASON = "somebody else's message movement task runs on the DLQ"
 TICKS_CUT_SHORT_REASON = (
     "tick after tick was cut short: its run ended on the way, or the case store was silent"
 )
-NONE_TO_SEND_REASON = "tick after tick moved no message: the last that looked found none to send"
+NO_MESSAGE_TO_SEND_REASON = (
+    "tick after tick moved no message: the last that looked found none to send"
+)
 MESSAGES_HELD_SUFFIX = ", because others hold those that wait, or it had no time to look"
-TOO_OLD_REASON = "it has gone on for longer than SQS keeps any message"
-SOAK_REASON = "it waits for what may come back"
+REDRIVE_TOO_OLD_REASON = "it has gone on for longer than SQS keeps any message"
+SOAK_NOT_OVER_REASON = "it waits for what may come back"
 NO_MESSAGE_DUE_REASON = "no message's turn has come"
 
 
@@ -134,14 +136,14 @@ class Condition(StrEnum):
 
     BLOCKED_FOR_GOOD = "a queue is not managed any more, its tag says no, or the cause is back"
     CHANGES_FROZEN = "changes are frozen, or a change calendar is closed"
-    OLDER_THAN_MESSAGES = "no message can be older than the redrive"
+    REDRIVE_OLDER_THAN_RETENTION = "no message can be older than the redrive"
     OTHER_MOVE_TASK = "somebody else's message movement task runs"
     TICKS_WITHOUT_RESULT = "ticks in a row have moved nothing, and no row says what they waited for"
     NO_SAMPLE_YET = "no sample was taken at this tick, and one can be"
-    TOO_MANY_BACK = "as many are back as halt it"
+    TOO_MANY_MESSAGES_RETURNED = "as many are back as halt it"
     BLOCKED_FOR_NOW = "it cannot see what it has to, or keep apart what came back"
-    NOTHING_LEFT = "no message is left that could be sent back"
-    REFUSED_FOR_LONG = "SQS takes nothing, until patience is over"
+    NO_MESSAGE_LEFT = "no message is left that could be sent back"
+    SENDS_REFUSED_FOR_LONG = "SQS takes nothing, until patience is over"
     STAGE_OVER = "the stage's messages were moved, or its time is over"
     SOAK_NOT_OVER = "a poison message may not be back yet"
     SOURCE_UNREAD = "what was sent may still stand in the source unread"
@@ -188,19 +190,19 @@ class DecisionRow(NamedTuple):
 DECISION_TABLE = (
     DecisionRow(RUNNING_STAGES, Condition.BLOCKED_FOR_GOOD, Stage.HALTED, Action.HALT),
     DecisionRow(RUNNING_STAGES, Condition.CHANGES_FROZEN, None, Action.WAIT_FOR_OTHERS),
-    DecisionRow(RUNNING_STAGES, Condition.OLDER_THAN_MESSAGES, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.REDRIVE_OLDER_THAN_RETENTION, Stage.HALTED, Action.HALT),
     DecisionRow(RUNNING_STAGES, Condition.OTHER_MOVE_TASK, None, Action.WAIT_FOR_OTHERS),
     DecisionRow(RUNNING_STAGES, Condition.TICKS_WITHOUT_RESULT, Stage.HALTED, Action.HALT),
     DecisionRow(RUNNING_STAGES, Condition.NO_SAMPLE_YET, None, Action.TAKE_SAMPLE),
-    DecisionRow(RUNNING_STAGES, Condition.TOO_MANY_BACK, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.TOO_MANY_MESSAGES_RETURNED, Stage.HALTED, Action.HALT),
     DecisionRow(RUNNING_STAGES, Condition.BLOCKED_FOR_NOW, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
-    DecisionRow(SENDING_STAGES, Condition.NOTHING_LEFT, Stage.SOAK, Action.SOAK),
-    DecisionRow(SENDING_STAGES, Condition.REFUSED_FOR_LONG, Stage.HALTED, Action.HALT),
+    DecisionRow(SENDING_STAGES, Condition.NO_MESSAGE_LEFT, Stage.SOAK, Action.SOAK),
+    DecisionRow(SENDING_STAGES, Condition.SENDS_REFUSED_FOR_LONG, Stage.HALTED, Action.HALT),
     DecisionRow(SENDING_STAGES, Condition.STAGE_OVER, Stage.SOAK, Action.SOAK),
     DecisionRow((Stage.SOAK,), Condition.SOAK_NOT_OVER, None, Action.WAIT),
     DecisionRow((Stage.SOAK,), Condition.SOURCE_UNREAD, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
     DecisionRow(RUNNING_STAGES, Condition.NO_DELETES, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
-    DecisionRow((Stage.SOAK,), Condition.NOTHING_LEFT, Stage.DONE, Action.FINISH),
+    DecisionRow((Stage.SOAK,), Condition.NO_MESSAGE_LEFT, Stage.DONE, Action.FINISH),
     DecisionRow((Stage.SOAK,), Condition.ALWAYS, Stage.RAMP, Action.BEGIN_STAGE),
     DecisionRow((Stage.RAMP,), Condition.NO_MESSAGE_DUE, None, Action.WAIT),
     DecisionRow(SENDING_STAGES, Condition.ALWAYS, None, Action.SEND),
@@ -224,7 +226,7 @@ def decide(situation: RedriveSituation) -> Decision:
     Raises:
         NoRowError: The redrive has ended already, or the table has a gap.
     """
-    situation = situation.correct_after_crash()
+    situation = situation.correct_progress_after_crash()
     stage = situation.progress.stage
     for row in DECISION_TABLE:
         if stage in row.stages and CHECK_BY_CONDITION[row.condition](situation):
@@ -268,7 +270,7 @@ class RedriveSituation(Struct, frozen=True):
         deletes_since_send: Messages deleted in the source since the last messages went back. None
             outside a soak, before the first send, or if CloudWatch does not answer.
         sample: Messages of the DLQ, None until this tick has taken a sample.
-        has_foreign_task: True if another message movement task runs on the DLQ.
+        has_other_move_task_running: True if another message movement task runs on the DLQ.
         freeze_reason: The reason why all changes are frozen, empty if they are not.
         blocker: What blocks the redrive. For good, for example: a queue is no longer managed, its
             tag forbids the redrive, or the cause is back. For now: queues or messages cannot be
@@ -283,7 +285,7 @@ class RedriveSituation(Struct, frozen=True):
     deletes_per_second: float | None = None
     deletes_since_send: int | None = None
     sample: DlqSample | None = None
-    has_foreign_task: bool = False
+    has_other_move_task_running: bool = False
     freeze_reason: str = ""
     blocker: Blocker = Blocker()
 
@@ -381,7 +383,7 @@ class RedriveSituation(Struct, frozen=True):
         patience = timedelta(seconds=self.bounds.patience_seconds)
         return wait_began_at is not None and self.now >= wait_began_at + patience
 
-    def correct_after_crash(self) -> RedriveSituation:
+    def correct_progress_after_crash(self) -> RedriveSituation:
         """Return the situation, corrected if the last run died while it was sending (rule 3).
 
         The messages that were in flight then count as moved, but unsure. The tick of that run
@@ -391,13 +393,13 @@ class RedriveSituation(Struct, frozen=True):
         lost_message_count = current_stage.in_flight
         if not lost_message_count:
             return self
-        progress = self.progress.with_stage(
+        progress = self.progress.change_current_stage(
             moved=current_stage.moved + lost_message_count,
             unsure=current_stage.unsure + lost_message_count,
             expected=max(0, current_stage.expected - lost_message_count),
             in_flight=0,
         )
-        progress = progress.with_waits(fruitless=progress.waits.fruitless + 1)
+        progress = progress.change_waits(fruitless=progress.waits.fruitless + 1)
         return structs.replace(self, progress=progress)
 
 
@@ -414,7 +416,7 @@ def are_changes_frozen(situation: RedriveSituation) -> bool:
     return bool(situation.freeze_reason)
 
 
-def is_older_than_longest_retention(situation: RedriveSituation) -> bool:
+def is_redrive_older_than_retention(situation: RedriveSituation) -> bool:
     """Return True if the redrive is older than SQS keeps any message (14 days)."""
     longest_retention = timedelta(seconds=LONGEST_RETENTION_SECONDS)
     return situation.now >= situation.progress.began_at + longest_retention
@@ -422,7 +424,7 @@ def is_older_than_longest_retention(situation: RedriveSituation) -> bool:
 
 def has_other_move_task(situation: RedriveSituation) -> bool:
     """Return True if another message movement task runs on the DLQ."""
-    return situation.has_foreign_task
+    return situation.has_other_move_task_running
 
 
 def had_ticks_without_result(situation: RedriveSituation) -> bool:
@@ -435,7 +437,7 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
     return situation.sample is None and not situation.blocker.reason
 
 
-def has_too_many_returned(situation: RedriveSituation) -> bool:
+def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
     """Return True if so many messages came back or newly died that the redrive must halt.
 
     Rule 10 says which messages count.
@@ -462,7 +464,7 @@ def has_no_message_left(situation: RedriveSituation) -> bool:
     return situation.sendable_message_count == 0
 
 
-def is_refused_for_long(situation: RedriveSituation) -> bool:
+def are_sends_refused_for_long(situation: RedriveSituation) -> bool:
     """Return True if SQS has refused every message for at least `patience_seconds`."""
     waits = situation.progress.waits
     return waits.is_refused and situation.is_patience_over(waits.refused_since)
@@ -472,7 +474,7 @@ def is_stage_over(situation: RedriveSituation) -> bool:
     """Return True if all messages of the stage were sent, or some were and its time is over.
 
     A stage that has moved nothing proves nothing, so time does not end it. Time also does not end
-    a stage while SQS refuses its messages: `is_refused_for_long` ends that wait.
+    a stage while SQS refuses its messages: `are_sends_refused_for_long` ends that wait.
     """
     current_stage = situation.progress.current
     if current_stage.remaining_message_count == 0:
@@ -522,14 +524,14 @@ def is_always_true(_: RedriveSituation) -> bool:
 CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
     Condition.BLOCKED_FOR_GOOD: is_blocked_for_good,
     Condition.CHANGES_FROZEN: are_changes_frozen,
-    Condition.OLDER_THAN_MESSAGES: is_older_than_longest_retention,
+    Condition.REDRIVE_OLDER_THAN_RETENTION: is_redrive_older_than_retention,
     Condition.OTHER_MOVE_TASK: has_other_move_task,
     Condition.TICKS_WITHOUT_RESULT: had_ticks_without_result,
     Condition.NO_SAMPLE_YET: has_no_sample_yet,
-    Condition.TOO_MANY_BACK: has_too_many_returned,
+    Condition.TOO_MANY_MESSAGES_RETURNED: has_too_many_returned_messages,
     Condition.BLOCKED_FOR_NOW: is_blocked_for_now,
-    Condition.NOTHING_LEFT: has_no_message_left,
-    Condition.REFUSED_FOR_LONG: is_refused_for_long,
+    Condition.NO_MESSAGE_LEFT: has_no_message_left,
+    Condition.SENDS_REFUSED_FOR_LONG: are_sends_refused_for_long,
     Condition.STAGE_OVER: is_stage_over,
     Condition.SOAK_NOT_OVER: is_soak_not_over,
     Condition.SOURCE_UNREAD: is_source_unread,
@@ -560,7 +562,7 @@ def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> Re
     tick stays counted.
     """
     progress = situation.progress
-    return progress.with_waits(fruitless=progress.waits.fruitless + 1)
+    return progress.change_waits(fruitless=progress.waits.fruitless + 1)
 
 
 def wait_with_patience(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
@@ -596,9 +598,9 @@ def begin_soak(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress
         delay_seconds=number_in(source.attributes, "DelaySeconds"),
         drain_seconds=source.visible / deletes_per_second if deletes_per_second else 0,
     )
-    progress = enter_next_stage(row, situation).with_waits(consumers_since=None)
+    progress = enter_next_stage(row, situation).change_waits(consumers_since=None)
     source_message_count = source.visible + progress.current.moved
-    return progress.with_stage(
+    return progress.change_current_stage(
         soak_ends_at=situation.now + soak_duration, stood=source_message_count
     )
 
@@ -629,16 +631,16 @@ def begin_stage(situation: RedriveSituation, row: DecisionRow) -> RedriveProgres
         expected=situation.expected_message_count,
     )
     progress = enter_next_stage(row, situation)
-    progress = progress.with_waits(consumers_since=None, is_refused=False)
+    progress = progress.change_waits(consumers_since=None, is_refused=False)
     return replace(progress, current=new_stage, rate_per_second=situation.rate_per_second)
 
 
 def prepare_send(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
     """Return the progress to store before messages are sent (rule 2)."""
-    progress = situation.progress.with_stage(in_flight=situation.most_messages_to_send)
-    progress = progress.with_waits(consumers_since=None)
+    progress = situation.progress.change_current_stage(in_flight=situation.most_messages_to_send)
+    progress = progress.change_waits(consumers_since=None)
     if progress.moved_at is None:
-        progress = progress.with_stage(expected=situation.expected_message_count)
+        progress = progress.change_current_stage(expected=situation.expected_message_count)
     rate_per_second = situation.rate_per_second
     return replace(progress, moved_at=situation.now, rate_per_second=rate_per_second)
 
@@ -667,9 +669,9 @@ def enter_next_stage(
 # The sentences that operators read.
 
 FIXED_REASON_BY_CONDITION: Mapping[Condition, str] = {
-    Condition.OLDER_THAN_MESSAGES: TOO_OLD_REASON,
+    Condition.REDRIVE_OLDER_THAN_RETENTION: REDRIVE_TOO_OLD_REASON,
     Condition.OTHER_MOVE_TASK: OTHER_MOVE_TASK_REASON,
-    Condition.SOAK_NOT_OVER: SOAK_REASON,
+    Condition.SOAK_NOT_OVER: SOAK_NOT_OVER_REASON,
     Condition.SOURCE_UNREAD: SOURCE_UNREAD_REASON,
     Condition.NO_DELETES: NO_DELETES_REASON,
     Condition.NO_MESSAGE_DUE: NO_MESSAGE_DUE_REASON,
@@ -687,12 +689,12 @@ def explain_condition(condition: Condition, situation: RedriveSituation) -> str:
         case Condition.TICKS_WITHOUT_RESULT:
             return (
                 stored_reason
-                if stored_reason.startswith(NONE_TO_SEND_REASON)
+                if stored_reason.startswith(NO_MESSAGE_TO_SEND_REASON)
                 else TICKS_CUT_SHORT_REASON
             )
-        case Condition.TOO_MANY_BACK:
+        case Condition.TOO_MANY_MESSAGES_RETURNED:
             return describe_returned_messages(situation)
-        case Condition.REFUSED_FOR_LONG:
+        case Condition.SENDS_REFUSED_FOR_LONG:
             return stored_reason
     return FIXED_REASON_BY_CONDITION[condition]
 
@@ -701,16 +703,16 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
     """Return a sentence that says how many messages came back, and where they are now."""
     progress = situation.progress
     newly_dead_count = situation.sample_or_empty.newly_dead_count
-    unseen_count = situation.unseen_message_count
+    unseen_message_count = situation.unseen_message_count
     other_arrivals_text = ""
     if newly_dead_count:
         other_arrivals_text += f", {newly_dead_count:,} have newly died or were sent there"
-    if unseen_count:
-        other_arrivals_text += f", and the queue holds {unseen_count:,} more than it should"
+    if unseen_message_count:
+        other_arrivals_text += f", and the queue holds {unseen_message_count:,} more than it should"
     or_more_text = " or more" if progress.current.unsure else ""
     quarantine_text = ""
     if progress.quarantined:
-        quarantine_text = f"; what came back is in {name_quarantine(progress)}"
+        quarantine_text = f"; what came back is in {get_quarantine_name(progress)}"
     return (
         f"of {progress.moved:,}{or_more_text} messages that went back "
         f"{situation.returned_message_count:,} came back{other_arrivals_text}; "
@@ -723,17 +725,18 @@ def describe_result(situation: RedriveSituation) -> str:
     """Return a sentence that says how many messages went back, came back, and stay in the DLQ."""
     progress = situation.progress
     newly_dead_count = situation.sample_or_empty.newly_dead_count
-    returned_text = "and none of them came back"
+    returned_messages_text = "and none of them came back"
     if progress.returned:
-        returned_text = (
-            f"{progress.returned} of them came back and are in {name_quarantine(progress)}"
+        returned_messages_text = (
+            f"{progress.returned} of them came back and are in {get_quarantine_name(progress)}"
         )
     if newly_dead_count:
-        returned_text += (
+        returned_messages_text += (
             f"; {format_count(newly_dead_count, 'message')} came to the DLQ without its mark"
         )
-    staying_text = describe_staying_messages(situation)
-    return f"{format_count(progress.moved, 'message')} went back, {returned_text}{staying_text}"
+    staying_messages_text = describe_staying_messages(situation)
+    moved_text = format_count(progress.moved, "message")
+    return f"{moved_text} went back, {returned_messages_text}{staying_messages_text}"
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
@@ -741,19 +744,20 @@ def describe_staying_messages(situation: RedriveSituation) -> str:
 
     Empty if all messages in the sample can go back.
     """
-    count_by_origin = Counter[str]()
+    message_count_by_origin = Counter[str]()
     for message in situation.sample_or_empty.staying_messages:
         if message.source_arn:
-            count_by_origin[f"of {message.source_arn.rpartition(':')[2]}"] += 1
+            message_count_by_origin[f"of {message.source_arn.rpartition(':')[2]}"] += 1
         else:
-            count_by_origin["sent there by hand"] += 1
-    if not count_by_origin:
+            message_count_by_origin["sent there by hand"] += 1
+    if not message_count_by_origin:
         return ""
     origins_text = ", ".join(
-        f"{message_count:,} {origin}" for origin, message_count in sorted(count_by_origin.items())
+        f"{message_count:,} {origin}"
+        for origin, message_count in sorted(message_count_by_origin.items())
     )
-    return f"; {count_by_origin.total():,} cannot go back there and stay: {origins_text}"
+    return f"; {message_count_by_origin.total():,} cannot go back there and stay: {origins_text}"
 
 
-def name_quarantine(progress: RedriveProgress) -> str:
+def get_quarantine_name(progress: RedriveProgress) -> str:
     return parts_of(arn_of_quarantine(progress.source_arn)).name

@@ -50,7 +50,7 @@ EXISTS_FUNCTION = "exists"
 SHAPE_FUNCTION = "shape"
 # The shape of a body that is unreadable JSON (see the top of this file).
 UNREADABLE_SHAPE = "unreadable"
-SOURCE_ATTRIBUTE = "DeadLetterQueueSourceArn"
+SOURCE_ARN_ATTRIBUTE = "DeadLetterQueueSourceArn"
 _FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
 _TYPE_NAME_BY_TYPE: dict[type, str] = {
     bool: "boolean",
@@ -85,7 +85,7 @@ _EVALUATION_ERRORS = (
 )
 _SYNTAX_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 # A node of a parsed expression, as JMESPath makes it.
-Node = Mapping[str, Any]
+ExpressionNode = Mapping[str, Any]
 
 
 class FilterUnreadable(Exception):
@@ -101,7 +101,7 @@ class UnreadableJson(Struct, frozen=True):
 _TYPE_NAME_BY_TYPE[UnreadableJson] = UNREADABLE_SHAPE
 
 
-class _Unevaluable(ValueError):
+class _FilterUnevaluable(ValueError):
     """The filter cannot be evaluated for a message. The text contains no part of the message."""
 
 
@@ -129,8 +129,8 @@ class MessageFilter(Struct, frozen=True):
             `body.type`.
     """
 
-    tree: Node | None = None
-    path_by_text: Mapping[str, Node] = field(default_factory=dict)
+    tree: ExpressionNode | None = None
+    path_by_text: Mapping[str, ExpressionNode] = field(default_factory=dict)
 
     def match_message(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
@@ -149,19 +149,19 @@ class MessageFilter(Struct, frozen=True):
             document = document or make_document(message, now)
             interpreter = _MessageInterpreter({document["body_text"]: document["body"]})
             value_by_path = {
-                path_text: interpreter.visit(path, document)
-                for path_text, path in self.path_by_text.items()
+                path_text: interpreter.visit(path_node, document)
+                for path_text, path_node in self.path_by_text.items()
             }
             return FilterResult(interpreter.visit(self.tree, document) is True, value_by_path)
-        except _Unevaluable as error:
+        except _FilterUnevaluable as error:
             return FilterResult(matches=False, value_by_path=value_by_path, error=str(error))
         except _EVALUATION_ERRORS as error:
             return FilterResult(
-                matches=False, value_by_path=value_by_path, error=_describe_failure(error)
+                matches=False, value_by_path=value_by_path, error=_describe_evaluation_error(error)
             )
 
 
-def _describe_failure(error: Exception) -> str:
+def _describe_evaluation_error(error: Exception) -> str:
     """Return a text: the function that failed, and the type of its argument or of the error.
 
     The error's own text may contain a part of the message's body, which is never shown.
@@ -186,14 +186,16 @@ def parse_filter(expression: str) -> MessageFilter:
     if len(expression) > LONGEST_EXPRESSION_CHARACTERS:
         raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
     try:
-        tree: Node = Parser().parse(expression).parsed
+        tree: ExpressionNode = Parser().parse(expression).parsed
         _require_limited_depth(tree)
         _require_finite_literals(tree)
-        if _count_copies(tree) > MOST_VALUE_COPIES:
+        if _count_value_copies(tree) > MOST_VALUE_COPIES:
             raise FilterUnreadable(
                 f"it makes more than {MOST_VALUE_COPIES:,} copies of what it looks at"
             )
-        return MessageFilter(tree, {_spell_path(path): path for path in _find_paths(tree)})
+        return MessageFilter(
+            tree, {_format_path(path_node): path_node for path_node in _find_paths(tree)}
+        )
     except RecursionError as error:
         raise FilterUnreadable(
             f"it is nested deeper than {MOST_EXPRESSION_LEVELS} levels"
@@ -201,16 +203,16 @@ def parse_filter(expression: str) -> MessageFilter:
     except JMESPathError as error:
         error_line = str(error).partition("\n")[0]
         reason = " ".join(error_line.split()).removesuffix(", for expression:")
-        error_index = 0
+        error_character_index = 0
         if isinstance(error, ParseError):
-            error_index = error.lex_position or 0
+            error_character_index = error.lex_position or 0
         if (
-            expression[error_index : error_index + 1] == "="
-            and expression[error_index + 1 : error_index + 2] != "="
+            expression[error_character_index : error_character_index + 1] == "="
+            and expression[error_character_index + 1 : error_character_index + 2] != "="
         ):
             reason = "= alone compares nothing: did you mean ==?"
         raise FilterUnreadable(
-            f"at character {error_index + 1}: {reason}; {_SYNTAX_HINT}"
+            f"at character {error_character_index + 1}: {reason}; {_SYNTAX_HINT}"
         ) from error
 
 
@@ -218,14 +220,14 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     """JMESPath's functions, changed where Python's rules differ from those of JSON."""
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
-    def _func_contains(self, subject: Any, search: Any) -> bool | None:
-        """Return True if `subject` contains `search`, None if that is unknown, else False.
+    def _func_contains(self, container: Any, searched_value: Any) -> bool | None:
+        """Return True if `container` has `searched_value`, None if that is unknown, else False.
 
-        Raises TypeError if `subject` is a text and `search` is not.
+        Raises TypeError if only `container` is a text.
         """
-        if isinstance(subject, str):
-            return search in subject
-        return _join_with_or(are_equal(member, search) for member in subject)
+        if isinstance(container, str):
+            return searched_value in container
+        return _join_with_or(are_equal(member, searched_value) for member in container)
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_number(self, value: Any) -> Any:
@@ -250,11 +252,11 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
         """Call a function of JMESPath by name and return its result.
 
-        Raise _Unevaluable if the result is NaN, or too large for a double (above 1.8e308).
+        Raise _FilterUnevaluable if the result is NaN, or too large for a double (above 1.8e308).
         """
         result = super().call_function(name, arguments)
         if isinstance(result, float) and not isfinite(result):
-            raise _Unevaluable(f"{name}() gives no JSON number")
+            raise _FilterUnevaluable(f"{name}() gives no JSON number")
         return result
 
 
@@ -274,52 +276,59 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
             self._parsed_by_text[text] = parse_json(text)
         return self._parsed_by_text[text]
 
-    def visit_field(self, node: Node, value: Any) -> Any:
+    def visit_field(self, node: ExpressionNode, value: Any) -> Any:
         parsed_value = self._parse_json(value) if isinstance(value, str) else value
         _require_readable(parsed_value, "a text that the filter looks into")
         member = parsed_value.get(node["value"]) if isinstance(parsed_value, dict) else None
         _require_readable(member, "the body")
         return member
 
-    def visit_multi_select_list(self, node: Node, value: Any) -> list[Any] | None:
+    def visit_multi_select_list(self, node: ExpressionNode, value: Any) -> list[Any] | None:
         """Return the members, or None (unknown) if one is missing: null must not equal null."""
         members = [self.visit(child, value) for child in node["children"]]
         return None if any(member is None for member in members) else members
 
-    def visit_comparator(self, node: Node, value: Any) -> bool | None:
-        left, right = (self.visit(child, value) for child in node["children"])
+    def visit_comparator(self, node: ExpressionNode, value: Any) -> bool | None:
+        left_value, right_value = (self.visit(child, value) for child in node["children"])
         operator = node["value"]
-        if left is None or right is None:
+        if left_value is None or right_value is None:
             return None
         if operator in ("eq", "ne"):
-            is_equal = are_equal(left, right)
+            is_equal = are_equal(left_value, right_value)
             return is_equal if is_equal is None else is_equal is (operator == "eq")
-        json_type = _get_json_type(left)
-        if json_type not in (str, float) or json_type is not _get_json_type(right):
+        json_type = _get_json_type(left_value)
+        if json_type not in (str, float) or json_type is not _get_json_type(right_value):
             return None
-        return bool(self.COMPARATOR_FUNC[operator](left, right))
+        return bool(self.COMPARATOR_FUNC[operator](left_value, right_value))
 
-    def visit_not_expression(self, node: Node, value: Any) -> bool | None:
-        truth = self.visit(node["children"][0], value)
-        return not truth if isinstance(truth, bool) else None
+    def visit_not_expression(self, node: ExpressionNode, value: Any) -> bool | None:
+        truth_value = self.visit(node["children"][0], value)
+        return not truth_value if isinstance(truth_value, bool) else None
 
-    def _join_truths(self, node: Node, value: Any, *, deciding_truth: bool) -> bool | None:
+    def _evaluate_logical_operator(
+        self, node: ExpressionNode, value: Any, *, deciding_truth_value: bool
+    ) -> bool | None:
         """Evaluate `&&` or `||`. Return None if the result is unknown.
 
-        If one side is `deciding_truth`, it is the result. It is False for `&&` and True for `||`.
+        If one side is `deciding_truth_value`, it is the result. It is False for `&&` and True for
+        `||`.
         """
-        left, right = node["children"]
-        left_truth = self.visit(left, value)
-        joined_truth = deciding_truth if left_truth is deciding_truth else self.visit(right, value)
-        is_known = joined_truth is deciding_truth or (
-            isinstance(left_truth, bool) and isinstance(joined_truth, bool)
+        left_node, right_node = node["children"]
+        left_truth_value = self.visit(left_node, value)
+        joined_truth_value = (
+            deciding_truth_value
+            if left_truth_value is deciding_truth_value
+            else self.visit(right_node, value)
         )
-        return joined_truth if is_known else None
+        is_known = joined_truth_value is deciding_truth_value or (
+            isinstance(left_truth_value, bool) and isinstance(joined_truth_value, bool)
+        )
+        return joined_truth_value if is_known else None
 
-    visit_and_expression = partialmethod(_join_truths, deciding_truth=False)
-    visit_or_expression = partialmethod(_join_truths, deciding_truth=True)
+    visit_and_expression = partialmethod(_evaluate_logical_operator, deciding_truth_value=False)
+    visit_or_expression = partialmethod(_evaluate_logical_operator, deciding_truth_value=True)
 
-    def visit_function_expression(self, node: Node, value: Any) -> Any:
+    def visit_function_expression(self, node: ExpressionNode, value: Any) -> Any:
         if node["value"] == EXISTS_FUNCTION:
             path = node["children"][0]
             result = self.visit(path, value)
@@ -368,34 +377,34 @@ def are_equal(left: Any, right: Any) -> bool | None:
     return bool(left == right)
 
 
-def _join_with_and(truths: Iterable[bool | None]) -> bool | None:
+def _join_with_and(truth_values: Iterable[bool | None]) -> bool | None:
     """Evaluate `&&`: False if one value is False, else None if one value is unknown, else True."""
-    joined_truth: bool | None = True
-    for truth in truths:
-        if truth is False:
+    joined_truth_value: bool | None = True
+    for truth_value in truth_values:
+        if truth_value is False:
             return False
-        if truth is None:
-            joined_truth = None
-    return joined_truth
+        if truth_value is None:
+            joined_truth_value = None
+    return joined_truth_value
 
 
-def _join_with_or(truths: Iterable[bool | None]) -> bool | None:
+def _join_with_or(truth_values: Iterable[bool | None]) -> bool | None:
     """Evaluate `||`: True if one value is True, else None if one value is unknown, else False."""
-    joined_truth: bool | None = False
-    for truth in truths:
-        if truth is True:
+    joined_truth_value: bool | None = False
+    for truth_value in truth_values:
+        if truth_value is True:
             return True
-        if truth is None:
-            joined_truth = None
-    return joined_truth
+        if truth_value is None:
+            joined_truth_value = None
+    return joined_truth_value
 
 
 def _require_readable(value: Any, value_name: str) -> None:
     if isinstance(value, UnreadableJson):
-        raise _Unevaluable(f"{value_name} {value.reason}")
+        raise _FilterUnevaluable(f"{value_name} {value.reason}")
 
 
-def _require_limited_depth(node: Node, levels_left: int = MOST_EXPRESSION_LEVELS) -> None:
+def _require_limited_depth(node: ExpressionNode, levels_left: int = MOST_EXPRESSION_LEVELS) -> None:
     if not levels_left:
         raise RecursionError
     for child in node["children"]:
@@ -403,7 +412,7 @@ def _require_limited_depth(node: Node, levels_left: int = MOST_EXPRESSION_LEVELS
             _require_limited_depth(child, levels_left - 1)
 
 
-def _count_copies(node: Node) -> int:
+def _count_value_copies(node: ExpressionNode) -> int:
     """Return how many copies of its input the result of a node may contain at most.
 
     The result of `[@, @] | [@, @]` contains the input four times. With twenty more such parts, an
@@ -411,7 +420,9 @@ def _count_copies(node: Node) -> int:
     """
     if node["type"] == "literal":
         return 0
-    copy_counts = [_count_copies(child) for child in node["children"] if isinstance(child, dict)]
+    copy_counts = [
+        _count_value_copies(child) for child in node["children"] if isinstance(child, dict)
+    ]
     if node["type"] in _CHAIN_NODE_TYPES:
         # Every part works on the result of the part before it, so the numbers multiply.
         return prod(max(1, copy_count) for copy_count in copy_counts)
@@ -421,7 +432,7 @@ def _count_copies(node: Node) -> int:
     return max(1, sum(copy_counts))
 
 
-def _require_finite_literals(node: Node) -> None:
+def _require_finite_literals(node: ExpressionNode) -> None:
     """Raise FilterUnreadable for NaN, Infinity, or a number such as 1e999."""
     if node["type"] == "literal" and not _is_finite(node["value"]):
         raise FilterUnreadable("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
@@ -438,83 +449,83 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, list) or all(map(_is_finite, value))
 
 
-def _find_paths(node: Node) -> list[Node]:
+def _find_paths(node: ExpressionNode) -> list[ExpressionNode]:
     """Return every path into the message that the filter uses, such as `body.type`.
 
     A path ends before its first projection: `body.items[*].type` gives `body.items`.
 
-    Raise FilterUnreadable if a path does not begin with one of ROOT_NAMES, if the filter calls an
-    unknown function, calls `exists` or `shape` with another number of arguments than one, or
-    compares with null.
+    Raise FilterUnreadable if a path does not begin with one of DOCUMENT_FIELD_NAMES, if the filter
+    calls an unknown function, calls `exists` or `shape` with another number of arguments than one,
+    or compares with null.
     """
     node_type = node["type"]
     children = node["children"]
     if node_type == "field":
-        _require_root(node["value"])
+        _require_document_field(node["value"])
         return [node]
     if node_type in ("current", "identity"):
-        raise FilterUnreadable(f"@: begin with one of {', '.join(ROOT_NAMES)}")
+        raise FilterUnreadable(f"@: begin with one of {', '.join(DOCUMENT_FIELD_NAMES)}")
     if node_type in _CHAIN_NODE_TYPES:
-        first_paths = _find_paths(children[0])
+        paths_of_first_child = _find_paths(children[0])
         return (
             [node]
-            if node_type in _PATH_NODE_TYPES and first_paths == [children[0]]
-            else first_paths
+            if node_type in _PATH_NODE_TYPES and paths_of_first_child == [children[0]]
+            else paths_of_first_child
         )
     if node_type == "function_expression":
-        _require_function(node["value"], children)
+        _require_known_function(node["value"], children)
     if node_type == "comparator" and any(child.get("value", 0) is None for child in children):
         raise FilterUnreadable("nothing equals null: say exists(...) or !exists(...)")
-    paths = list[Node]()
+    paths = list[ExpressionNode]()
     for child in children:
         if isinstance(child, dict) and child["type"] != "expref":
             paths += _find_paths(child)
     return paths
 
 
-def _spell_path(path: Node) -> str:
+def _format_path(path: ExpressionNode) -> str:
     """Return a path as an operator would write it.
 
     A part that is neither a name nor an index is written as `[...]`.
     """
     if path["type"] == "field":
-        return spell_name(str(path["value"]))
+        return format_field_name(str(path["value"]))
     if path["type"] in _PATH_NODE_TYPES:
-        return ".".join(_spell_path(child) for child in path["children"]).replace(".[", "[")
+        return ".".join(_format_path(child) for child in path["children"]).replace(".[", "[")
     return f"[{path['value']}]" if path["type"] == "index" else "[...]"
 
 
-def spell_name(name: str) -> str:
+def format_field_name(name: str) -> str:
     """Return a name as it is written in an expression: in double quotes if needed."""
     return name if name.isascii() and name.isidentifier() else json.dumps(name)
 
 
-def spell_literal(value: Any) -> str:
+def format_literal(value: Any) -> str:
     """Return a value as an expression contains it: as JSON in backticks, in printable ASCII."""
     json_text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return "`" + json_text.replace("`", "\\u0060") + "`"
 
 
-def _require_root(name: str) -> None:
-    if name in ROOT_NAMES:
+def _require_document_field(name: str) -> None:
+    if name in DOCUMENT_FIELD_NAMES:
         return
-    close_names = get_close_matches(name, ROOT_NAMES, n=1, cutoff=0.5)
+    similar_names = get_close_matches(name, DOCUMENT_FIELD_NAMES, n=1, cutoff=0.5)
     short_name = name[:40]
     hint = (
         f"say body.{short_name} or attributes.{short_name}; "
         f"a text stands in single quotes: '{short_name}'"
     )
-    hint = f"is it {close_names[0]}?" if close_names else hint
-    raise FilterUnreadable(f"{short_name} is none of {', '.join(ROOT_NAMES)}; {hint}")
+    hint = f"is it {similar_names[0]}?" if similar_names else hint
+    raise FilterUnreadable(f"{short_name} is none of {', '.join(DOCUMENT_FIELD_NAMES)}; {hint}")
 
 
-def _require_function(name: str, arguments: Sequence[Node]) -> None:
-    own_function_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
+def _require_known_function(name: str, arguments: Sequence[ExpressionNode]) -> None:
+    added_function_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
     if not (
-        len(arguments) == 1 if name in own_function_names else name in Functions.FUNCTION_TABLE
+        len(arguments) == 1 if name in added_function_names else name in Functions.FUNCTION_TABLE
     ):
-        own_signatures = [f"{function_name}(PATH)" for function_name in own_function_names]
-        known_functions_text = ", ".join((*own_signatures, *Functions.FUNCTION_TABLE))
+        added_signatures = [f"{function_name}(PATH)" for function_name in added_function_names]
+        known_functions_text = ", ".join((*added_signatures, *Functions.FUNCTION_TABLE))
         raise FilterUnreadable(
             f"there is no function {name[:40]}; there are {known_functions_text}"
         )
@@ -550,7 +561,7 @@ def make_shape(
 def make_document(message: Message, now: datetime) -> dict[str, Any]:
     """Return a message as the object to which filters are applied.
 
-    Its keys are ROOT_NAMES. A missing value is None, or is left out of `system` and
+    Its keys are DOCUMENT_FIELD_NAMES. A missing value is None, or is left out of `system` and
     `attributes`.
     """
     quarantine_mark = read_quarantine_mark(message)
@@ -559,16 +570,16 @@ def make_document(message: Message, now: datetime) -> dict[str, Any]:
     }
     if quarantine_mark:
         # The quarantine's mark replaces the redrive's and keeps its values.
-        redrive_mark = {
+        redrive_mark_fields = {
             "source": quarantine_mark.source,
             "redrive_count": quarantine_mark.redrive_count,
             "redrive": quarantine_mark.case,
         }
-        attributes.setdefault(REDRIVE_MARK_NAME, json.dumps(redrive_mark))
+        attributes.setdefault(REDRIVE_MARK_NAME, json.dumps(redrive_mark_fields))
     system_attributes = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
-        SOURCE_ATTRIBUTE: message.source_arn,
+        SOURCE_ARN_ATTRIBUTE: message.source_arn,
         "MessageDeduplicationId": message.deduplication_id,
         "MessageGroupId": message.group_id,
         "SentTimestamp": int(message.sent_at.timestamp() * 1000),
@@ -591,8 +602,8 @@ def make_document(message: Message, now: datetime) -> dict[str, Any]:
 
 def _read_attribute_value(attribute: MessageAttribute) -> Any:
     """Return the number in an attribute of type Number, otherwise its text or bytes."""
-    base_type = attribute.data_type.partition(".")[0]
-    if not isinstance(attribute.value, str) or base_type != "Number":
+    base_data_type = attribute.data_type.partition(".")[0]
+    if not isinstance(attribute.value, str) or base_data_type != "Number":
         return attribute.value
     number = parse_json(attribute.value)
     return number if type(number) in (int, float) else attribute.value
@@ -607,17 +618,17 @@ def parse_json(text: str) -> Any:
     """
     refusal_reasons = list[str]()
 
-    def note_constant(constant: str) -> None:
+    def refuse_constant(constant: str) -> None:
         refusal_reasons.append(f"holds {constant}, which is no JSON")
 
-    def parse_number(number_text: str) -> float:
+    def parse_finite_number(number_text: str) -> float:
         number = float(number_text)
         if not isfinite(number):
             refusal_reasons.append("holds a number beyond 1.8e308")
         return number
 
     try:
-        value = json.loads(text, parse_constant=note_constant, parse_float=parse_number)
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=parse_finite_number)
     except JSONDecodeError:
         return None
     except RecursionError:
@@ -628,4 +639,4 @@ def parse_json(text: str) -> Any:
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-ROOT_NAMES = tuple(make_document(Message("", "", _EPOCH), _EPOCH))
+DOCUMENT_FIELD_NAMES = tuple(make_document(Message("", "", _EPOCH), _EPOCH))

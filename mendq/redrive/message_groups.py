@@ -20,25 +20,25 @@ from msgspec.structs import replace
 
 from mendq.notifications.text import format_count, format_value, plain
 from mendq.redrive.message_filter import (
-    SOURCE_ATTRIBUTE,
+    SOURCE_ARN_ATTRIBUTE,
     UNREADABLE_SHAPE,
     FilterUnreadable,
     MessageFilter,
+    format_field_name,
+    format_literal,
     make_document,
     make_shape,
     parse_filter,
     parse_json,
-    spell_literal,
-    spell_name,
 )
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 # At most this many groups are shown for each way of grouping.
 MOST_GROUPS_PER_WAY = 5
 # An attribute with more different values than this identifies messages and does not form groups.
-_MOST_ATTRIBUTE_VALUES = 10
+_MOST_DISTINCT_ATTRIBUTE_VALUES = 10
 # Only this many characters of a text are used.
-_MOST_TEXT_CHARACTERS = 120
+_MOST_USED_TEXT_CHARACTERS = 120
 # Only this many characters of a shape are shown.
 _MOST_SHAPE_CHARACTERS = 400
 # The ways in which messages are grouped, in the order in which they are shown.
@@ -95,17 +95,17 @@ def group_messages(
         ):
             messages_by_label[label].append(message)
     groups = [
-        MessageGroup(*label, tuple(messages_of_label))
-        for label, messages_of_label in messages_by_label.items()
+        MessageGroup(*label, tuple(labelled_messages))
+        for label, labelled_messages in messages_by_label.items()
     ]
     groups.sort(key=lambda group: (-len(group.messages), group.what))
     largest_groups = list[MessageGroup]()
     for grouping_way in GROUPING_WAYS:
-        groups_of_way = [group for group in groups if group.by == grouping_way]
-        largest_groups += groups_of_way[:MOST_GROUPS_PER_WAY]
-    exact_indexes = _find_exact_filters(largest_groups, messages, now)
+        groups_in_this_way = [group for group in groups if group.by == grouping_way]
+        largest_groups += groups_in_this_way[:MOST_GROUPS_PER_WAY]
+    exactly_filtered_indexes = _find_exact_filters(largest_groups, messages, now)
     return [
-        group if index in exact_indexes else replace(group, where="")
+        group if index in exactly_filtered_indexes else replace(group, where="")
         for index, group in enumerate(largest_groups)
     ]
 
@@ -145,7 +145,7 @@ def _find_exact_filters(
     return set(filter_by_index)
 
 
-def describe_outline(body: str) -> str:
+def describe_body_outline(body: str) -> str:
     """Return a body without its values: the keys and types of JSON, or the form of a text.
 
     JSON with a value that Mendq cannot read, such as NaN, gets a fixed sentence.
@@ -156,7 +156,7 @@ def describe_outline(body: str) -> str:
         return (
             _UNREADABLE_JSON_NAME if body_shape == UNREADABLE_SHAPE else _describe_shape(body_shape)
         )
-    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT_CHARACTERS])
+    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MOST_USED_TEXT_CHARACTERS])
     return plain(re.sub(r"\d", "9", masked_text))
 
 
@@ -173,15 +173,17 @@ def _list_group_labels(
     for name, attribute in document["attributes"].items():
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
             yield _make_attribute_label(
-                name, attribute, has_many_values=value_count_by_name[name] > _MOST_ATTRIBUTE_VALUES
+                name,
+                attribute,
+                has_many_values=value_count_by_name[name] > _MOST_DISTINCT_ATTRIBUTE_VALUES,
             )
-    source_path = f"system.{SOURCE_ATTRIBUTE}"
-    if source_arn := document["system"].get(SOURCE_ATTRIBUTE):
-        yield "source", source_arn, f"{source_path} == {spell_literal(source_arn)}"
+    source_path = f"system.{SOURCE_ARN_ATTRIBUTE}"
+    if source_arn := document["system"].get(SOURCE_ARN_ATTRIBUTE):
+        yield "source", source_arn, f"{source_path} == {format_literal(source_arn)}"
     else:
         yield "source", "SQS names none: it was sent here", f"!exists({source_path})"
     if group_id := document["group_id"]:
-        yield "message group", group_id, f"group_id == {spell_literal(group_id)}"
+        yield "message group", group_id, f"group_id == {format_literal(group_id)}"
     yield "receive count", format_count(document["receive_count"], "receive"), ""
 
 
@@ -192,12 +194,12 @@ def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool)
     """
     body_shape = document["body"]
     if body_shape == NO_JSON_SHAPE and should_group_by_text:
-        return "body", *_find_pattern(document["body_text"], "body_text")
+        return "body", *_find_text_pattern(document["body_text"], "body_text")
     if body_shape == UNREADABLE_SHAPE:
         # A filter that looks into such a body does not match.
         return "body", _UNREADABLE_JSON_NAME, ""
     group_name = "not JSON" if body_shape == NO_JSON_SHAPE else _describe_shape(body_shape)
-    return "body", group_name, f"shape(body) == {spell_literal(body_shape)}"
+    return "body", group_name, f"shape(body) == {format_literal(body_shape)}"
 
 
 def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:
@@ -205,33 +207,33 @@ def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -
 
     `has_many_values` is True if the attribute has too many values to show a group for each.
     """
-    path = f"attributes.{spell_name(name)}"
+    attribute_path = f"attributes.{format_field_name(name)}"
     if isinstance(attribute, str) and ERROR_NAME_PATTERN.search(name):
-        group_name, filter_text = _find_pattern(attribute, path)
+        group_name, filter_text = _find_text_pattern(attribute, attribute_path)
         return "error", f"{name}: {group_name}", filter_text
     if has_many_values or isinstance(attribute, bytes):
-        return "attribute", f"{name}, whatever its value", f"exists({path})"
+        return "attribute", f"{name}, whatever its value", f"exists({attribute_path})"
     return (
         "attribute",
         f"{name} = {format_value(attribute)}",
-        f"{path} == {spell_literal(attribute)}",
+        f"{attribute_path} == {format_literal(attribute)}",
     )
 
 
-def _find_pattern(text: str, path: str) -> tuple[str, str]:
+def _find_text_pattern(text: str, text_path: str) -> tuple[str, str]:
     """Return the first line of a text with `#` for each number or id, and a filter for such texts.
 
-    `path` is the JMESPath path of the text. If the text is one short line without numbers and ids,
+    `text_path` is the text's JMESPath path. If the text is one short line without numbers and ids,
     the filter matches only this text. The filter is empty if the line has nothing but numbers, ids
     and spaces.
     """
-    first_line = text[:_MOST_TEXT_CHARACTERS].partition("\n")[0]
-    fixed_parts = _VARYING_PART_PATTERN.split(first_line)
-    if len(fixed_parts) == 1 and first_line == text:
-        return text, f"{path} == {spell_literal(text)}"
+    first_line = text[:_MOST_USED_TEXT_CHARACTERS].partition("\n")[0]
+    unvarying_parts = _VARYING_PART_PATTERN.split(first_line)
+    if len(unvarying_parts) == 1 and first_line == text:
+        return text, f"{text_path} == {format_literal(text)}"
     filter_terms = list[str]()
-    for index, fixed_part in enumerate(fixed_parts):
-        if fixed_part.strip():
+    for index, unvarying_part in enumerate(unvarying_parts):
+        if unvarying_part.strip():
             function_name = "contains" if index else "starts_with"
-            filter_terms.append(f"{function_name}({path}, {spell_literal(fixed_part)})")
-    return "#".join(fixed_parts), " && ".join(filter_terms)
+            filter_terms.append(f"{function_name}({text_path}, {format_literal(unvarying_part)})")
+    return "#".join(unvarying_parts), " && ".join(filter_terms)

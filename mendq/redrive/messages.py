@@ -26,7 +26,7 @@ MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
 MOST_COUNTED_REDRIVES = 10**9 - 1
 # The error code of a message if SQS's answer does not say whether the message arrived.
-UNANSWERED_CODE = "unanswered"
+UNANSWERED_ERROR_CODE = "unanswered"
 
 
 class MessageAttribute(Struct, frozen=True):
@@ -76,14 +76,14 @@ class Message(Struct, frozen=True):
         The quarantine's mark keeps the count of the redrive's mark that it replaced. A redrive's
         mark is ignored if it names another queue than the one in which the message failed.
         """
-        marked_counts = [0]
+        redrive_counts_in_marks = [0]
         mark = _read_mark(self, REDRIVE_MARK_NAME, RedriveMark)
         if mark and self.source_arn in (None, mark.source):
-            marked_counts.append(mark.redrive_count)
+            redrive_counts_in_marks.append(mark.redrive_count)
         quarantine_mark = read_quarantine_mark(self)
         if quarantine_mark:
-            marked_counts.append(quarantine_mark.redrive_count)
-        return max(marked_counts)
+            redrive_counts_in_marks.append(quarantine_mark.redrive_count)
+        return max(redrive_counts_in_marks)
 
     @property
     def failed_queue_arn(self) -> str:
@@ -288,7 +288,7 @@ class MoveResult(Struct, frozen=True):
         be deleted here.
         """
         return self.copied_count + sum(
-            failure.code == UNANSWERED_CODE for failure in self.unmoved_messages
+            failure.code == UNANSWERED_ERROR_CODE for failure in self.unmoved_messages
         )
 
     @property

@@ -29,7 +29,7 @@ from mendq.consumer import VisibilityHeartbeat
 from mendq.model.failed_call import canonical_code
 from mendq.model.queue import FIFO, is_fifo_arn
 from mendq.redrive.messages import (
-    UNANSWERED_CODE,
+    UNANSWERED_ERROR_CODE,
     Message,
     MessageAttribute,
     MoveResult,
@@ -105,12 +105,12 @@ class SendResult(Struct):
         copy_id_by_message_id: The new message id by the old one, for each message that SQS
             accepted.
         unsent_messages: Messages that SQS did not accept, each with the reason.
-        is_hopeless: True if SQS would now refuse any other message too.
+        would_all_be_refused: True if SQS would now refuse any other message too.
     """
 
     copy_id_by_message_id: dict[str, str] = field(default_factory=dict)
     unsent_messages: list[UnmovedMessage] = field(default_factory=list)
-    is_hopeless: bool = False
+    would_all_be_refused: bool = False
 
 
 class SendOrder:
@@ -123,11 +123,11 @@ class SendOrder:
     def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
         self._destination = destination
         # Waiting messages by group id, or by message id on a standard queue.
-        self._messages_by_order_key: dict[str, deque[Message]] = {}
+        self._messages_by_send_order_key: dict[str, deque[Message]] = {}
         for message in messages:
-            self._messages_by_order_key.setdefault(self._get_order_key(message), deque()).append(
-                message
-            )
+            self._messages_by_send_order_key.setdefault(
+                self._get_send_order_key(message), deque()
+            ).append(message)
 
     def choose_next_batch(self) -> list[Message]:
         """Return the next batch: the first message of each group, as many as fit in one call.
@@ -136,7 +136,7 @@ class SendOrder:
         """
         batch: list[Message] = []
         bytes_left = MOST_BATCH_BYTES
-        for group_messages in self._messages_by_order_key.values():
+        for group_messages in self._messages_by_send_order_key.values():
             size_bytes = self._destination.mark_if_possible(group_messages[0]).size_bytes
             if len(batch) == MOST_MESSAGES_PER_SEND or (batch and size_bytes > bytes_left):
                 break
@@ -145,7 +145,11 @@ class SendOrder:
         return batch
 
     def remove_batch(
-        self, batch: Iterable[Message], moved_message_ids: Collection[str], *, is_hopeless: bool
+        self,
+        batch: Iterable[Message],
+        moved_message_ids: Collection[str],
+        *,
+        would_all_be_refused: bool,
     ) -> None:
         """Remove a batch after the attempt to send it.
 
@@ -153,18 +157,18 @@ class SendOrder:
             batch: The messages that `choose_next_batch` returned.
             moved_message_ids: Ids of the messages that were sent and deleted. If a message is not
                 among them, the later messages of its group are not tried.
-            is_hopeless: True if no other message should be tried.
+            would_all_be_refused: True if no other message should be tried.
         """
         for message in batch:
-            order_key = self._get_order_key(message)
-            group_messages = self._messages_by_order_key.pop(order_key)
+            send_order_key = self._get_send_order_key(message)
+            group_messages = self._messages_by_send_order_key.pop(send_order_key)
             group_messages.popleft()
             if group_messages and message.message_id in moved_message_ids:
-                self._messages_by_order_key[order_key] = group_messages
-        if is_hopeless:
-            self._messages_by_order_key.clear()
+                self._messages_by_send_order_key[send_order_key] = group_messages
+        if would_all_be_refused:
+            self._messages_by_send_order_key.clear()
 
-    def _get_order_key(self, message: Message) -> str:
+    def _get_send_order_key(self, message: Message) -> str:
         return message.group_id if self._destination.is_fifo else message.message_id
 
 
@@ -218,13 +222,15 @@ class MessageMover:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *error_details: object) -> None:
-        held_ids = sorted(self._heartbeat.held)
+        held_message_ids = sorted(self._heartbeat.held)
         try:
             if error_type is not KeyboardInterrupt:
-                for first_index in range(0, len(held_ids), MOST_MESSAGES_PER_RECEIVE):
+                for first_index in range(0, len(held_message_ids), MOST_MESSAGES_PER_RECEIVE):
                     if self._remaining_seconds() <= SECONDS_LEFT_TO_CALLER:
                         break
-                    self.release(held_ids[first_index : first_index + MOST_MESSAGES_PER_RECEIVE])
+                    self.release(
+                        held_message_ids[first_index : first_index + MOST_MESSAGES_PER_RECEIVE]
+                    )
         finally:
             self._heartbeat.__exit__(error_type, *error_details)
 
@@ -248,7 +254,7 @@ class MessageMover:
             if not batch:
                 break
             for message in batch:
-                is_new = self._is_new(message)
+                is_new = self._is_new_message(message)
                 self._message_ids_by_group.setdefault(message.group_id, set()).add(
                     message.message_id
                 )
@@ -314,9 +320,9 @@ class MessageMover:
         while self._groups_to_open and self._may_open_groups():
             group_id = next(iter(self._groups_to_open))
             del self._groups_to_open[group_id]
-            held_ids = self._message_ids_by_group[group_id] & self._heartbeat.held
-            if 0 < len(held_ids) < MOST_MESSAGES_PER_RECEIVE:
-                self._heartbeat.release(*held_ids)
+            held_message_ids = self._message_ids_by_group[group_id] & self._heartbeat.held
+            if 0 < len(held_message_ids) < MOST_MESSAGES_PER_RECEIVE:
+                self._heartbeat.release(*held_message_ids)
                 if batch := self._call_receive_message(MOST_MESSAGES_PER_RECEIVE):
                     return batch
         self._is_opening_groups = False
@@ -351,7 +357,7 @@ class MessageMover:
             )
         return [read_message(message) for message in messages]
 
-    def _is_new(self, message: Message) -> bool:
+    def _is_new_message(self, message: Message) -> bool:
         """Return True if the message was not received before and is not a copy that was sent.
 
         Delete it if it was sent already.
@@ -371,41 +377,43 @@ class MessageMover:
 
         A message whose visibility timeout is over is not sent: another consumer may have it.
         """
-        held_ids = self._heartbeat.held
-        held_messages = [message for message in batch if message.message_id in held_ids]
-        result = SendResult()
+        held_message_ids = self._heartbeat.held
+        held_messages = [message for message in batch if message.message_id in held_message_ids]
+        send_result = SendResult()
         if held_messages:
-            result = send_batch(self._sqs, held_messages, destination)
+            send_result = send_batch(self._sqs, held_messages, destination)
         sent_messages = [
             message
             for message in held_messages
-            if message.message_id in result.copy_id_by_message_id
+            if message.message_id in send_result.copy_id_by_message_id
         ]
-        self._sent_message_ids.update(result.copy_id_by_message_id.keys())
-        self._known_message_ids.update(result.copy_id_by_message_id.values())
-        deleted_ids = self.delete(sent_messages)
+        self._sent_message_ids.update(send_result.copy_id_by_message_id.keys())
+        self._known_message_ids.update(send_result.copy_id_by_message_id.values())
+        deleted_message_ids = self.delete(sent_messages)
         if destination.is_fifo:
             self._stop_groups(
                 message
                 for message in batch
-                if message.message_id not in result.copy_id_by_message_id
+                if message.message_id not in send_result.copy_id_by_message_id
             )
-        self._reopen_groups(sent_messages, deleted_ids)
-        send_order.remove_batch(batch, deleted_ids, is_hopeless=result.is_hopeless)
+        self._mark_groups_to_reopen(sent_messages, deleted_message_ids)
+        send_order.remove_batch(
+            batch, deleted_message_ids, would_all_be_refused=send_result.would_all_be_refused
+        )
         lost_messages = [
             UnmovedMessage(message.message_id, "lost", VISIBILITY_LOST_REASON, is_temporary=True)
             for message in batch
-            if message.message_id not in held_ids
+            if message.message_id not in held_message_ids
         ]
         return MoveResult(
-            moved_count=len(deleted_ids),
-            copied_count=len(sent_messages) - len(deleted_ids),
+            moved_count=len(deleted_message_ids),
+            copied_count=len(sent_messages) - len(deleted_message_ids),
             unmarked_count=sum(not destination.can_mark(message) for message in sent_messages),
-            unmoved_messages=(*lost_messages, *result.unsent_messages),
+            unmoved_messages=(*lost_messages, *send_result.unsent_messages),
         )
 
-    def _reopen_groups(
-        self, sent_messages: Iterable[Message], deleted_ids: Collection[str]
+    def _mark_groups_to_reopen(
+        self, sent_messages: Iterable[Message], deleted_message_ids: Collection[str]
     ) -> None:
         """Mark the groups of these messages, so that the mover opens them again.
 
@@ -415,7 +423,7 @@ class MessageMover:
         """
         group_ids = {message.group_id for message in sent_messages} - self._stopped_groups
         for group_id in group_ids & self._message_ids_by_group.keys():
-            self._message_ids_by_group[group_id] -= set(deleted_ids)
+            self._message_ids_by_group[group_id] -= set(deleted_message_ids)
             if self._message_ids_by_group[group_id]:
                 self._groups_to_open[group_id] = None
 
@@ -443,7 +451,9 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
         response = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=send_entries)
     except (ClientError, BotoCoreError) as error:
         error_code = (
-            canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED_CODE
+            canonical_code(code_of(error))
+            if isinstance(error, ClientError)
+            else UNANSWERED_ERROR_CODE
         )
         is_temporary = is_passing(error) or error_code in _TEMPORARY_ERROR_CODES
         if not is_temporary and error_code in _SINGLE_MESSAGE_ERROR_CODES and len(messages) > 1:
@@ -454,7 +464,7 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
         ]
         return SendResult(
             unsent_messages=unsent_messages,
-            is_hopeless=is_temporary or error_code not in _SINGLE_MESSAGE_ERROR_CODES,
+            would_all_be_refused=is_temporary or error_code not in _SINGLE_MESSAGE_ERROR_CODES,
         )
     return read_send_response(messages, response)
 
@@ -468,7 +478,7 @@ def send_one_by_one(
         result = send_batch(sqs, [message], destination)
         total_result.copy_id_by_message_id |= result.copy_id_by_message_id
         total_result.unsent_messages += result.unsent_messages
-        total_result.is_hopeless |= result.is_hopeless
+        total_result.would_all_be_refused |= result.would_all_be_refused
     return total_result
 
 
@@ -477,14 +487,19 @@ def read_send_response(messages: Sequence[Message], response: Mapping[str, Any])
 
     A message counts as sent only if SQS's answer has the MD5 digest of its body.
     """
-    successful_entry_by_id = {entry["Id"]: entry for entry in response.get("Successful", [])}
-    failed_entry_by_id = {entry["Id"]: entry for entry in response.get("Failed", [])}
+    successful_entry_by_id = {
+        successful_entry["Id"]: successful_entry
+        for successful_entry in response.get("Successful", [])
+    }
+    failed_entry_by_id = {
+        successful_entry["Id"]: successful_entry for successful_entry in response.get("Failed", [])
+    }
     result = SendResult()
     for index, message in enumerate(messages):
-        entry = successful_entry_by_id.get(str(index))
+        successful_entry = successful_entry_by_id.get(str(index))
         body_digest = md5(message.body.encode(), usedforsecurity=False).hexdigest()
-        if entry and entry["MD5OfMessageBody"] == body_digest:
-            result.copy_id_by_message_id[message.message_id] = entry["MessageId"]
+        if successful_entry and successful_entry["MD5OfMessageBody"] == body_digest:
+            result.copy_id_by_message_id[message.message_id] = successful_entry["MessageId"]
         else:
             result.unsent_messages.append(
                 read_send_failure(message.message_id, failed_entry_by_id.get(str(index)))
@@ -501,7 +516,7 @@ def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -
     """
     if failed_entry is None:
         return UnmovedMessage(
-            message_id, UNANSWERED_CODE, "SQS said nothing of it", is_temporary=True
+            message_id, UNANSWERED_ERROR_CODE, "SQS said nothing of it", is_temporary=True
         )
     error_code = canonical_code(str(failed_entry.get("Code", "")))
     is_temporary = error_code in _TEMPORARY_ERROR_CODES or failed_entry.get("SenderFault") is False

@@ -170,11 +170,11 @@ class RedriveProgress(Struct, frozen=True):
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 
-    def with_stage(self, **changes: Any) -> Self:
+    def change_current_stage(self, **changes: Any) -> Self:
         """Return the progress with these fields of the current stage changed."""
         return replace(self, current=replace(self.current, **changes))
 
-    def with_waits(self, **changes: Any) -> Self:
+    def change_waits(self, **changes: Any) -> Self:
         """Return the progress with these fields of its waits changed."""
         return replace(self, waits=replace(self.waits, **changes))
 
@@ -195,11 +195,11 @@ class RedriveProgress(Struct, frozen=True):
         """
         progress = self
         if sample.quarantined_count or not sample.unquarantined_count:
-            progress = progress.with_waits(blocked_since=None)
-        progress = progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1))
-        returned = progress.returned - sample.unquarantined_count
-        quarantined = progress.quarantined + sample.quarantined_count
-        return replace(progress, returned=returned, quarantined=quarantined)
+            progress = progress.change_waits(blocked_since=None)
+        progress = progress.change_waits(fruitless=max(0, progress.waits.fruitless - 1))
+        returned_count = progress.returned - sample.unquarantined_count
+        quarantined_count = progress.quarantined + sample.quarantined_count
+        return replace(progress, returned=returned_count, quarantined=quarantined_count)
 
     def count_move(
         self, result: MoveResult, now: datetime, *, is_sample_short: bool, because: str = ""
@@ -214,21 +214,21 @@ class RedriveProgress(Struct, frozen=True):
             because: The reason why there was no message to send, empty if there was one.
         """
         current = self.current
-        moved_in_stage = current.moved + result.moved_count + result.unsure_count
-        progress = self.with_stage(
-            moved=moved_in_stage,
+        stage_moved_count = current.moved + result.moved_count + result.unsure_count
+        progress = self.change_current_stage(
+            moved=stage_moved_count,
             unsure=current.unsure + result.unsure_count,
             expected=max(0, current.expected - result.moved_count),
-            size=moved_in_stage if is_sample_short else current.size,
+            size=stage_moved_count if is_sample_short else current.size,
             in_flight=0,
         )
         progress = replace(progress, moved=self.moved + result.moved_count, because=because)
         if result.moved_count:
-            return progress.with_waits(refused_since=None, is_refused=False, fruitless=0)
+            return progress.change_waits(refused_since=None, is_refused=False, fruitless=0)
         if not result.unmoved_messages:
-            return progress.with_waits(fruitless=self.waits.fruitless + 1)
+            return progress.change_waits(fruitless=self.waits.fruitless + 1)
         refused_since = self.waits.refused_since or now
-        progress = progress.with_waits(refused_since=refused_since, is_refused=True, fruitless=0)
+        progress = progress.change_waits(refused_since=refused_since, is_refused=True, fruitless=0)
         return replace(progress, because=result.first_reason)
 
 
@@ -267,7 +267,7 @@ class DlqSample(Struct, frozen=True):
         return len(self.returned_messages) - self.quarantined_count
 
 
-def sort_messages(
+def classify_messages(
     messages: Iterable[Message], progress: RedriveProgress, source: Facts, marker: RedriveMarker
 ) -> DlqSample:
     """Sort messages of the DLQ into those that came back, those that may go back, and the others.
@@ -291,11 +291,13 @@ def sort_messages(
             returned_messages.append(message)
             continue
         is_from_source = message.source_arn == progress.source_arn
-        came_after_start = message.sent_at > progress.began_at
-        if came_after_start and (is_from_source or not message.source_arn):
+        was_sent_after_start = message.sent_at > progress.began_at
+        if was_sent_after_start and (is_from_source or not message.source_arn):
             newly_dead_count += 1
-        can_go = is_from_source and marker.mark_redriven(message).fits(source.maximum_message_bytes)
-        if can_go and message.group_id not in blocked_group_ids:
+        can_be_sent_back = is_from_source and marker.mark_redriven(message).fits(
+            source.maximum_message_bytes
+        )
+        if can_be_sent_back and message.group_id not in blocked_group_ids:
             sendable_messages.append(message)
             continue
         staying_messages.append(message)

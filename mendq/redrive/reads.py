@@ -32,7 +32,7 @@ from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
 # Codes of SQS for a queue that is no DLQ, or was deleted: such a queue has no move tasks.
-_CODES_WITHOUT_MOVE_TASK = frozenset({"ResourceNotFound", "NonExistentQueue"})
+_NO_MOVE_TASK_ERROR_CODES = frozenset({"ResourceNotFound", "NonExistentQueue"})
 
 
 class RedriveRun(FixContext, frozen=True, kw_only=True):
@@ -52,21 +52,21 @@ def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
 
 
 def is_move_task_running(
-    clients: Clients, dlq_arn: str, codes_without_task: Collection[str] = _CODES_WITHOUT_MOVE_TASK
+    clients: Clients, dlq_arn: str, no_task_error_codes: Collection[str] = _NO_MOVE_TASK_ERROR_CODES
 ) -> bool:
     """Return True if a message movement task runs. Mendq starts none: somebody else started it.
 
     Args:
         clients: AWS.
         dlq_arn: The DLQ.
-        codes_without_task: SQS's error codes that count as "no task runs".
+        no_task_error_codes: SQS's error codes that count as "no task runs".
 
     Raises:
         FactsUnavailable: SQS does not answer, or returns another error.
         QueueRefusesUs: The queue's own policy forbids it.
     """
-    tasks = list_move_tasks(clients, dlq_arn, codes_without_task)
-    return any(task.get("Status") not in ENDED_TASK_STATUSES for task in tasks)
+    move_tasks = list_move_tasks(clients, dlq_arn, no_task_error_codes)
+    return any(move_task.get("Status") not in ENDED_TASK_STATUSES for move_task in move_tasks)
 
 
 def read_situation(
@@ -99,23 +99,23 @@ def read_situation(
             source_arns = list_confirmed_sources(run.clients, dlq, run.settings.consent)
     except (QueueRefusesUs, FactsUnavailable) as error:
         blocker = make_read_blocker(error)
-    has_foreign_task = False
-    task_blocker = Blocker()
+    has_other_move_task_running = False
+    move_task_blocker = Blocker()
     try:
-        has_foreign_task = is_move_task_running(run.clients, progress.dlq_arn)
+        has_other_move_task_running = is_move_task_running(run.clients, progress.dlq_arn)
     except (QueueRefusesUs, FactsUnavailable) as error:
-        task_blocker = make_read_blocker(error)
+        move_task_blocker = make_read_blocker(error)
     if not objection and not blocker.reason:
         objection = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
     deletes_per_second = measure_deletes_per_second(progress, run)
     deletes_since_send = count_deletes_in_soak(progress, run)
     freeze_reason = freeze_reason or run.calendar_freeze_reason or ""
-    returned_cause = describe_returned_cause(progress, run)
+    returned_cause_text = describe_returned_cause(progress, run)
     blocker = (
         blocker
         | make_lasting_blocker(objection)
-        | task_blocker
-        | make_lasting_blocker(returned_cause)
+        | move_task_blocker
+        | make_lasting_blocker(returned_cause_text)
     )
     return RedriveSituation(
         progress,
@@ -125,7 +125,7 @@ def read_situation(
         run.settings.bounds,
         deletes_per_second=deletes_per_second,
         deletes_since_send=deletes_since_send,
-        has_foreign_task=has_foreign_task,
+        has_other_move_task_running=has_other_move_task_running,
         freeze_reason=freeze_reason,
         blocker=blocker,
     )
@@ -234,14 +234,16 @@ def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> fl
     )
 
 
-def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
-    """Return the number of messages deleted in the source since `since`.
+def count_deletes(
+    progress: RedriveProgress, counted_since: datetime, run: RedriveRun
+) -> int | None:
+    """Return the number of messages deleted in the source since `counted_since`.
 
     None if CloudWatch does not answer.
     """
     with suppress(FactsUnavailable):
         return count_deleted_messages(
-            run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG
+            run.clients, progress.source_arn, counted_since, run.now - CLOUDWATCH_LAG
         )
     return None
 
@@ -273,8 +275,12 @@ class RedriveStart(Struct, frozen=True):
             return refusal
         if objection := self._find_objection(clients, dlq, steps):
             return Refuse("redrive_unfit", f"no message goes back: {objection}")
-        value_steps = [step for step in steps if step.has_value_in_queue]
-        return write_attributes(clients, planned_dlq, value_steps) if value_steps else None
+        attribute_value_steps = [step for step in steps if step.has_value_in_queue]
+        return (
+            write_attributes(clients, planned_dlq, attribute_value_steps)
+            if attribute_value_steps
+            else None
+        )
 
     def _find_objection(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]

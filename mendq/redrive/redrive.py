@@ -35,7 +35,7 @@ from mendq.model.steps import RedriveMessages
 from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (
     MESSAGES_HELD_SUFFIX,
-    NONE_TO_SEND_REASON,
+    NO_MESSAGE_TO_SEND_REASON,
     WAITING_ACTIONS,
     Action,
     Blocker,
@@ -50,7 +50,7 @@ from mendq.redrive.progress import (
     RedriveProgress,
     RedriveQueues,
     Stage,
-    sort_messages,
+    classify_messages,
 )
 from mendq.redrive.reads import RedriveRun, make_read_blocker, read_situation
 from mendq.redrive.store import RedriveClaim, RedriveStore
@@ -60,10 +60,10 @@ CANCEL_KEY = "cancel"
 MOST_DECISIONS_PER_TICK = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 MESSAGES_PER_RECEIVE = 10
-MOST_BYTES_HELD = 100_000_000
+MOST_HELD_BYTES = 100_000_000
 # Seconds for releasing the held messages: a third of the Lambda's minute. Receiving takes another
 # third, and the rest is for sending.
-SECONDS_TO_RELEASE = 20
+SECONDS_TO_RELEASE_MESSAGES = 20
 
 # Sentences for operators.
 QUARANTINE_REASON = "it came back after it was sent back to its source"
@@ -132,7 +132,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     with redrive_store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
         if claim is None:
             return TickOutcome(refusal=Retry("claimed", "another run is at work on these messages"))
-        progress = choose_progress(claim, case, source_arn, run)
+        progress = load_or_start_progress(claim, case, source_arn, run)
         if is_cancelled:
             if not progress.is_over:
                 progress = progress.enter_stage(Stage.HALTED, run.now, "a person took it back")
@@ -154,7 +154,7 @@ def find_source_arn(case: Case) -> str:
     return source_arn
 
 
-def choose_progress(
+def load_or_start_progress(
     claim: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
 ) -> RedriveProgress:
     """Return the case's stored progress, or a new one if none or another case's is stored.
@@ -271,7 +271,7 @@ class RedriveTick(Struct):
             if action in WAITING_ACTIONS:
                 break
             if action is Action.TAKE_SAMPLE:
-                self.handle_sample()
+                self.take_and_count_sample()
         return self.progress
 
     def save(self, progress: RedriveProgress) -> None:
@@ -281,7 +281,7 @@ class RedriveTick(Struct):
         progress = self.store.save(progress, self.run.owner)
         self.situation = structs.replace(self.situation, progress=progress)
 
-    def handle_sample(self) -> None:
+    def take_and_count_sample(self) -> None:
         """Take a sample, count the messages that came back, and move them to quarantine.
 
         If the DLQ cannot be read, or some of these messages cannot be moved, add a blocker.
@@ -317,21 +317,24 @@ class RedriveTick(Struct):
         """
         messages = list[Message]()
         is_complete = False
-        messages_left = self.run.settings.bounds.census
-        bytes_left = MOST_BYTES_HELD
+        most_messages_left = self.run.settings.bounds.census
+        bytes_left = MOST_HELD_BYTES
         try:
             while (
-                messages_left and bytes_left > 0 and not is_complete and self.has_time_to_receive()
+                most_messages_left
+                and bytes_left > 0
+                and not is_complete
+                and self.has_time_to_receive()
             ):
-                most_messages = min(MESSAGES_PER_RECEIVE, messages_left)
+                most_messages = min(MESSAGES_PER_RECEIVE, most_messages_left)
                 batch = self.mover.receive_new_messages(most_messages)
                 is_complete = len(batch) < most_messages
                 messages += batch
-                messages_left -= len(batch)
+                most_messages_left -= len(batch)
                 bytes_left -= sum(message.size_bytes for message in batch)
         except (QueueRefusesUs, FactsUnavailable) as error:
             return make_read_blocker(error)
-        sample = sort_messages(messages, self.progress, self.situation.source, self.marker)
+        sample = classify_messages(messages, self.progress, self.situation.source, self.marker)
         self.mover.release([message.message_id for message in sample.staying_messages])
         return replace(sample, is_complete=is_complete)
 
@@ -366,19 +369,19 @@ class RedriveTick(Struct):
 
         At most `progress.current.in_flight` messages are sent.
         """
-        planned_count = progress.current.in_flight
-        messages = self.situation.sample_or_empty.sendable_messages[:planned_count]
-        self.save(progress.with_stage(in_flight=len(messages)))
+        planned_message_count = progress.current.in_flight
+        messages = self.situation.sample_or_empty.sendable_messages[:planned_message_count]
+        self.save(progress.change_current_stage(in_flight=len(messages)))
         maximum_message_bytes = self.situation.source.maximum_message_bytes
         result = self.move_messages(
             messages, progress.source_arn, self.marker.mark_redriven, maximum_message_bytes
         )
         no_message_reason = ""
         if not messages:
-            no_message_reason = NONE_TO_SEND_REASON + (
+            no_message_reason = NO_MESSAGE_TO_SEND_REASON + (
                 describe_staying_messages(self.situation) or MESSAGES_HELD_SUFFIX
             )
-        is_sample_short = len(messages) < planned_count and not result.unmoved_messages
+        is_sample_short = len(messages) < planned_message_count and not result.unmoved_messages
         now = self.situation.now
         self.save(
             self.progress.count_move(
@@ -411,11 +414,11 @@ class RedriveTick(Struct):
 
     def has_time_to_receive(self) -> bool:
         """Return True if there is time to receive another batch and then to send and release."""
-        return self.run.remaining_seconds() > SECONDS_TO_RELEASE * 2
+        return self.run.remaining_seconds() > SECONDS_TO_RELEASE_MESSAGES * 2
 
     def has_time_to_send(self) -> bool:
         """Return True if there is time for another batch before messages must be released."""
-        return self.run.remaining_seconds() > SECONDS_TO_RELEASE
+        return self.run.remaining_seconds() > SECONDS_TO_RELEASE_MESSAGES
 
 
 def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:

@@ -61,7 +61,7 @@ class RedriveStore(Table, frozen=True):
 
     def read_newest_progress(self, dlq_arn: str) -> RedriveProgress | None:
         """Return the progress of the DLQ's newest redrive, running or ended; None without one."""
-        return _read_progress(self.get(redrive_key(dlq_arn)), dlq_arn)
+        return _read_progress(self.get(make_redrive_key(dlq_arn)), dlq_arn)
 
     @contextmanager
     def hold_claim(self, dlq_arn: str, owner: str, now: datetime) -> Iterator[RedriveClaim | None]:
@@ -83,7 +83,7 @@ class RedriveStore(Table, frozen=True):
         Return None if another run has claimed it.
         """
         item = self.change_and_read(
-            redrive_key(dlq_arn),
+            make_redrive_key(dlq_arn),
             _CLAIM_UPDATE,
             _CLAIM_CONDITION,
             me=owner,
@@ -110,15 +110,15 @@ class RedriveStore(Table, frozen=True):
         Raises:
             CaseMoved: Another run has claimed the DLQ or stored a progress since.
         """
-        number_before = progress.n
-        progress = replace(progress, n=number_before + 1)
+        former_progress_number = progress.n
+        progress = replace(progress, n=former_progress_number + 1)
         is_saved = self.change(
-            redrive_key(progress.dlq_arn),
+            make_redrive_key(progress.dlq_arn),
             _SAVE_UPDATE,
             _SAVE_CONDITION,
             me=owner,
             n=progress.n,
-            before=number_before,
+            before=former_progress_number,
             document=json.dumps(progress.document(), sort_keys=True),
         )
         if not is_saved:
@@ -141,10 +141,10 @@ class RedriveStore(Table, frozen=True):
     def release(self, dlq_arn: str, owner: str) -> None:
         """End the claim. Nothing happens if another run has claimed the DLQ since."""
         release_update = "REMOVE claim_owner, claim_until"
-        self.change(redrive_key(dlq_arn), release_update, "claim_owner = :me", me=owner)
+        self.change(make_redrive_key(dlq_arn), release_update, "claim_owner = :me", me=owner)
 
 
-def redrive_key(dlq_arn: str) -> items.Key:
+def make_redrive_key(dlq_arn: str) -> items.Key:
     """Return the key of the DLQ's item in the case store."""
     return items.item_key(dlq_arn, "redrive")
 

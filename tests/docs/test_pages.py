@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functions.start_nightly import JOB_MAKER_BY_NAME
 from mendq.nightly.jobs import Roots
 from mendq.redrive.message_filter import (
+    DOCUMENT_FIELD_NAMES,
     LONGEST_EXPRESSION_CHARACTERS,
     MOST_EXPRESSION_LEVELS,
-    ROOT_NAMES,
     MessageFilter,
     parse_filter,
 )
@@ -34,7 +34,7 @@ def test_every_example_of_a_filter_can_be_read() -> None:
 
 def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -> None:
     rows = re.findall(r"^\| (`[^|]+?`) \|", FILTER, re.MULTILINE)
-    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROOT_NAMES)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(DOCUMENT_FIELD_NAMES)
     assert (
         f"{LONGEST_EXPRESSION_CHARACTERS:,} characters and {MOST_EXPRESSION_LEVELS} levels"
         in REDRIVE

@@ -113,7 +113,7 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
         assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
     halted = after(going, None, waiting=70)
     assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_CUT_SHORT_REASON)
-    before, refused = going.with_waits(fruitless=2), (UnmovedMessage("m", "AccessDenied", "no"),)
+    before, refused = going.change_waits(fruitless=2), (UnmovedMessage("m", "AccessDenied", "no"),)
     found_none = before.count_move(MoveResult(), NOW, is_sample_short=False)
     assert after(found_none, None).because == TICKS_CUT_SHORT_REASON
     for put in (MoveResult(moved_count=1), MoveResult(unmoved_messages=refused)):
@@ -152,10 +152,10 @@ def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -
 @STAGES
 def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage) -> None:
     before, no = progress(stage), Blocker("no", is_for_good=True)
-    assert decided(before, None) == (before.with_waits(fruitless=1), Action.TAKE_SAMPLE)
+    assert decided(before, None) == (before.change_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
         ({"freeze_reason": "an incident"}, "changes are frozen: an incident"),
-        ({"has_foreign_task": True}, OTHER_MOVE_TASK_REASON),
+        ({"has_other_move_task_running": True}, OTHER_MOVE_TASK_REASON),
     ):
         waits, then = decided(before, None, **over)
         assert (waits.stage, waits.because) == (stage, why)
@@ -229,7 +229,7 @@ def test_a_stage_that_is_over_soaks_for_as_long_as_poison_takes(
     # 1.2 x 3 receives x 30 s, the delay, and 1,000 messages at 50 a second before it.
     assert soaks.current.soak_ends_at == NOW + timedelta(seconds=108 + 5 + 20)
     assert (soaks.stage, soaks.current.stood) == (Stage.SOAK, 1_000 + stage_moved)
-    assert stage_of(going.with_stage(moved=0)) is Stage.RAMP
+    assert stage_of(going.change_current_stage(moved=0)) is Stage.RAMP
     least = Bounds(soak_factor=0.1, least_soak_seconds=0)
     soak = least.soak_duration(receives=10, visibility_seconds=100, delay_seconds=0)
     assert soak == timedelta(seconds=1_200), "no setting makes it shorter than a fifth more"
@@ -266,8 +266,8 @@ def _waits_with_patience(
     assert (waits.stage, waits.because) == (before.stage, why)
     assert then is Action.WAIT_WITH_PATIENCE
     assert getattr(waits.waits, since) == NOW
-    assert stage_of(waits.with_waits(**{since: NOW - NEARLY}), *found, **seen) is before.stage
-    halted = after(waits.with_waits(**{since: NOW - AN_HOUR}), *found, **seen)
+    assert stage_of(waits.change_waits(**{since: NOW - NEARLY}), *found, **seen) is before.stage
+    halted = after(waits.change_waits(**{since: NOW - AN_HOUR}), *found, **seen)
     assert (halted.stage, halted.because) == (Stage.HALTED, why)
 
 
@@ -307,10 +307,10 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
     going = progress(Stage.RAMP, stage_moved=0, stage_at=NOW - 2 * AN_HOUR, **refused)
     halted = after(going)
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
-    assert decided(going.with_waits(is_refused=False))[1] is Action.SEND
+    assert decided(going.change_waits(is_refused=False))[1] is Action.SEND
     soaked = after(progress(refused_since=NOW - AN_HOUR, is_refused=True))
     assert decided(soaked)[1] is Action.SEND, "in a new stage it is tried once more"
-    nearly = going.with_waits(refused_since=NOW - NEARLY).with_stage(moved=3)
+    nearly = going.change_waits(refused_since=NOW - NEARLY).change_current_stage(moved=3)
     assert stage_of(nearly) is Stage.RAMP
 
 

@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mendq.redrive.message_filter import (
+    DOCUMENT_FIELD_NAMES,
     EVERY_MESSAGE_FILTER,
     LONGEST_EXPRESSION_CHARACTERS,
     MOST_EXPRESSION_LEVELS,
-    ROOT_NAMES,
     FilterUnreadable,
     parse_filter,
 )
@@ -308,7 +308,7 @@ def test_what_is_no_filter_says_why(expression: str, says: str) -> None:
 
 
 PIECES = [
-    *ROOT_NAMES,
+    *DOCUMENT_FIELD_NAMES,
     *("()[].!<@&*,|"),
     "[?",
     "&&",

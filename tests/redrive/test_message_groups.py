@@ -14,7 +14,7 @@ from mendq.redrive.message_filter import parse_filter
 from mendq.redrive.message_groups import (
     MOST_GROUPS_PER_WAY,
     MessageGroup,
-    describe_outline,
+    describe_body_outline,
     group_messages,
 )
 from mendq.redrive.messages import Message, MessageAttribute
@@ -67,7 +67,11 @@ def test_no_value_of_a_body_is_in_a_group(sample: list[Message], secrets: dict[s
     for each in by(
         "body", [structs.replace(one, message_id=f"m-{n}") for n, one in enumerate(told)]
     ):
-        for text in (each.what, each.where, *(describe_outline(one.body) for one in each.messages)):
+        for text in (
+            each.what,
+            each.where,
+            *(describe_body_outline(one.body) for one in each.messages),
+        ):
             assert "s3cret" not in text
             assert "73" not in text
 

@@ -22,7 +22,7 @@ from mendq.redrive.messages import (
     RedriveMarker,
     read_quarantine_mark,
 )
-from mendq.redrive.progress import DlqSample, sort_messages
+from mendq.redrive.progress import DlqSample, classify_messages
 from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begun, message, queue
 
 OLD = message("old", attributes={"kind": MessageAttribute("String", "order")})
@@ -133,7 +133,7 @@ def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
 
 def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
     source = queue(f"{SOURCE}{'.fifo' * is_fifo}")
-    return sort_messages(messages, begun(), source, MARKER)
+    return classify_messages(messages, begun(), source, MARKER)
 
 
 ROOM = MARKER.mark_redriven(message("x", body="")).size_bytes

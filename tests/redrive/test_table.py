@@ -30,14 +30,14 @@ AN_HOUR = timedelta(hours=1)
 CANARY_ROWS = [
     "BLOCKED_FOR_GOOD: HALT -> halted",
     "CHANGES_FROZEN: WAIT_FOR_OTHERS",
-    "OLDER_THAN_MESSAGES: HALT -> halted",
+    "REDRIVE_OLDER_THAN_RETENTION: HALT -> halted",
     "OTHER_MOVE_TASK: WAIT_FOR_OTHERS",
     "TICKS_WITHOUT_RESULT: HALT -> halted",
     "NO_SAMPLE_YET: TAKE_SAMPLE",
-    "TOO_MANY_BACK: HALT -> halted",
+    "TOO_MANY_MESSAGES_RETURNED: HALT -> halted",
     "BLOCKED_FOR_NOW: WAIT_WITH_PATIENCE -> halted",
-    "NOTHING_LEFT: SOAK -> soak",
-    "REFUSED_FOR_LONG: HALT -> halted",
+    "NO_MESSAGE_LEFT: SOAK -> soak",
+    "SENDS_REFUSED_FOR_LONG: HALT -> halted",
     "STAGE_OVER: SOAK -> soak",
     "NO_DELETES: WAIT_WITH_PATIENCE -> halted",
     "ALWAYS: SEND",
@@ -47,7 +47,7 @@ SOAK_ROWS = [
     "SOAK_NOT_OVER: WAIT",
     "SOURCE_UNREAD: WAIT_WITH_PATIENCE -> halted",
     "NO_DELETES: WAIT_WITH_PATIENCE -> halted",
-    "NOTHING_LEFT: FINISH -> done",
+    "NO_MESSAGE_LEFT: FINISH -> done",
     "ALWAYS: BEGIN_STAGE -> ramp",
 ]
 RAMP_ROWS = [*CANARY_ROWS[:12], "NO_MESSAGE_DUE: WAIT", "ALWAYS: SEND"]
@@ -105,7 +105,7 @@ def test_decide_raises_for_ended_redrive(stage: Stage) -> None:
 def make_progress(stage: Stage, **over: object) -> RedriveProgress:
     """One that has moved 100 messages, and whose soak is over."""
     progress = begun(size=80).enter_stage(stage, NOW)
-    progress = progress.with_stage(moved=20, soak_ends_at=NOW, expected=1_000)
+    progress = progress.change_current_stage(moved=20, soak_ends_at=NOW, expected=1_000)
     moved_at = NOW - timedelta(minutes=1)
     return structs.replace(progress, moved=100, moved_at=moved_at, **over)
 
@@ -127,27 +127,29 @@ def make_situation(
 def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituation:
     """A situation in which this row is the first that matches."""
     progress = make_progress(stage)
-    late = progress.with_waits(is_refused=True, refused_since=NOW - AN_HOUR)
+    late = progress.change_waits(is_refused=True, refused_since=NOW - AN_HOUR)
     back: tuple[Message, ...] = tuple(message(f"back {n}") for n in range(10))
-    unread = progress.with_stage(stood=100)
-    soaking = progress.with_stage(soak_ends_at=NOW + AN_HOUR)
+    unread = progress.change_current_stage(stood=100)
+    soaking = progress.change_current_stage(soak_ends_at=NOW + AN_HOUR)
     just_moved = structs.replace(progress, moved_at=NOW)
     situations: Mapping[Condition, RedriveSituation] = {
         Condition.BLOCKED_FOR_GOOD: make_situation(
             progress, blocker=Blocker("no", is_for_good=True)
         ),
         Condition.CHANGES_FROZEN: make_situation(progress, freeze_reason="an incident"),
-        Condition.OLDER_THAN_MESSAGES: make_situation(
+        Condition.REDRIVE_OLDER_THAN_RETENTION: make_situation(
             make_progress(stage, began_at=NOW - timedelta(days=14))
         ),
-        Condition.OTHER_MOVE_TASK: make_situation(progress, has_foreign_task=True),
-        Condition.TICKS_WITHOUT_RESULT: make_situation(progress.with_waits(fruitless=3)),
+        Condition.OTHER_MOVE_TASK: make_situation(progress, has_other_move_task_running=True),
+        Condition.TICKS_WITHOUT_RESULT: make_situation(progress.change_waits(fruitless=3)),
         Condition.NO_SAMPLE_YET: structs.replace(make_situation(progress), sample=None),
-        Condition.TOO_MANY_BACK: make_situation(progress, DlqSample(returned_messages=back)),
+        Condition.TOO_MANY_MESSAGES_RETURNED: make_situation(
+            progress, DlqSample(returned_messages=back)
+        ),
         Condition.BLOCKED_FOR_NOW: make_situation(progress, blocker=Blocker("SQS is silent")),
-        Condition.NOTHING_LEFT: make_situation(progress, dlq=queue(DEAD, 0)),
-        Condition.REFUSED_FOR_LONG: make_situation(late),
-        Condition.STAGE_OVER: make_situation(progress.with_stage(moved=80)),
+        Condition.NO_MESSAGE_LEFT: make_situation(progress, dlq=queue(DEAD, 0)),
+        Condition.SENDS_REFUSED_FOR_LONG: make_situation(late),
+        Condition.STAGE_OVER: make_situation(progress.change_current_stage(moved=80)),
         Condition.SOAK_NOT_OVER: make_situation(soaking),
         Condition.SOURCE_UNREAD: make_situation(unread, source=queue(SOURCE, 50)),
         Condition.NO_DELETES: make_situation(progress, deletes_per_second=0),
@@ -175,7 +177,7 @@ def test_decide_reaches_row_and_its_stage(stage: Stage, row: DecisionRow) -> Non
     assert action is row.action
     if action is Action.WAIT_WITH_PATIENCE:
         assert progress.stage is stage, "its patience is not over yet"
-        waited = progress.with_waits(
+        waited = progress.change_waits(
             consumers_since=NOW - AN_HOUR,
             blocked_since=NOW - AN_HOUR,
         )

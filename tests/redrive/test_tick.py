@@ -15,7 +15,7 @@ from mendq.model.state import State
 from mendq.redrive.messages import read_quarantine_mark
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import TickOutcome, redrive
-from mendq.redrive.store import redrive_key
+from mendq.redrive.store import make_redrive_key
 from tests.redrive.world import LATE, Redriving, texts
 
 BY_THE_QUEUE = (
@@ -234,7 +234,7 @@ def test_a_damaged_progress_halts_it_with_a_page(
         text = json.dumps(document)
     here.account.clients.dynamodb.update_item(
         TableName="case_store",
-        Key=redrive_key(here.dlq),
+        Key=make_redrive_key(here.dlq),
         UpdateExpression="SET document = :d",
         ExpressionAttributeValues={":d": {"S": str(text)}},
     )

@@ -10,7 +10,11 @@ from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.owners import make_owner_request
 from mendq.model.state import State
-from mendq.redrive.machine import MESSAGES_HELD_SUFFIX, NONE_TO_SEND_REASON, TICKS_CUT_SHORT_REASON
+from mendq.redrive.machine import (
+    MESSAGES_HELD_SUFFIX,
+    NO_MESSAGE_TO_SEND_REASON,
+    TICKS_CUT_SHORT_REASON,
+)
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
 from tests.account.faults import Killed
@@ -74,7 +78,7 @@ def test_where_others_messages_fill_a_tick_it_halts_and_says_so(
     here.begun("own", bounds=replace(LATE, census=10))
     assert here.minutes(30).case is not None
     because = here.progress.because
-    assert (here.state is State.ESCALATED, because.startswith(NONE_TO_SEND_REASON)) == (
+    assert (here.state is State.ESCALATED, because.startswith(NO_MESSAGE_TO_SEND_REASON)) == (
         halts,
         halts,
     )
@@ -150,4 +154,4 @@ def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
     assert outcome.case is not None
     assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
     assert fifo.progress.moved == (9 if goes_on else 0)
-    assert goes_on or fifo.progress.because == f"{NONE_TO_SEND_REASON}{MESSAGES_HELD_SUFFIX}"
+    assert goes_on or fifo.progress.because == f"{NO_MESSAGE_TO_SEND_REASON}{MESSAGES_HELD_SUFFIX}"

@@ -25,7 +25,7 @@ from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
 from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, plain
-from mendq.redrive.message_groups import MessageGroup, describe_outline, group_messages
+from mendq.redrive.message_groups import MessageGroup, describe_body_outline, group_messages
 from mendq.redrive.messages import Message
 
 _MOST_LISTED_EXPIRIES = 3
@@ -115,7 +115,9 @@ class _Sample(Struct, frozen=True):
         """Return a group with its number of messages, its command, and an example."""
         first_message = group.messages[0]
         body = (
-            plain(first_message.body, 400) if with_bodies else describe_outline(first_message.body)
+            plain(first_message.body, 400)
+            if with_bodies
+            else describe_body_outline(first_message.body)
         )
         document = asdict(group)
         document["messages"] = len(group.messages)

@@ -17,7 +17,7 @@ from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, format_value, plain
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
-from mendq.redrive.message_filter import FilterResult, MessageFilter, spell_literal
+from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
 
 MOST_EXAMPLE_IDS = 3
@@ -272,7 +272,7 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
     for unclear_group in islice(tally.unclear_groups, _MOST_LISTED_UNCLEAR_GROUPS):
         group_text = format_value(unclear_group.group_id, _MOST_VALUE_CHARACTERS)
         out.say(f"group {group_text}: {unclear_group.reason}", "yellow")
-        group_filter = f"group_id == {spell_literal(unclear_group.group_id)}"
+        group_filter = f"group_id == {format_literal(unclear_group.group_id)}"
         if unclear_group.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")
             out.say_command(f"{redrive_command} --where {quote(group_filter)} --leave-first")

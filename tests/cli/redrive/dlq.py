@@ -58,7 +58,9 @@ class Dlq(Redriving):
         assert claimed is not None
         begun = RedriveProgress.start("case-7", queues, size=5, now=now)
         progress = (claimed.progress or begun).enter_stage(stage, now)
-        self.redrives.save(progress.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
+        self.redrives.save(
+            progress.change_current_stage(soak_ends_at=now + timedelta(minutes=3)), "me"
+        )
         self.redrives.release(self.dlq, "me")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.model.queue import Redrive
-from mendq.redrive.message_filter import SOURCE_ATTRIBUTE
+from mendq.redrive.message_filter import SOURCE_ARN_ATTRIBUTE
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
 
@@ -107,7 +107,7 @@ def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(queues: 
     assert most["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
     by_hand = next(each for each in found["groups"] if each["what"].startswith("SQS names none"))
     assert (by_hand["where"], by_hand["command"]) == (
-        f"!exists(system.{SOURCE_ATTRIBUTE})",
+        f"!exists(system.{SOURCE_ARN_ATTRIBUTE})",
         "",
     )
 

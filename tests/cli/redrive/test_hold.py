@@ -14,7 +14,7 @@ from mendq.cli.exit_codes import CommandError
 from mendq.cli.redrive import hold
 from mendq.cli.redrive.hold import hold_dlq
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
-from mendq.redrive.store import RedriveStore, redrive_key
+from mendq.redrive.store import RedriveStore, make_redrive_key
 from tests.cli.conftest import Operator, change_cases
 from tests.cli.redrive.dlq import Dlq
 from tests.redrive.toy import DEAD, NOW, SOURCE
@@ -57,7 +57,7 @@ def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance
             pass
     quick.redrives.client.update_item(
         TableName="case_store",
-        Key=redrive_key(quick.dlq),
+        Key=make_redrive_key(quick.dlq),
         UpdateExpression="SET document = :document",
         ExpressionAttributeValues={":document": {"S": "[]"}},
     )
