@@ -48,9 +48,9 @@ class _TextScalarLoader(CfnFullLoader):  # type: ignore[misc]
 
     def construct_boolean(self, node: Any) -> Any:
         """Return the text `true` or `false` for a YAML boolean, also for one such as `yes`."""
-        yaml_text = self.construct_yaml_str(node)
-        is_true = self.bool_values.get(yaml_text.lower())
-        return yaml_text if is_true is None else str(is_true).lower()
+        boolean_text = self.construct_yaml_str(node)
+        is_true = self.bool_values.get(boolean_text.lower())
+        return boolean_text if is_true is None else str(is_true).lower()
 
 
 _TextScalarLoader.add_multi_constructor("!", multi_constructor)
@@ -62,9 +62,9 @@ for _scalar_type in ("int", "float", "timestamp"):
 
 
 class YamlTemplate(Template):
-    """A decoded CloudFormation template with line numbers. `render` returns YAML."""
+    """A decoded CloudFormation template with line numbers. `render_declaration` returns YAML."""
 
-    def render(self, name: str, value: Any) -> tuple[str, ...]:
+    def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the YAML lines that declare the property or resource `name`.
 
         If `name` is empty, return the lines of a list item. The name may come from anyone, so
@@ -74,9 +74,9 @@ class YamlTemplate(Template):
             character for character in name if character.isascii() and character.isalnum()
         )
         # PyYAML cannot write the decoder's own types. JSON turns them into plain ones.
-        plain_value = json.loads(json.dumps(value))
-        node = {safe_name: plain_value} if name else [plain_value]
-        return tuple(yaml.safe_dump(node, sort_keys=False, width=inf).splitlines())
+        plain_python_value = json.loads(json.dumps(value))
+        declaration = {safe_name: plain_python_value} if name else [plain_python_value]
+        return tuple(yaml.safe_dump(declaration, sort_keys=False, width=inf).splitlines())
 
 
 def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
@@ -111,66 +111,68 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        problem = str(error)
-        line_prefix = ""
+        parsing_problem = str(error)
+        line_number_prefix = ""
         if isinstance(error, yaml.MarkedYAMLError):
-            problem = error.problem or problem
+            parsing_problem = error.problem or parsing_problem
             if error.problem_mark:
-                line_prefix = f"line {error.problem_mark.line + 1}: "
-        raise NotATemplate(f"{line_prefix}no YAML: {_shorten_to_line(problem)}") from error
+                line_number_prefix = f"line {error.problem_mark.line + 1}: "
+        raise NotATemplate(
+            f"{line_number_prefix}no YAML: {_shorten_to_line(parsing_problem)}"
+        ) from error
 
 
-def _to_yaml_escape(match: re.Match[str]) -> str:
+def _to_yaml_escape(escape_match: re.Match[str]) -> str:
     """Return the YAML escape for a JSON escape. Escapes that YAML has too are unchanged."""
-    slash, high_surrogate, low_surrogate = match.groups()
+    escaped_slash, high_surrogate, low_surrogate = escape_match.groups()
     if high_surrogate:
         high_bits = int(high_surrogate, 16) - 0xD800
         low_bits = int(low_surrogate, 16) - 0xDC00
         return f"\\U{0x10000 + high_bits * 0x400 + low_bits:08x}"
-    return slash or match.group()
+    return escaped_slash or escape_match.group()
 
 
-def _decode_text(text: str, budget: WorkBudget) -> Any:
+def _decode_text(template_text: str, budget: WorkBudget) -> Any:
     """Decode the text of a template.
 
     Raises YAMLError if the text is not YAML, and NotATemplate if it is empty, too large, nested too
     deep, or has something that a template must not have.
     """
-    _check_limits(text, budget)
+    _check_limits(template_text, budget)
     try:
-        root = _TextScalarLoader(text, None).get_single_data()
+        decoded_root = _TextScalarLoader(template_text, None).get_single_data()
     except CfnParseError as error:
         first_mistake = error.matches[0]
         raise NotATemplate(
             f"line {first_mistake.linenumber}: {_shorten_to_line(first_mistake.message)}"
         ) from error
-    if root is None:
+    if decoded_root is None:
         raise NotATemplate("it is empty")
-    return root
+    return decoded_root
 
 
-def _check_limits(text: str, budget: WorkBudget) -> None:
+def _check_limits(template_text: str, budget: WorkBudget) -> None:
     """Raise NotATemplate if a text exceeds a limit, or has something that a template must not have.
 
     The nodes are counted while YAML is parsed, before any Python object is made from them. Raises
     YAMLError if the text is not YAML.
     """
     # Number of nodes in each open collection, the innermost last.
-    open_node_counts = [0]
-    for yaml_event in yaml.parse(text, Loader=yaml.CSafeLoader):
+    node_counts_of_open_collections = [0]
+    for yaml_event in yaml.parse(template_text, Loader=yaml.CSafeLoader):
         _refuse_tag_or_alias(yaml_event)
         if isinstance(yaml_event, yaml.NodeEvent):
             budget.use_steps(STEPS_PER_NODE)
-            open_node_counts[-1] += 1
+            node_counts_of_open_collections[-1] += 1
         if isinstance(yaml_event, yaml.CollectionStartEvent):
-            open_node_counts.append(0)
-            if len(open_node_counts) > MOST_NESTED_LEVELS + 1:
+            node_counts_of_open_collections.append(0)
+            if len(node_counts_of_open_collections) > MOST_NESTED_LEVELS + 1:
                 line_number = yaml_event.start_mark.line + 1
                 raise NotATemplate(
                     f"line {line_number}: nested more than {MOST_NESTED_LEVELS} deep"
                 )
         elif isinstance(yaml_event, yaml.CollectionEndEvent):
-            node_count = open_node_counts.pop()
+            node_count = node_counts_of_open_collections.pop()
             if isinstance(yaml_event, yaml.MappingEndEvent):
                 # cfn-lint compares each key with every earlier key of the mapping.
                 budget.use_steps((node_count // 2) ** 2 // KEY_COMPARISONS_PER_STEP)
@@ -182,15 +184,19 @@ def _refuse_tag_or_alias(yaml_event: Any) -> None:
     Allowed are the tags of YAML's basic types, and tags that look like CloudFormation's, such as
     `!GetAtt`.
     """
-    line_prefix = f"line {yaml_event.start_mark.line + 1}: "
-    tag = None
+    line_number_prefix = f"line {yaml_event.start_mark.line + 1}: "
+    yaml_tag = None
     if isinstance(yaml_event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-        tag = yaml_event.tag
-    if tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(tag):
-        raise NotATemplate(f"{line_prefix}the tag {tag[:64]!r} is none of CloudFormation's")
+        yaml_tag = yaml_event.tag
+    if yaml_tag is not None and not _ALLOWED_TAG_REGEX.fullmatch(yaml_tag):
+        raise NotATemplate(
+            f"{line_number_prefix}the tag {yaml_tag[:64]!r} is none of CloudFormation's"
+        )
     if isinstance(yaml_event, yaml.AliasEvent):
-        alias = yaml_event.anchor[:64]
-        raise NotATemplate(f"{line_prefix}*{alias}: CloudFormation takes no YAML aliases")
+        alias_name = yaml_event.anchor[:64]
+        raise NotATemplate(
+            f"{line_number_prefix}*{alias_name}: CloudFormation takes no YAML aliases"
+        )
 
 
 def _shorten_to_line(text: str) -> str:

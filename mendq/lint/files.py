@@ -37,31 +37,34 @@ class TemplateSource:
     file: str
     content: bytes
     # Account and region of the deployment, as far as a cdk.out folder names them.
-    target: DeployTarget
+    deploy_target: DeployTarget
     # Name of the stack. Empty if no manifest of a cdk.out folder names it.
     stack_name: str = ""
 
 
-def list_sources(argument: str) -> Iterator[TemplateSource]:
+def list_sources(template_argument: str) -> Iterator[TemplateSource]:
     """Yield the templates that the user names. A file is read only when its turn comes.
 
     Args:
-        argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard input.
+        template_argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard
+            input.
 
     Raises:
         NotATemplate: A Terraform file is given, or a folder that is not a valid cdk.out folder.
         OSError: A file cannot be read.
     """
-    path = Path(argument)
-    if argument == STDIN_ARGUMENT:
-        content = sys.stdin.buffer.read(_MOST_READ_BYTES)
-        yield TemplateSource("(standard input)", content, DeployTarget())
+    path = Path(template_argument)
+    if template_argument == STDIN_ARGUMENT:
+        template_bytes = sys.stdin.buffer.read(_MOST_READ_BYTES)
+        yield TemplateSource("(standard input)", template_bytes, DeployTarget())
     elif path.is_dir():
         yield from _list_stack_templates(path)
     elif path.suffix == ".tf":
-        raise NotATemplate(f"{argument} is HCL: give the plan, as `terraform show -json` says it")
+        raise NotATemplate(
+            f"{template_argument} is HCL: give the plan, as `terraform show -json` says it"
+        )
     else:
-        yield TemplateSource(argument, _read_content(path), DeployTarget())
+        yield TemplateSource(template_argument, _read_content(path), DeployTarget())
 
 
 def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
@@ -74,14 +77,18 @@ def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
     for folder, artifact in _list_artifacts(outermost_folder):
         if artifact.get("type") != _STACK_ARTIFACT_TYPE:
             continue
-        properties = get_mapping(artifact, "properties") or {}
-        path = _require_path_inside(folder, properties.get("templateFile"), outermost_folder)
-        if path.resolve() in seen_template_paths:
+        artifact_properties = get_mapping(artifact, "properties") or {}
+        template_path = _require_path_inside(
+            folder, artifact_properties.get("templateFile"), outermost_folder
+        )
+        if template_path.resolve() in seen_template_paths:
             continue
-        seen_template_paths.add(path.resolve())
-        content = _read_content(path, MOST_TEMPLATE_BYTES + 1)
-        stack_name = str(properties.get("stackName") or "")
-        yield TemplateSource(str(path), content, _find_deploy_target(artifact), stack_name)
+        seen_template_paths.add(template_path.resolve())
+        template_bytes = _read_content(template_path, MOST_TEMPLATE_BYTES + 1)
+        stack_name = str(artifact_properties.get("stackName") or "")
+        yield TemplateSource(
+            str(template_path), template_bytes, _find_deploy_target(artifact), stack_name
+        )
     if not seen_template_paths:
         raise NotATemplate(f"{outermost_folder}: its {_MANIFEST_NAME} names no stack")
 
@@ -101,9 +108,11 @@ def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str,
         seen_folders.add(folder.resolve())
         for artifact in _read_artifacts(folder):
             if artifact.get("type") == _ASSEMBLY_ARTIFACT_TYPE:
-                properties = get_mapping(artifact, "properties") or {}
-                folder_name = properties.get("directoryName")
-                unread_folders.append(_require_path_inside(folder, folder_name, outermost_folder))
+                artifact_properties = get_mapping(artifact, "properties") or {}
+                assembly_folder_name = artifact_properties.get("directoryName")
+                unread_folders.append(
+                    _require_path_inside(folder, assembly_folder_name, outermost_folder)
+                )
             yield folder, artifact
 
 
@@ -126,23 +135,23 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
     return [artifact for artifact in artifacts if isinstance(artifact, dict)]
 
 
-def _require_path_inside(folder: Path, requested_name: object, outermost_folder: Path) -> Path:
+def _require_path_inside(folder: Path, name_in_manifest: object, outermost_folder: Path) -> Path:
     """Return the path of the file or folder that a manifest names.
 
     Args:
         folder: The manifest's folder.
-        requested_name: The name in the manifest. It may be anything, because the manifest may be
+        name_in_manifest: The name in the manifest. It may be anything, because the manifest may be
             forged.
         outermost_folder: The cdk.out folder that the user named.
 
     Raises:
-        NotATemplate: `requested_name` is not the name of a file or folder, or the path is outside
+        NotATemplate: `name_in_manifest` is not the name of a file or folder, or the path is outside
             `outermost_folder`.
     """
-    path = folder / requested_name if isinstance(requested_name, str) else folder
+    path = folder / name_in_manifest if isinstance(name_in_manifest, str) else folder
     if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):
         raise NotATemplate(
-            f"{folder / _MANIFEST_NAME} names {str(requested_name)[:120]!r}, which is not in it"
+            f"{folder / _MANIFEST_NAME} names {str(name_in_manifest)[:120]!r}, which is not in it"
         )
     return path
 
@@ -153,12 +162,12 @@ def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     if environment_match is None:
         return DeployTarget()
     account, region = environment_match.groups()
-    account_and_region = dict[str, str]()
+    known_account_and_region = dict[str, str]()
     if not account.startswith("unknown"):
-        account_and_region["account"] = account
+        known_account_and_region["account"] = account
     if not region.startswith("unknown"):
-        account_and_region["region"] = region
-    return DeployTarget(**account_and_region)
+        known_account_and_region["region"] = region
+    return DeployTarget(**known_account_and_region)
 
 
 def _read_content(path: Path, most_bytes: int = _MOST_READ_BYTES) -> bytes:

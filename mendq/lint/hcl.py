@@ -24,7 +24,7 @@ from mendq.lint.patch import (
     WantedValues,
     choose_only_candidate,
     make_diff,
-    parse_value,
+    parse_attribute_value,
 )
 from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import NotATemplate
@@ -35,12 +35,12 @@ from mendq.notifications.change_lines import terraform_argument
 
 MOST_HCL_BYTES = 256 * 1024
 # The attribute that a separate resource sets, by the type of that resource.
-_SEPARATE_ATTRIBUTE_BY_TYPE = {
+_ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE = {
     **ATTRIBUTE_BY_TERRAFORM_TYPE,
     "aws_sqs_queue_policy": POLICY_ATTRIBUTE,
 }
 # A parsed block has at least these parts: keyword, type, name, brace, body, brace.
-_LEAST_PARTS_OF_BLOCK = 6
+_FEWEST_PARTS_OF_BLOCK = 6
 
 
 class _ArgumentOffsets(NamedTuple):
@@ -75,33 +75,39 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
         OSError: The file cannot be read.
     """
     with Path(path_argument).open("rb") as file:
-        content = file.read(MOST_HCL_BYTES + 1)
-    if len(content) > MOST_HCL_BYTES:
+        file_bytes = file.read(MOST_HCL_BYTES + 1)
+    if len(file_bytes) > MOST_HCL_BYTES:
         raise NotATemplate(f"{path_argument}: longer than {MOST_HCL_BYTES:,} bytes")
-    original_text = content.decode("utf-8-sig", "replace")
-    queues = [
+    original_text = file_bytes.decode("utf-8-sig", "replace")
+    queue_blocks = [
         block
         for block in _parse_blocks(path_argument, original_text)
         if block.type_name == "aws_sqs_queue"
     ]
-    addresses = [queue.address for queue in queues]
+    queue_addresses = [queue_block.address for queue_block in queue_blocks]
     if wanted_values.requested_id:
         found_by = "--resource"
-        candidates = [address for address in addresses if address == wanted_values.requested_id]
+        candidate_addresses = [
+            queue_address
+            for queue_address in queue_addresses
+            if queue_address == wanted_values.requested_id
+        ]
     else:
         found_by = "its name"
-        name_literal = json.dumps(parts_of(wanted_values.queue_arn).name)
-        candidates = [
-            queue.address
-            for queue in queues
-            if _get_value_source(original_text, queue, "name") == name_literal
+        quoted_queue_name = json.dumps(parts_of(wanted_values.queue_arn).name)
+        candidate_addresses = [
+            queue_block.address
+            for queue_block in queue_blocks
+            if _get_value_text(original_text, queue_block, "name") == quoted_queue_name
         ]
-    address = choose_only_candidate(candidates, candidates, addresses, path_argument, wanted_values)
+    queue_address = choose_only_candidate(
+        candidate_addresses, candidate_addresses, queue_addresses, path_argument, wanted_values
+    )
     changes = list[TemplateChange]()
     new_text = original_text
     for attribute, value in wanted_values.value_by_attribute.items():
         change = TemplateChange(
-            path_argument, address, found_by, attribute, None, None, value, NEW_QUEUE_NOTE
+            path_argument, queue_address, found_by, attribute, None, None, value, NEW_QUEUE_NOTE
         )
         if attribute != CreateDlq.attribute:
             change, new_text = _set_argument(original_text, new_text, change)
@@ -110,144 +116,169 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
 
 
 def _set_argument(
-    original_text: str, text: str, change: TemplateChange
+    original_text: str, current_text: str, change: TemplateChange
 ) -> tuple[TemplateChange, str]:
     """Set one argument of a queue, or of the separate resource that sets the queue's attribute.
 
     Args:
         original_text: The file's text before all changes. The line number is of this text.
-        text: The file's text after the earlier changes.
+        current_text: The file's text after the earlier changes.
         change: The queue, the attribute (in `path`) and the new value.
 
     Returns:
         The change with path, line, old and new value, and the text after it. If the argument cannot
         be set or has the value already, the change has a note and the text is returned unchanged.
     """
-    argument = terraform_argument(change.path)
-    new_value = to_hcl_literal(parse_value(change.new))
-    block_by_address = _map_blocks_by_address(change.file, text)
-    block = _find_setting_block(text, block_by_address, change)
-    path = f"{block.address}.{argument}"
-    old_value = _get_value_source(text, block, argument)
-    first_body_line = text[block.body_offset :].partition("\n")[0].strip()
+    argument_name = terraform_argument(change.path)
+    new_value = to_hcl_literal(parse_attribute_value(change.new))
+    block_by_address = _map_blocks_by_address(change.file, current_text)
+    setting_block = _find_setting_block(current_text, block_by_address, change)
+    argument_path = f"{setting_block.address}.{argument_name}"
+    old_value = _get_value_text(current_text, setting_block, argument_name)
+    first_body_line = current_text[setting_block.body_offset :].partition("\n")[0].strip()
     is_one_line_block = first_body_line not in {"", "}"} and not first_body_line.startswith(
         ("#", "//")
     )
     if old_value is None and is_one_line_block:
-        return replace(change, path=path, note=NO_LINE_NOTE), text
+        return replace(change, path=argument_path, note=NO_LINE_NOTE), current_text
     if old_value is None:
-        inserted_text = f"\n  {argument} = {new_value}"
+        inserted_text = f"\n  {argument_name} = {new_value}"
         if first_body_line == "}":
             inserted_text += "\n"
-        new_text = text[: block.body_offset] + inserted_text + text[block.body_offset :]
+        new_text = (
+            current_text[: setting_block.body_offset]
+            + inserted_text
+            + current_text[setting_block.body_offset :]
+        )
     else:
-        offsets = block.offsets_by_argument[argument]
-        new_text = text[: offsets.value_begin] + new_value + text[offsets.value_end :]
-    line = _find_line_number(original_text, change.file, block.address, argument)
-    change = replace(change, path=path, line=line, old=old_value, new=new_value, note="")
+        argument_offsets = setting_block.offsets_by_argument[argument_name]
+        new_text = (
+            current_text[: argument_offsets.value_begin]
+            + new_value
+            + current_text[argument_offsets.value_end :]
+        )
+    line_number = _find_line_number(
+        original_text, change.file, setting_block.address, argument_name
+    )
+    change = replace(
+        change, path=argument_path, line=line_number, old=old_value, new=new_value, note=""
+    )
     if old_value == new_value:
-        return replace(change, note=ALREADY_SET_NOTE), text
+        return replace(change, note=ALREADY_SET_NOTE), current_text
     new_block_by_address = _map_blocks_by_address(change.file, new_text)
     is_value_set = (
         new_block_by_address.keys() == block_by_address.keys()
-        and _get_value_source(new_text, new_block_by_address[block.address], argument) == new_value
+        and _get_value_text(new_text, new_block_by_address[setting_block.address], argument_name)
+        == new_value
     )
     if not is_value_set:
-        return replace(change, note=NO_LINE_NOTE), text
+        return replace(change, note=NO_LINE_NOTE), current_text
     return change, new_text
 
 
 def _find_setting_block(
-    text: str, block_by_address: Mapping[str, _Block], change: TemplateChange
+    hcl_text: str, block_by_address: Mapping[str, _Block], change: TemplateChange
 ) -> _Block:
     """Return the block in which the attribute must be set.
 
     This is a separate resource that sets the attribute and whose `queue_url` refers to the queue:
     the last one in the file. If there is none, it is the queue's own block.
     """
-    queue = block_by_address[change.resource]
+    queue_block = block_by_address[change.resource]
     queue_references = {f"{change.resource}.id", f"{change.resource}.url"}
-    setting_block = queue
+    setting_block = queue_block
     for block in block_by_address.values():
-        sets_attribute = _SEPARATE_ATTRIBUTE_BY_TYPE.get(block.type_name) == change.path
+        is_attribute_set_by_block = (
+            _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == change.path
+        )
         if (
-            sets_attribute
-            and (_get_value_source(text, block, "queue_url") or "") in queue_references
+            is_attribute_set_by_block
+            and (_get_value_text(hcl_text, block, "queue_url") or "") in queue_references
         ):
             setting_block = block
     return setting_block
 
 
-def _find_line_number(text: str, file: str, address: str, argument: str) -> int:
+def _find_line_number(hcl_text: str, file: str, block_address: str, argument_name: str) -> int:
     """Return the line number, from 1, of an argument in the block with this address.
 
     If the argument is not set, return the line of the block's opening brace.
     """
-    block = _map_blocks_by_address(file, text)[address]
-    offsets = block.offsets_by_argument.get(argument)
-    begin = block.body_offset if offsets is None else offsets.begin
-    return text.count("\n", 0, begin) + 1
+    block = _map_blocks_by_address(file, hcl_text)[block_address]
+    argument_offsets = block.offsets_by_argument.get(argument_name)
+    begin_offset = block.body_offset if argument_offsets is None else argument_offsets.begin
+    return hcl_text.count("\n", 0, begin_offset) + 1
 
 
-def _get_value_source(text: str, block: _Block, argument: str) -> str | None:
+def _get_value_text(hcl_text: str, block: _Block, argument_name: str) -> str | None:
     """Return the value of an argument as it is written. None if the block does not set it."""
-    offsets = block.offsets_by_argument.get(argument)
-    return None if offsets is None else text[offsets.value_begin : offsets.value_end]
+    argument_offsets = block.offsets_by_argument.get(argument_name)
+    return (
+        None
+        if argument_offsets is None
+        else hcl_text[argument_offsets.value_begin : argument_offsets.value_end]
+    )
 
 
-def _map_blocks_by_address(file: str, text: str) -> dict[str, _Block]:
-    return {block.address: block for block in _parse_blocks(file, text)}
+def _map_blocks_by_address(file: str, hcl_text: str) -> dict[str, _Block]:
+    return {block.address: block for block in _parse_blocks(file, hcl_text)}
 
 
-def _parse_blocks(file: str, text: str) -> list[_Block]:
+def _parse_blocks(file: str, hcl_text: str) -> list[_Block]:
     """Return all resources and data sources of a Terraform file.
 
     Raises NotATemplate if the file is not HCL.
     """
     try:
-        (body,) = parses_to_tree(text).children
+        (body,) = parses_to_tree(hcl_text).children
         blocks = list[_Block]()
-        for node in body.children:
-            is_block = isinstance(node, Tree) and node.data == "block"
-            if is_block and len(node.children) >= _LEAST_PARTS_OF_BLOCK:
-                blocks.append(_parse_block(text, node))
+        for body_node in body.children:
+            is_block = isinstance(body_node, Tree) and body_node.data == "block"
+            if is_block and len(body_node.children) >= _FEWEST_PARTS_OF_BLOCK:
+                blocks.append(_parse_block(hcl_text, body_node))
     except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
         raise NotATemplate(f"{file}: no HCL: {' '.join(str(error).split())[:200]}") from error
     return blocks
 
 
-def _parse_block(text: str, block_tree: Any) -> _Block:
+def _parse_block(hcl_text: str, block_tree: Any) -> _Block:
     """Convert one block of the parse tree. Raises ValueError if it sets an argument twice."""
-    _, type_node, name_node, brace, *body_parts = block_tree.children
-    type_name = _get_source(text, type_node).strip('"')
-    block_name = _get_source(text, name_node).strip('"')
+    _, type_node, name_node, opening_brace, *body_parts = block_tree.children
+    type_name = _get_node_text(hcl_text, type_node).strip('"')
+    block_name = _get_node_text(hcl_text, name_node).strip('"')
     address = f"{type_name}.{block_name}"
     offsets_by_argument = dict[str, _ArgumentOffsets]()
     for body_part in body_parts:
         if not isinstance(body_part, Tree):
             continue
-        for node in body_part.children:
-            if not (isinstance(node, Tree) and node.data == "attribute"):
+        for argument_node in body_part.children:
+            if not (isinstance(argument_node, Tree) and argument_node.data == "attribute"):
                 continue
-            argument_name = _get_source(text, node.children[0])
+            argument_name = _get_node_text(hcl_text, argument_node.children[0])
             if argument_name in offsets_by_argument:
                 raise ValueError(f"an argument stands twice in {address}")
-            begin, _ = _find_offsets(text, node.children[0])
-            value_begin, value_end = _find_offsets(text, node.children[-1])
-            offsets_by_argument[argument_name] = _ArgumentOffsets(begin, value_begin, value_end)
-    return _Block(type_name, address, offsets_by_argument, text.index("{", brace.start_pos) + 1)
+            begin_offset, _ = _find_begin_and_end(hcl_text, argument_node.children[0])
+            value_begin_offset, value_end_offset = _find_begin_and_end(
+                hcl_text, argument_node.children[-1]
+            )
+            offsets_by_argument[argument_name] = _ArgumentOffsets(
+                begin_offset, value_begin_offset, value_end_offset
+            )
+    return _Block(
+        type_name, address, offsets_by_argument, hcl_text.index("{", opening_brace.start_pos) + 1
+    )
 
 
-def _get_source(text: str, node: Any) -> str:
+def _get_node_text(hcl_text: str, node: Any) -> str:
     """Return the text from which a part of the parse tree was made."""
-    begin, end = _find_offsets(text, node)
-    return text[begin:end]
+    begin_offset, end_offset = _find_begin_and_end(hcl_text, node)
+    return hcl_text[begin_offset:end_offset]
 
 
-def _find_offsets(text: str, node: Any) -> tuple[int, int]:
+def _find_begin_and_end(hcl_text: str, node: Any) -> tuple[int, int]:
     """Return the offsets in the text at which a part of the parse tree begins and ends.
 
     Whitespace at its end is not included.
     """
-    tokens = list(node.scan_values(lambda value: isinstance(value, Token)))
-    return tokens[0].start_pos, len(text[: tokens[-1].end_pos].rstrip())
+    node_tokens = list(node.scan_values(lambda value: isinstance(value, Token)))
+    return node_tokens[0].start_pos, len(hcl_text[: node_tokens[-1].end_pos].rstrip())

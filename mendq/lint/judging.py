@@ -17,7 +17,12 @@ from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
-from mendq.lint.queues import MAPPING_TYPE, REDRIVE_POLICY_ATTRIBUTE, DeclaredQueue, DeclaredQueues
+from mendq.lint.queues import (
+    EVENT_SOURCE_MAPPING_TYPE,
+    REDRIVE_POLICY_ATTRIBUTE,
+    DeclaredQueue,
+    DeclaredQueues,
+)
 from mendq.lint.remedies import find_remedy
 from mendq.lint.template import Place, Template, TemplateResource, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
@@ -107,20 +112,24 @@ def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
 
 
 def lint(
-    template: Template, file: str, target: DeployTarget, ignored_symptoms: Collection[str] = ()
+    template: Template,
+    file: str,
+    deploy_target: DeployTarget,
+    ignored_symptoms: Collection[str] = (),
 ) -> LintResult:
     """Check all queues of a template.
 
     Args:
         template: The template.
         file: The name of the template in the result.
-        target: Account and region of the deployment, unless the template itself contains them.
+        deploy_target: Account and region of the deployment, unless the template itself contains
+            them.
         ignored_symptoms: Names of symptoms whose findings count as ignored.
 
     Raises:
         NotATemplate: The check takes more work than the template's budget has left.
     """
-    declared_queues = DeclaredQueues(template, replace(target, **template.deploy_target))
+    declared_queues = DeclaredQueues(template, replace(deploy_target, **template.deploy_target))
     findings = list[LintFinding]()
     ignored_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
@@ -135,9 +144,11 @@ def lint(
             ignored_findings.append(finding_or_place)
         else:
             findings.append(finding_or_place)
-    defaults = [
-        {"parameter": name, "value": default_text}
-        for name, default_text in sorted(declared_queues.resolver.default_by_parameter.items())
+    used_defaults = [
+        {"parameter": parameter_name, "value": default_text}
+        for parameter_name, default_text in sorted(
+            declared_queues.resolver.default_by_parameter.items()
+        )
     ]
     return LintResult(
         file,
@@ -145,7 +156,7 @@ def lint(
         findings,
         ignored_findings,
         unchecked_places,
-        defaults,
+        used_defaults,
     )
 
 
@@ -163,24 +174,28 @@ def _check_queue(
 ) -> Iterator[LintFinding | UncheckedPlace]:
     """Yield the findings of one queue, errors first, and then its places that cannot be checked."""
     # Each check parses the queue's texts again and searches them for each source.
-    attribute_texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
+    attribute_texts = (
+        attribute_text
+        for attribute_text in dict.values(queue.attributes)
+        if isinstance(attribute_text, str)
+    )
     character_count = sum(map(len, attribute_texts))
-    work_factor = 1 + len(queue.dlq_sources or ()) // 16
-    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * work_factor)
-    findings, symptoms_by_cause = _check_symptoms(queue, declared_queues)
+    work_multiplier = 1 + len(queue.dlq_sources or ()) // 16
+    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * work_multiplier)
+    findings, symptom_names_by_cause = _check_symptoms(queue, declared_queues)
     unknown_dlq_reason = _explain_unknown_dlq(queue, declared_queues)
     if unknown_dlq_reason:
-        symptom_names = symptoms_by_cause[REDRIVE_POLICY_ATTRIBUTE, unknown_dlq_reason]
+        symptom_names = symptom_names_by_cause[REDRIVE_POLICY_ATTRIBUTE, unknown_dlq_reason]
         dlq_symptoms = _list_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES)
         symptom_names.extend(name for name in dlq_symptoms if name not in symptom_names)
     yield from sorted(findings, key=lambda finding: finding.severity is not LintSeverity.ERROR)
-    for (attribute, reason), symptom_names in symptoms_by_cause.items():
+    for (attribute, reason), symptom_names in symptom_names_by_cause.items():
         place = declared_queues.find_place(queue, [attribute])
         yield _make_unchecked_place(declared_queues, place, reason, *symptom_names)
     for consumer in queue.lambda_consumers:
         if consumer.unknown_reason:
             reason = f"how long its function may run: {consumer.unknown_reason}"
-            place = declared_queues.find_resource_place(consumer.mapping)
+            place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, reason, TIMEOUT_TOO_SHORT.name)
 
 
@@ -194,40 +209,40 @@ def _check_symptoms(
         by the reason and by the unknown attribute, which is empty if no attribute is the cause.
     """
     findings = list[LintFinding]()
-    symptoms_by_cause = defaultdict[tuple[str, str], list[str]](list)
+    symptom_names_by_cause = defaultdict[tuple[str, str], list[str]](list)
     for symptom in CHECKED_SYMPTOMS:
         check_function = _check_timeout if symptom is TIMEOUT_TOO_SHORT else _check_symptom
         try:
             finding = check_function(symptom, queue, declared_queues)
         except (UnknownValue, TagUnreadable) as error:
             attribute = error.attribute if isinstance(error, UnknownValue) else ""
-            symptoms_by_cause[attribute, str(error)].append(symptom.name)
+            symptom_names_by_cause[attribute, str(error)].append(symptom.name)
             continue
         if finding is not None:
             findings.append(finding)
-    return findings, symptoms_by_cause
+    return findings, symptom_names_by_cause
 
 
 def _make_unchecked_place(
-    declared_queues: DeclaredQueues, place: Place, reason: str, *symptoms: str
+    declared_queues: DeclaredQueues, place: Place, reason: str, *symptom_names: str
 ) -> UncheckedPlace:
-    because = declared_queues.resolver.replace_arns_by_logical_ids(reason)
-    return UncheckedPlace(*place, because, symptoms)
+    reason_with_ids = declared_queues.resolver.replace_arns_by_logical_ids(reason)
+    return UncheckedPlace(*place, reason_with_ids, symptom_names)
 
 
 def _make_finding(
     declared_queues: DeclaredQueues,
     symptom: Symptom,
     queue: DeclaredQueue,
-    attributes: Sequence[str],
+    attribute_names: Sequence[str],
     because: str,
 ) -> LintFinding:
     """Return a finding about a queue.
 
-    Its path and line are those of the first of `attributes` that the template sets. If the template
-    sets none of them, they are those of the queue's resource.
+    Its path and line are those of the first of `attribute_names` that the template sets. If the
+    template sets none of them, they are those of the queue's resource.
     """
-    place = declared_queues.find_place(queue, attributes)
+    place = declared_queues.find_place(queue, attribute_names)
     severity, *_ = list_severities(symptom)
     return LintFinding(
         resource=queue.resource.logical_id,
@@ -250,12 +265,14 @@ def _check_symptom(
 
     Raises UnknownValue if that depends on a value that the template does not determine.
     """
-    queue.attributes.names_read.clear()
+    queue.attributes.read_attribute_names.clear()
     detected_fault = symptom.detection.detect(queue) if symptom.detection else None
     if detected_fault is None:
         return None
-    names_read = [*queue.attributes.names_read]
-    return _make_finding(declared_queues, symptom, queue, names_read, detected_fault.because)
+    read_attribute_names = [*queue.attributes.read_attribute_names]
+    return _make_finding(
+        declared_queues, symptom, queue, read_attribute_names, detected_fault.because
+    )
 
 
 def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:
@@ -267,8 +284,8 @@ def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
         dlq_arn = arn_of(queue.dlq_arn)
     except UnknownValue as error:
         return error.because
-    is_known = dlq_arn is None or dlq_arn in declared_queues.queue_by_arn
-    return None if is_known else f"the template does not declare {dlq_arn}"
+    is_dlq_known = dlq_arn is None or dlq_arn in declared_queues.queue_by_arn
+    return None if is_dlq_known else f"the template does not declare {dlq_arn}"
 
 
 def _check_timeout(
@@ -288,33 +305,39 @@ def _check_timeout(
         consumer for consumer in queue.lambda_consumers if not consumer.unknown_reason
     )
     facts = replace(queue, lambda_consumers=known_consumers)
-    needs = needed_timeout.list_named_needs(facts)
-    if not needs:
+    timeout_needs = needed_timeout.list_named_needs(facts)
+    if not timeout_needs:
         return None
     timeout_seconds = facts.visibility_seconds
-    unmet_needs = needed_timeout.list_unmet_needs(facts, needs)
-    needs_below_advice = [need for need in needs if need.recommended_seconds > timeout_seconds]
-    violated_needs = unmet_needs or needs_below_advice
+    unmet_timeout_needs = needed_timeout.list_unmet_needs(facts, timeout_needs)
+    needs_advising_longer_timeout = [
+        need for need in timeout_needs if need.recommended_seconds > timeout_seconds
+    ]
+    violated_needs = unmet_timeout_needs or needs_advising_longer_timeout
     if not violated_needs:
         return None
     ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
     need_with_longest_timeout = max(violated_needs, key=lambda need: need.minimum_goal_seconds)
-    consequence = (
-        "ends before its consumers are done" if unmet_needs else "leaves Lambda no room for retries"
+    consequence_text = (
+        "ends before its consumers are done"
+        if unmet_timeout_needs
+        else "leaves Lambda no room for retries"
     )
-    source_text = need_with_longest_timeout.source_text
-    because = f"the visibility timeout of {timeout_seconds} s {consequence}: {source_text}"
-    because += needed_timeout.describe_longer_advised_timeout(needs, timeout_seconds)
-    goal_seconds = needed_timeout.choose_goal_seconds(facts, needs, ceiling_seconds)
+    need_source_text = need_with_longest_timeout.source_text
+    fault_text = (
+        f"the visibility timeout of {timeout_seconds} s {consequence_text}: {need_source_text}"
+    )
+    fault_text += needed_timeout.describe_longer_advised_timeout(timeout_needs, timeout_seconds)
+    goal_seconds = needed_timeout.choose_goal_seconds(facts, timeout_needs, ceiling_seconds)
     finding = _make_finding(
-        declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], because
+        declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault_text
     )
     return replace(
         finding,
         remedy=_make_timeout_remedy(
             declared_queues, timeout_seconds, goal_seconds, ceiling_seconds
         ),
-        severity=LintSeverity.ERROR if unmet_needs else LintSeverity.WARNING,
+        severity=LintSeverity.ERROR if unmet_timeout_needs else LintSeverity.WARNING,
     )
 
 
@@ -332,14 +355,16 @@ def _make_timeout_remedy(
         goal_seconds: The timeout that heal would write.
         ceiling_seconds: The longest timeout that heal may write.
     """
-    longest_seconds = SetVisibilityTimeout.maximum
-    if goal_seconds > longest_seconds:
-        reason = f"no visibility timeout is longer than {longest_seconds} s"
+    longest_timeout_seconds = SetVisibilityTimeout.maximum
+    if goal_seconds > longest_timeout_seconds:
+        reason = f"no visibility timeout is longer than {longest_timeout_seconds} s"
         return (f"# {reason}: give the function a shorter timeout",)
     if goal_seconds <= timeout_seconds:
-        ceiling_tag = needed_timeout.MAX_VISIBILITY_TAG
-        return (f"# over the ceiling of {ceiling_seconds} s, which the tag {ceiling_tag} raises",)
-    return declared_queues.template.render(SetVisibilityTimeout.attribute, goal_seconds)
+        ceiling_tag_name = needed_timeout.MAX_VISIBILITY_TAG
+        return (
+            f"# over the ceiling of {ceiling_seconds} s, which the tag {ceiling_tag_name} raises",
+        )
+    return declared_queues.template.render_declaration(SetVisibilityTimeout.attribute, goal_seconds)
 
 
 def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
@@ -350,15 +375,15 @@ def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[Unchecked
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
-        macro_text = transform if isinstance(transform, str) else "a macro"
+        macro_name = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
-        yield UncheckedPlace(*place, f"what {macro_text} makes of the template is not known here")
-    checked_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
+        yield UncheckedPlace(*place, f"what {macro_name} makes of the template is not known here")
+    checked_symptom_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
     for resource in template.resources.values():
         yield from _explain_unchecked_resource(resource, declared_queues)
-        for unknown_name in sorted(resource.ignored_symptoms - checked_names):
+        for unknown_symptom_name in sorted(resource.ignored_symptoms - checked_symptom_names):
             place = declared_queues.find_resource_place(resource, "Metadata", "mendq", "ignore")
-            yield UncheckedPlace(*place, f"{unknown_name} is no symptom that is looked for")
+            yield UncheckedPlace(*place, f"{unknown_symptom_name} is no symptom that is looked for")
 
 
 def _explain_unchecked_resource(
@@ -372,7 +397,7 @@ def _explain_unchecked_resource(
     is_function = resource.logical_id.startswith("Fn::")
     is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
     error = None
-    if resource.type in (MAPPING_TYPE, QUEUE_TYPE):
+    if resource.type in (EVENT_SOURCE_MAPPING_TYPE, QUEUE_TYPE):
         error = declared_queues.unassigned_errors.get(resource.logical_id)
     if not is_function and not is_nested_stack and error is None:
         return
@@ -383,9 +408,9 @@ def _explain_unchecked_resource(
         yield UncheckedPlace(*place, "a nested stack: its template is another")
     elif error is not None:
         symptoms: tuple[str, ...] = ()
-        if resource.type == MAPPING_TYPE:
-            needing_symptoms = _list_symptoms_that_need(Need.LAMBDA_CONSUMERS)
-            symptoms = (TIMEOUT_TOO_SHORT.name, *needing_symptoms)
+        if resource.type == EVENT_SOURCE_MAPPING_TYPE:
+            symptoms_needing_consumers = _list_symptoms_that_need(Need.LAMBDA_CONSUMERS)
+            symptoms = (TIMEOUT_TOO_SHORT.name, *symptoms_needing_consumers)
         yield _make_unchecked_place(declared_queues, place, error.because, *symptoms)
 
 

@@ -101,7 +101,7 @@ class _QueueMatch(NamedTuple):
     # How certain the match is: 0 is the most certain.
     rank: int
     found_by: str
-    source: TemplateSource
+    template_source: TemplateSource
     declared_queues: DeclaredQueues
     queue_arn: str
 
@@ -120,11 +120,11 @@ class _TextEdit(NamedTuple):
     old: str | None
 
 
-def make_patch(argument: str, wanted_values: WantedValues) -> PatchResult:
+def make_patch(template_argument: str, wanted_values: WantedValues) -> PatchResult:
     """Return the changes that would set the wanted values in a template.
 
     Args:
-        argument: A template, a plan, a cdk.out folder, or `-` for standard input.
+        template_argument: A template, a plan, a cdk.out folder, or `-` for standard input.
         wanted_values: The queue and its values.
 
     Raises:
@@ -134,39 +134,43 @@ def make_patch(argument: str, wanted_values: WantedValues) -> PatchResult:
         OSError: A file cannot be read.
     """
     matches = list[_QueueMatch]()
-    logical_ids = list[str]()
-    for source in list_sources(argument):
+    queue_logical_ids = list[str]()
+    for template_source in list_sources(template_argument):
         try:
-            template = read_template(source.content)
+            template = read_template(template_source.content)
             declared_queues = DeclaredQueues(
-                template, replace(source.target, **template.deploy_target)
+                template, replace(template_source.deploy_target, **template.deploy_target)
             )
         except NotATemplate as error:
-            raise NotATemplate(f"{source.file}: {error}") from error
-        matches += _find_matches(declared_queues, source, wanted_values)
-        logical_ids += declared_queues.resolver.queue_id_by_arn.values()
+            raise NotATemplate(f"{template_source.file}: {error}") from error
+        matches += _find_matches(declared_queues, template_source, wanted_values)
+        queue_logical_ids += declared_queues.resolver.queue_id_by_arn.values()
     best_rank = min((match.rank for match in matches), default=0)
     best_matches = [match for match in matches if match.rank == best_rank]
-    match_names = [f"{match.logical_id} ({match.source.file})" for match in best_matches]
-    match = choose_only_candidate(best_matches, match_names, logical_ids, argument, wanted_values)
-    no_lines_reason = _explain_no_lines(match, argument)
-    original_text = "" if no_lines_reason else match.source.content.decode("utf-8-sig")
+    match_names = [f"{match.logical_id} ({match.template_source.file})" for match in best_matches]
+    match = choose_only_candidate(
+        best_matches, match_names, queue_logical_ids, template_argument, wanted_values
+    )
+    no_lines_reason = _explain_no_lines(match, template_argument)
+    original_text = "" if no_lines_reason else match.template_source.content.decode("utf-8-sig")
     changes = list[TemplateChange]()
     new_text = original_text
     for attribute, value in wanted_values.value_by_attribute.items():
         change, new_text = _set_attribute(original_text, new_text, match, attribute, value)
         note = change.note or no_lines_reason
-        changes.append(replace(change, file=match.source.file, found_by=match.found_by, note=note))
-    return PatchResult(changes, make_diff(match.source.file, original_text, new_text))
+        changes.append(
+            replace(change, file=match.template_source.file, found_by=match.found_by, note=note)
+        )
+    return PatchResult(changes, make_diff(match.template_source.file, original_text, new_text))
 
 
-def _explain_no_lines(match: _QueueMatch, argument: str) -> str:
+def _explain_no_lines(match: _QueueMatch, template_argument: str) -> str:
     """Return why the lines of the matched template cannot be changed. Empty if they can.
 
     A plan has no lines, and the files in a cdk.out folder are written by `cdk synth`.
     """
     template = match.declared_queues.template
-    if Path(argument).is_dir():
+    if Path(template_argument).is_dir():
         construct_or_id = template.resources[match.logical_id].construct or match.logical_id
         return f"cdk synth writes this file: set it in the app, at the construct {construct_or_id}"
     return _PLAN_WITHOUT_LINES_NOTE if isinstance(template, TerraformPlan) else ""
@@ -175,8 +179,8 @@ def _explain_no_lines(match: _QueueMatch, argument: str) -> str:
 def choose_only_candidate(
     candidates: Sequence[Candidate],
     candidate_names: Sequence[str],
-    all_names: Sequence[str],
-    argument: str,
+    all_queue_names: Sequence[str],
+    template_argument: str,
     wanted_values: WantedValues,
 ) -> Candidate:
     """Return the only candidate for the queue to patch.
@@ -184,29 +188,33 @@ def choose_only_candidate(
     Args:
         candidates: The resources that may be the queue.
         candidate_names: Their names.
-        all_names: The names of all queues that the template declares.
-        argument: The template, as the operator named it.
+        all_queue_names: The names of all queues that the template declares.
+        template_argument: The template, as the operator named it.
         wanted_values: The queue and its values.
 
     Raises:
-        QueueNotFound: There is no candidate. The message lists names from `all_names`.
+        QueueNotFound: There is no candidate. The message lists names from `all_queue_names`.
         SeveralQueuesFit: There are several. The message lists names from `candidate_names`.
     """
     if len(candidates) == 1:
         return candidates[0]
     queue_name = parts_of(wanted_values.queue_arn).name
-    choose_hint = "say which by --resource"
-    listed_names = ", ".join((candidate_names or all_names)[:_MOST_LISTED_NAMES])
+    option_hint = "say which by --resource"
+    listed_names = ", ".join((candidate_names or all_queue_names)[:_MOST_LISTED_NAMES])
     if candidates:
         matches_text = f"{len(candidates)} queues may be {queue_name}"
-        raise SeveralQueuesFit(f"{argument}: {matches_text}, {choose_hint}: {listed_names}")
-    hint = f"{choose_hint} if it is one of: {listed_names}" if all_names else "it declares none"
-    asked_name = wanted_values.requested_id or queue_name
-    raise QueueNotFound(f"{argument}: no queue is known to be {asked_name}; {hint}")
+        raise SeveralQueuesFit(
+            f"{template_argument}: {matches_text}, {option_hint}: {listed_names}"
+        )
+    hint = (
+        f"{option_hint} if it is one of: {listed_names}" if all_queue_names else "it declares none"
+    )
+    wanted_name = wanted_values.requested_id or queue_name
+    raise QueueNotFound(f"{template_argument}: no queue is known to be {wanted_name}; {hint}")
 
 
 def _find_matches(
-    declared_queues: DeclaredQueues, source: TemplateSource, wanted_values: WantedValues
+    declared_queues: DeclaredQueues, template_source: TemplateSource, wanted_values: WantedValues
 ) -> Iterator[_QueueMatch]:
     """Yield the queues of a template that may be the queue to patch, each with a rank.
 
@@ -215,26 +223,32 @@ def _find_matches(
     """
     arn_parts = parts_of(wanted_values.queue_arn)
     unknown_target = DeployTarget()
-    is_same_account = source.target.account in (unknown_target.account, arn_parts.account)
-    is_same_region = source.target.region in (unknown_target.region, arn_parts.region)
+    is_same_account = template_source.deploy_target.account in (
+        unknown_target.account,
+        arn_parts.account,
+    )
+    is_same_region = template_source.deploy_target.region in (
+        unknown_target.region,
+        arn_parts.region,
+    )
     if not (is_same_account and is_same_region):
         return
     template = declared_queues.template
     address_by_arn = _get_address_by_arn(template)
-    for arn, logical_id in declared_queues.resolver.queue_id_by_arn.items():
+    for queue_arn, logical_id in declared_queues.resolver.queue_id_by_arn.items():
         has_tagged_id = logical_id == wanted_values.tagged_logical_id
         if wanted_values.requested_id:
             if logical_id == wanted_values.requested_id:
-                yield _QueueMatch(0, "--resource", source, declared_queues, arn)
+                yield _QueueMatch(0, "--resource", template_source, declared_queues, queue_arn)
         elif address_by_arn.get(wanted_values.queue_arn) == logical_id:
-            yield _QueueMatch(0, "its ARN", source, declared_queues, arn)
-        elif has_tagged_id and source.stack_name in ("", wanted_values.tagged_stack):
-            yield _QueueMatch(1, "its tags", source, declared_queues, arn)
+            yield _QueueMatch(0, "its ARN", template_source, declared_queues, queue_arn)
+        elif has_tagged_id and template_source.stack_name in ("", wanted_values.tagged_stack):
+            yield _QueueMatch(1, "its tags", template_source, declared_queues, queue_arn)
         elif logical_id not in address_by_arn.values():
             # The name decides only if the ARN is not known: a known ARN is another queue's.
             name_node = template.resources[logical_id].properties.get("QueueName")
             if declared_queues.resolver.resolve_text_or_empty(name_node) == arn_parts.name:
-                yield _QueueMatch(2, "its name", source, declared_queues, arn)
+                yield _QueueMatch(2, "its name", template_source, declared_queues, queue_arn)
 
 
 def _get_address_by_arn(template: Template) -> Mapping[str, str]:
@@ -246,43 +260,49 @@ def _get_address_by_arn(template: Template) -> Mapping[str, str]:
 
 
 def _set_attribute(
-    original_text: str, text: str, match: _QueueMatch, attribute: str, value: str
+    original_text: str, current_text: str, match: _QueueMatch, attribute: str, value: str
 ) -> tuple[TemplateChange, str]:
     """Set one attribute of the queue in the text of a template.
 
     Args:
         original_text: The file's text before all changes. The change's line and old value are those
             of this text. Empty if lines cannot be changed.
-        text: The file's text after the earlier changes.
+        current_text: The file's text after the earlier changes.
         match: The queue.
         attribute: The attribute to set.
         value: Its value, as SQS returns it.
 
     Returns:
         The change, and the text after it. If the value is set already or no line can be changed,
-        the text is unchanged and the change has a note. If `text` is empty, the caller must add the
-        note.
+        the text is unchanged and the change has a note. If `current_text` is empty, the caller
+        must add the note.
     """
     queue = match.declared_queues.queue_by_arn[match.queue_arn]
-    policy = queue.policy if attribute == POLICY_ATTRIBUTE else None
-    new_value = parse_value(value)
-    keys, change = _describe_attribute_change(match, attribute, new_value)
+    policy_resource = queue.policy if attribute == POLICY_ATTRIBUTE else None
+    new_value = parse_attribute_value(value)
+    property_keys, change = _describe_attribute_change(match, attribute, new_value)
     if attribute == CreateDlq.attribute:
-        return replace(change, path=attribute, line=None, new=value, note=NEW_QUEUE_NOTE), text
+        return replace(
+            change, path=attribute, line=None, new=value, note=NEW_QUEUE_NOTE
+        ), current_text
     if change.old is not None and not describe_differences(
         {attribute: change.old}, {attribute: value}
     ):
-        return replace(change, note=ALREADY_SET_NOTE), text
+        return replace(change, note=ALREADY_SET_NOTE), current_text
     if attribute == POLICY_ATTRIBUTE:
-        policy_queues = to_list(policy and policy.properties.get("Queues"))
-        if len(policy_queues) != 1:
-            return replace(change, note=_NO_OWN_POLICY_NOTE), text
-    if not text:
-        return change, text
-    text_edit = _edit_yaml(text, keys, new_value)
-    if text_edit is None or not _changes_only_value(text, text_edit.text, keys, new_value):
-        return replace(change, note=NO_LINE_NOTE), text
-    original_text_edit = _edit_yaml(original_text, keys, new_value) or text_edit
+        policy_queue_references = to_list(
+            policy_resource and policy_resource.properties.get("Queues")
+        )
+        if len(policy_queue_references) != 1:
+            return replace(change, note=_NO_OWN_POLICY_NOTE), current_text
+    if not current_text:
+        return change, current_text
+    text_edit = _edit_yaml(current_text, property_keys, new_value)
+    if text_edit is None or not _changes_only_value(
+        current_text, text_edit.text, property_keys, new_value
+    ):
+        return replace(change, note=NO_LINE_NOTE), current_text
+    original_text_edit = _edit_yaml(original_text, property_keys, new_value) or text_edit
     return replace(change, line=original_text_edit.line, old=original_text_edit.old), text_edit.text
 
 
@@ -302,85 +322,94 @@ def _describe_attribute_change(
     queue = match.declared_queues.queue_by_arn[match.queue_arn]
     logical_id = queue.resource.logical_id
     if attribute == POLICY_ATTRIBUTE and queue.policy is not None:
-        keys = ["Resources", queue.policy.logical_id, "Properties", "PolicyDocument"]
-        is_set = True
+        property_keys = ["Resources", queue.policy.logical_id, "Properties", "PolicyDocument"]
+        is_attribute_set = True
     else:
-        keys = ["Resources", logical_id, "Properties", attribute]
-        is_set = attribute in queue.resource.properties
+        property_keys = ["Resources", logical_id, "Properties", attribute]
+        is_attribute_set = attribute in queue.resource.properties
     # `dict.get` does not raise UnknownValue for an attribute of unknown value.
-    old_value = dict.get(queue.attributes, attribute) if is_set else None
-    place = template.find_place(*keys)
+    old_value = dict.get(queue.attributes, attribute) if is_attribute_set else None
+    property_place = template.find_place(*property_keys)
     is_plan = isinstance(template, TerraformPlan)
     change = TemplateChange(
         file="",
         resource=logical_id,
         found_by="",
-        path=place.path,
-        line=place.line,
+        path=property_place.path,
+        line=property_place.line,
         old=old_value if isinstance(old_value, str) else None,
         new=to_hcl_literal(new_value) if is_plan else json.dumps(new_value),
     )
-    return keys, change
+    return property_keys, change
 
 
-def parse_value(text: str) -> Any:
+def parse_attribute_value(value_text: str) -> Any:
     """Decode a text that is a JSON integer, boolean or object. Return any other text unchanged."""
     try:
-        parsed_value = json.loads(text)
+        parsed_value = json.loads(value_text)
     except ValueError:
-        return text
-    return parsed_value if isinstance(parsed_value, int | dict) else text
+        return value_text
+    return parsed_value if isinstance(parsed_value, int | dict) else value_text
 
 
-def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:
-    """Return the edit that sets the value at the path `keys` to `new_value` in a YAML or JSON text.
+def _edit_yaml(
+    template_text: str, property_keys: Sequence[str], new_value: Any
+) -> _TextEdit | None:
+    """Return the edit that sets a property to `new_value` in a YAML or JSON text.
 
-    Missing keys are inserted. Return None if the text cannot be parsed, if it has a carriage return
-    without a line feed, or if a missing key would have to be inserted into an empty mapping or into
-    what is no mapping.
+    `property_keys` lead to the property. Missing keys are inserted. Return None if the text cannot
+    be parsed, if it has a carriage return without a line feed, or if a missing key would have to be
+    inserted into an empty mapping or into what is no mapping.
     """
-    if "\r" in text.replace("\r\n", ""):
+    if "\r" in template_text.replace("\r\n", ""):
         return None
     try:
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        node = yaml.compose(template_text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError:
         return None
     key_node: Any = None
-    for key_index, key in enumerate(keys):
+    for key_index, key in enumerate(property_keys):
         keys_and_values = node.value if isinstance(node, yaml.MappingNode) else []
         key_and_value = next(
             (key_and_value for key_and_value in keys_and_values if key_and_value[0].value == key),
             None,
         )
         if key_and_value is None:
-            return _insert_key(text, node, keys[key_index:], new_value) if keys_and_values else None
+            return (
+                _insert_key(template_text, node, property_keys[key_index:], new_value)
+                if keys_and_values
+                else None
+            )
         key_node, node = key_and_value
-    return _replace_value(text, key_node, node, new_value)
+    return _replace_value(template_text, key_node, node, new_value)
 
 
-def _find_offset(text: str, mark: Any) -> int:
+def _find_offset(template_text: str, yaml_mark: Any) -> int:
     """Convert PyYAML's mark (line and column, both from 0) to an offset in the text."""
-    line_starts = [0, *(line_end.end() for line_end in re.finditer("\n", text))]
-    return int(line_starts[mark.line] + mark.column)
+    line_start_offsets = [
+        0,
+        *(line_end_match.end() for line_end_match in re.finditer("\n", template_text)),
+    ]
+    return int(line_start_offsets[yaml_mark.line] + yaml_mark.column)
 
 
-def _replace_value(text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
+def _replace_value(template_text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
     """Return the text in which the value of a key is replaced by `new_value`."""
-    begin_offset = _find_offset(text, key_node.start_mark)
+    begin_offset = _find_offset(template_text, key_node.start_mark)
     end_mark = _find_last_node(value_node).end_mark
-    end_offset = len(text[: _find_offset(text, end_mark)].rstrip())
-    old_source = text[_find_offset(text, value_node.start_mark) : end_offset]
-    key_source = text[begin_offset : _find_offset(text, key_node.end_mark)]
-    replacement = f"{key_source}: {json.dumps(new_value)}"
+    end_offset = len(template_text[: _find_offset(template_text, end_mark)].rstrip())
+    old_value_text = template_text[_find_offset(template_text, value_node.start_mark) : end_offset]
+    key_text = template_text[begin_offset : _find_offset(template_text, key_node.end_mark)]
+    replacement_text = f"{key_text}: {json.dumps(new_value)}"
     return _TextEdit(
-        text[:begin_offset] + replacement + text[end_offset:],
+        template_text[:begin_offset] + replacement_text + template_text[end_offset:],
         key_node.start_mark.line + 1,
-        old_source,
+        old_value_text,
     )
 
 
 def _insert_key(
-    text: str, mapping_node: Any, missing_keys: Sequence[str], new_value: Any
+    template_text: str, mapping_node: Any, missing_keys: Sequence[str], new_value: Any
 ) -> _TextEdit:
     """Return the text in which the missing keys, with `new_value`, are inserted into a mapping.
 
@@ -389,17 +418,21 @@ def _insert_key(
     """
     for missing_key in reversed(missing_keys[1:]):
         new_value = {missing_key: new_value}
-    first_mark = mapping_node.value[0][0].start_mark
-    begin_offset = _find_offset(text, first_mark)
-    indentation = text[text.rfind("\n", 0, begin_offset) + 1 : begin_offset]
-    has_own_line = not indentation.strip()
-    inserted_text = json.dumps(missing_keys[0]) if text[begin_offset] == '"' else missing_keys[0]
+    first_key_mark = mapping_node.value[0][0].start_mark
+    begin_offset = _find_offset(template_text, first_key_mark)
+    indentation = template_text[template_text.rfind("\n", 0, begin_offset) + 1 : begin_offset]
+    is_first_on_line = not indentation.strip()
+    inserted_text = (
+        json.dumps(missing_keys[0]) if template_text[begin_offset] == '"' else missing_keys[0]
+    )
     inserted_text += f": {json.dumps(new_value)}"
     if mapping_node.flow_style:
         inserted_text += ","
-    inserted_text += f"\n{indentation}" if has_own_line else " "
+    inserted_text += f"\n{indentation}" if is_first_on_line else " "
     return _TextEdit(
-        text[:begin_offset] + inserted_text + text[begin_offset:], first_mark.line + 1, None
+        template_text[:begin_offset] + inserted_text + template_text[begin_offset:],
+        first_key_mark.line + 1,
+        None,
     )
 
 
@@ -413,22 +446,25 @@ def _find_last_node(node: Any) -> Any:
     return node
 
 
-def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value: Any) -> bool:
-    """Return True if the only difference between two templates is `new_value` at the path `keys`.
+def _changes_only_value(
+    text_before: str, text_after: str, property_keys: Sequence[str], new_value: Any
+) -> bool:
+    """Return True if the only difference between two templates is the property's `new_value`.
 
-    The templates are decoded and then compared. False if one of them cannot be decoded.
+    `property_keys` lead to the property. The templates are decoded and then compared. False if one
+    of them cannot be decoded.
     """
     try:
-        expected_root = json.loads(json.dumps(read_template(before.encode()).root))
-        actual_root = json.loads(json.dumps(read_template(after.encode()).root))
+        expected_root = json.loads(json.dumps(read_template(text_before.encode()).root))
+        actual_root = json.loads(json.dumps(read_template(text_after.encode()).root))
     except NotATemplate:
         return False
     node = expected_root
-    for key in keys[:-1]:
+    for key in property_keys[:-1]:
         node = node.setdefault(key, {})
     # Decode the value like a template, in which scalars are texts.
-    wrapped_value = read_template(json.dumps({"Resources": {"it": new_value}}).encode()).root
-    node[keys[-1]] = wrapped_value["Resources"]["it"]
+    decoded_template = read_template(json.dumps({"Resources": {"it": new_value}}).encode()).root
+    node[property_keys[-1]] = decoded_template["Resources"]["it"]
     # Compare as text, because `true` and `1` are equal in Python.
     return json.dumps(expected_root, sort_keys=True) == json.dumps(actual_root, sort_keys=True)
 
@@ -438,7 +474,7 @@ def _is_work_tree(git_path: Path) -> bool:
     return git_path.is_file() and git_path.read_bytes().startswith(b"gitdir: ")
 
 
-def make_diff(file: str, before: str, after: str) -> list[str]:
+def make_diff(file: str, text_before: str, text_after: str) -> list[str]:
     """Return the lines of a unified diff that `git apply` takes.
 
     Its paths are relative to the git work tree that contains the file. Outside a work tree they are
@@ -448,26 +484,26 @@ def make_diff(file: str, before: str, after: str) -> list[str]:
     """
     path = Path(file).resolve()
     current_folder = Path.cwd()
-    work_trees = [
+    work_tree_folders = [
         folder
         for folder in path.parents
         if (folder / ".git/HEAD").is_file() or _is_work_tree(folder / ".git")
     ]
-    if work_trees:
-        paths_root = work_trees[0]
+    if work_tree_folders:
+        diff_root_folder = work_tree_folders[0]
     elif current_folder in path.parents:
-        paths_root = current_folder
+        diff_root_folder = current_folder
     else:
-        paths_root = path.parent
-    relative_name = path.relative_to(paths_root).as_posix()
-    old_lines = re.split("\r?\n", before.removesuffix("\n"))
-    new_lines = re.split("\r?\n", after.removesuffix("\n"))
+        diff_root_folder = path.parent
+    relative_path = path.relative_to(diff_root_folder).as_posix()
+    old_lines = re.split("\r?\n", text_before.removesuffix("\n"))
+    new_lines = re.split("\r?\n", text_after.removesuffix("\n"))
     diff_lines = list(
-        unified_diff(old_lines, new_lines, f"a/{relative_name}", f"b/{relative_name}", lineterm="")
+        unified_diff(old_lines, new_lines, f"a/{relative_path}", f"b/{relative_path}", lineterm="")
     )
-    is_readable = all(len(diff_line) <= _MOST_LINE_CHARACTERS for diff_line in diff_lines)
+    are_lines_readable = all(len(diff_line) <= _MOST_LINE_CHARACTERS for diff_line in diff_lines)
     # For git a name ends at a tab or a line's end, so it would look for another file.
-    if not diff_lines or not relative_name.isprintable() or not is_readable:
+    if not diff_lines or not relative_path.isprintable() or not are_lines_readable:
         return []
     # Without this first line git looks for the path below the current folder.
-    return [f"diff --git a/{relative_name} b/{relative_name}", *diff_lines]
+    return [f"diff --git a/{relative_path} b/{relative_path}", *diff_lines]

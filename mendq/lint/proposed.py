@@ -62,28 +62,28 @@ class ProposedCheck:
             else ""
         )
         finding_count = format_count(len(self.findings), "finding")
-        sections = [
+        message_sections = [
             Section(f"{finding.severity} {finding.symptom}", _make_message_lines(finding))
             for finding in self.findings
         ]
-        opening = f"Mendq: {finding_count} in {self.logical_id}{undecided_text}"
-        return make_body((opening,), sections, MOST_MESSAGE_CHARACTERS).strip()
+        opening_line = f"Mendq: {finding_count} in {self.logical_id}{undecided_text}"
+        return make_body((opening_line,), message_sections, MOST_MESSAGE_CHARACTERS).strip()
 
 
 def check_proposed_resource(
-    target_type: str,
+    resource_type: str,
     requested_id: object,
     properties: object,
-    target: DeployTarget,
+    deploy_target: DeployTarget,
     ignored_symptoms: Collection[str] = (),
 ) -> ProposedCheck:
     """Check a queue or a queue policy that CloudFormation is about to create or change.
 
     Args:
-        target_type: The resource's type, one of CHECKED_TYPES.
+        resource_type: The resource's type, one of CHECKED_TYPES.
         requested_id: The resource's logical ID. `Resource` is used in place of an invalid one.
         properties: The resource's properties.
-        target: Account and region of the deployment.
+        deploy_target: Account and region of the deployment.
         ignored_symptoms: Names of symptoms that are not reported.
 
     Returns:
@@ -103,53 +103,68 @@ def check_proposed_resource(
     if not isinstance(resource_properties, dict):
         raise NotATemplate("its properties are no mapping")
     queue_arn_by_id = dict[str, str]()
-    possibly_undecided = set[str]()
-    if target_type == QUEUE_TYPE:
+    possibly_undecided_symptoms = set[str]()
+    if resource_type == QUEUE_TYPE:
         resource_properties[POLICY_ATTRIBUTE] = _UNKNOWN_VALUE
-        possibly_undecided = {*_UNDECIDABLE_SYMPTOMS}
+        possibly_undecided_symptoms = {*_UNDECIDABLE_SYMPTOMS}
     else:
         queue_arn_by_id = _replace_queue_references(
-            resource_properties, logical_id, QUEUES_PROPERTY_BY_POLICY_TYPE[target_type], target
+            resource_properties,
+            logical_id,
+            QUEUES_PROPERTY_BY_POLICY_TYPE[resource_type],
+            deploy_target,
         )
-    definition_by_id = {logical_id: {"Type": target_type, "Properties": resource_properties}}
-    for stand_in_id, queue_arn in queue_arn_by_id.items():
+    definition_by_id = {logical_id: {"Type": resource_type, "Properties": resource_properties}}
+    for stand_in_queue_id, queue_arn in queue_arn_by_id.items():
         stand_in_properties: dict[str, Any] = {_KMS_KEY_PROPERTY: _UNKNOWN_VALUE}
         if queue_arn:
             stand_in_properties = {
                 "QueueName": parts_of(queue_arn).name,
                 _KMS_KEY_PROPERTY: _UNKNOWN_VALUE,
             }
-        definition_by_id[stand_in_id] = {"Type": QUEUE_TYPE, "Properties": stand_in_properties}
-    result = lint(Template({"Resources": definition_by_id}, budget), "", target, ignored_symptoms)
+        definition_by_id[stand_in_queue_id] = {
+            "Type": QUEUE_TYPE,
+            "Properties": stand_in_properties,
+        }
+    lint_result = lint(
+        Template({"Resources": definition_by_id}, budget), "", deploy_target, ignored_symptoms
+    )
     # A policy has the same finding for each of its queues: keep the first of each symptom.
     finding_by_symptom = dict[str, LintFinding]()
-    for finding in reversed(result.findings):
+    for finding in reversed(lint_result.findings):
         if f"{finding.path}.".startswith(f"Resources.{logical_id}."):
-            finding_by_symptom[finding.symptom] = _write_out_arn(finding, queue_arn_by_id)
-    for place in result.not_judged:
-        possibly_undecided.update(place.symptoms)
-    undecided_symptoms = sorted(possibly_undecided - {*finding_by_symptom, *ignored_symptoms})
+            finding_by_symptom[finding.symptom] = _replace_reference_by_arn(
+                finding, queue_arn_by_id
+            )
+    for unchecked_place in lint_result.not_judged:
+        possibly_undecided_symptoms.update(unchecked_place.symptoms)
+    undecided_symptoms = sorted(
+        possibly_undecided_symptoms - {*finding_by_symptom, *ignored_symptoms}
+    )
     return ProposedCheck(logical_id, [*reversed(finding_by_symptom.values())], undecided_symptoms)
 
 
 def _replace_queue_references(
-    properties: Any, policy_id: str, property_name: str, target: DeployTarget
+    policy_properties: Any, policy_id: str, property_name: str, deploy_target: DeployTarget
 ) -> dict[str, str]:
     """Return the ARNs of the queues that a policy names, by a made-up logical ID for each queue.
 
     If the policy names no queue, or if any of the ARNs is not known, the result has one queue with
-    an empty ARN. Then the property that names the queues is replaced in `properties` by a value
-    that counts as unknown.
+    an empty ARN. Then the property that names the queues is replaced in `policy_properties` by a
+    value that counts as unknown.
     """
-    queue_urls = to_list(properties.get(property_name))
-    queue_arns = [arn_of_url(url, target.region) or "" for url in queue_urls]
+    queue_urls = to_list(policy_properties.get(property_name))
+    queue_arns = [arn_of_url(queue_url, deploy_target.region) or "" for queue_url in queue_urls]
     if not queue_arns or not all(queue_arns):
-        properties[property_name] = _UNKNOWN_VALUE
+        policy_properties[property_name] = _UNKNOWN_VALUE
         queue_arns = [""]
-    return {f"{policy_id}Of{number}": arn for number, arn in enumerate(queue_arns)}
+    return {
+        f"{policy_id}Of{queue_number}": queue_arn
+        for queue_number, queue_arn in enumerate(queue_arns)
+    }
 
 
-def _write_out_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> LintFinding:
+def _replace_reference_by_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> LintFinding:
     """Replace the reference to a queue in a finding's remedy by the queue's ARN.
 
     The reference contains a made-up logical ID that is not in the user's template.
@@ -157,8 +172,10 @@ def _write_out_arn(finding: LintFinding, queue_arn_by_id: dict[str, str]) -> Lin
     queue_arn = queue_arn_by_id.get(finding.resource)
     if not queue_arn:
         return finding
-    reference = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
-    remedy_lines = tuple(line.replace(reference, json.dumps(queue_arn)) for line in finding.remedy)
+    arn_reference = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
+    remedy_lines = tuple(
+        line.replace(arn_reference, json.dumps(queue_arn)) for line in finding.remedy
+    )
     return replace(finding, remedy=remedy_lines)
 
 

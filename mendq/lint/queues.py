@@ -16,7 +16,7 @@ from mendq.model.queue import DEFAULT_ATTRIBUTES, arn_of, arn_of_url, parse_redr
 from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import NUMBER_PATTERN
 
-MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
+EVENT_SOURCE_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 # Resource types of queue policies, each with the property that names the queues.
 QUEUES_PROPERTY_BY_POLICY_TYPE = {
     "AWS::SQS::QueuePolicy": "Queues",
@@ -48,17 +48,17 @@ class Attributes(dict[str, Any]):
     def __init__(self, attributes: Mapping[str, str | UnknownValue]) -> None:
         super().__init__(attributes)
         # Names of the attributes that were read, in the order of reading, perhaps with repeats.
-        self.names_read: list[str] = []
+        self.read_attribute_names: list[str] = []
 
     def __getitem__(self, name: str) -> str:
-        self.names_read.append(name)
+        self.read_attribute_names.append(name)
         value = super().__getitem__(name)
         if isinstance(value, UnknownValue):
             raise UnknownValue(value.because, name)
         return str(value)
 
     def get(self, name: str, default: Any = None) -> Any:
-        self.names_read.append(name)
+        self.read_attribute_names.append(name)
         return self[name] if name in self.keys() else default
 
 
@@ -66,7 +66,7 @@ class Attributes(dict[str, Any]):
 class DeclaredConsumer(LambdaConsumer):
     """A Lambda function that consumes a queue, and the event source mapping that connects both."""
 
-    mapping: TemplateResource
+    event_source_mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
     unknown_reason: str = ""
 
@@ -104,9 +104,9 @@ class DeclaredQueue(Facts):
 class DeclaredQueues:
     """All queues that a template declares, with their policies, consumers, DLQs and sources."""
 
-    def __init__(self, template: Template, target: DeployTarget) -> None:
+    def __init__(self, template: Template, deploy_target: DeployTarget) -> None:
         self.template = template
-        self.resolver = ResourceResolver(template, target)
+        self.resolver = ResourceResolver(template, deploy_target)
         # Queues whose type is not known, and mappings and policies whose queue is not known: the
         # reason by logical ID.
         self.unassigned_errors = self.resolver.untyped_queue_errors
@@ -115,10 +115,12 @@ class DeclaredQueues:
         self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
         # The policy resource of each queue, and its text.
         self._policy_by_arn: dict[str, tuple[TemplateResource, str | UnknownValue]] = {}
-        for resource in template.list_resources(MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE):
+        for resource in template.list_resources(
+            EVENT_SOURCE_MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE
+        ):
             try:
-                if resource.type == MAPPING_TYPE:
-                    self._add_mapping(resource)
+                if resource.type == EVENT_SOURCE_MAPPING_TYPE:
+                    self._add_event_source_mapping(resource)
                 else:
                     self._add_policy(resource)
             except UnknownValue as error:
@@ -137,28 +139,28 @@ class DeclaredQueues:
             for arn in self.resolver.queue_id_by_arn
         }
 
-    def _add_mapping(self, mapping: TemplateResource) -> None:
+    def _add_event_source_mapping(self, event_source_mapping: TemplateResource) -> None:
         """Add the function of an event source mapping to the consumers of the mapping's queue.
 
         A mapping that is disabled, or whose source is not a queue, is ignored. Raises UnknownValue
         if the source is not known or is a queue that the template does not declare, or if it is not
         known whether the mapping is enabled or, because of a condition, whether it exists.
         """
-        properties = mapping.properties
-        source_arn = self.resolver.resolve_text(properties.get("EventSourceArn"))
+        mapping_properties = event_source_mapping.properties
+        source_arn = self.resolver.resolve_text(mapping_properties.get("EventSourceArn"))
         if source_arn not in self.resolver.queue_id_by_arn:
             if source_arn and source_arn.split(":")[2:3] == ["sqs"]:
                 raise UnknownValue("it reads a queue that the template does not declare")
             return
-        if self.resolver.resolve_text(properties.get("Enabled")) == "false":
+        if self.resolver.resolve_text(mapping_properties.get("Enabled")) == "false":
             return
-        if "Condition" in mapping.definition:
+        if "Condition" in event_source_mapping.definition:
             raise UnknownValue(
                 f"a condition decides whether it reads {self.resolver.queue_id_by_arn[source_arn]}"
             )
-        self._consumers_by_arn[source_arn].append(self._make_consumer(mapping))
+        self._consumers_by_arn[source_arn].append(self._make_consumer(event_source_mapping))
 
-    def _make_consumer(self, mapping: TemplateResource) -> DeclaredConsumer:
+    def _make_consumer(self, event_source_mapping: TemplateResource) -> DeclaredConsumer:
         """Return the function of an event source mapping, with its timeout and batching window.
 
         Both are in seconds. If one of them is not known, both are 0 and `unknown_reason` is set.
@@ -166,7 +168,8 @@ class DeclaredQueues:
         function_arn = "a function of another stack"
         try:
             function_arn = (
-                self.resolver.resolve_text(mapping.properties.get("FunctionName")) or "a function"
+                self.resolver.resolve_text(event_source_mapping.properties.get("FunctionName"))
+                or "a function"
             )
             function_id = self.resolver.find_function_id(function_arn) or ""
             function_arn = self.resolver.value_by_reference.get(f"{function_id}.Arn", function_arn)
@@ -174,18 +177,27 @@ class DeclaredQueues:
                 self.template.resources.get(function_id), "Timeout", 3
             )
             batching_window_seconds = self._resolve_seconds(
-                mapping, "MaximumBatchingWindowInSeconds", 0
+                event_source_mapping, "MaximumBatchingWindowInSeconds", 0
             )
         except UnknownValue as error:
             return DeclaredConsumer(
-                function_arn, 0, 0, mapping=mapping, unknown_reason=error.because
+                function_arn,
+                0,
+                0,
+                event_source_mapping=event_source_mapping,
+                unknown_reason=error.because,
             )
         return DeclaredConsumer(
-            function_arn, timeout_seconds, batching_window_seconds, mapping=mapping
+            function_arn,
+            timeout_seconds,
+            batching_window_seconds,
+            event_source_mapping=event_source_mapping,
         )
 
-    def _resolve_seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
-        """Return a property of a resource in seconds, or `default` if it is not set.
+    def _resolve_seconds(
+        self, resource: TemplateResource | None, property_name: str, default_seconds: int
+    ) -> int:
+        """Return a property of a resource in seconds, or `default_seconds` if it is not set.
 
         Raises UnknownValue if the resource is None, or if the value is not known or not a whole
         number. AWS's default timeout of a function is documented here:
@@ -193,42 +205,46 @@ class DeclaredQueues:
         """
         if resource is None:
             raise UnknownValue("the template does not declare its function")
-        seconds_text = self.resolver.resolve_text(resource.properties.get(name)) or str(default)
+        seconds_text = self.resolver.resolve_text(resource.properties.get(property_name)) or str(
+            default_seconds
+        )
         if not NUMBER_PATTERN.fullmatch(seconds_text):
             raise UnknownValue("it is no whole number")
         return int(seconds_text)
 
-    def _add_policy(self, policy: TemplateResource) -> None:
+    def _add_policy(self, policy_resource: TemplateResource) -> None:
         """Record a policy resource for each queue of the template that it names.
 
         SQS keeps one policy per queue. So the policy of a queue that two resources name is not
         known. Raises UnknownValue if it is not known which queues the resource names.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
-        policy_text = self._resolve_policy_text(policy)
+        policy_text = self._resolve_policy_text(policy_resource)
         queue_urls = to_list(
             self.resolver.resolve(
-                policy.properties.get(QUEUES_PROPERTY_BY_POLICY_TYPE[policy.type])
+                policy_resource.properties.get(QUEUES_PROPERTY_BY_POLICY_TYPE[policy_resource.type])
             )
         )
-        region = self.resolver.target.region
-        for arn in dict.fromkeys(arn_of_url(url, region) for url in queue_urls):
-            if arn in self._policy_by_arn:
-                both_policies_text = (
-                    f"{self._policy_by_arn[arn][0].logical_id} and {policy.logical_id}"
-                )
+        region = self.resolver.deploy_target.region
+        for queue_arn in dict.fromkeys(arn_of_url(queue_url, region) for queue_url in queue_urls):
+            if queue_arn in self._policy_by_arn:
+                earlier_policy, _ = self._policy_by_arn[queue_arn]
+                both_policies_text = f"{earlier_policy.logical_id} and {policy_resource.logical_id}"
                 policy_text = UnknownValue(f"{both_policies_text} both set it, and SQS keeps one")
-            if arn is not None and arn in self.resolver.queue_id_by_arn:
-                self._policy_by_arn[arn] = policy, policy_text
+            if queue_arn is not None and queue_arn in self.resolver.queue_id_by_arn:
+                self._policy_by_arn[queue_arn] = policy_resource, policy_text
 
-    def _resolve_policy_text(self, policy: TemplateResource) -> str | UnknownValue:
+    def _resolve_policy_text(self, policy_resource: TemplateResource) -> str | UnknownValue:
         """Return the JSON text of a policy, or an UnknownValue if the text is not known."""
-        if "Condition" in policy.definition:
+        if "Condition" in policy_resource.definition:
             return UnknownValue("a condition decides whether it has this policy")
-        policy_document = policy.properties.get("PolicyDocument")
+        policy_document = policy_resource.properties.get("PolicyDocument")
         try:
             declared_statements = (get_mapping(policy_document) or {}).get("Statement")
-            statements = [self._resolve_statement(node) for node in to_list(declared_statements)]
+            statements = [
+                self._resolve_statement(statement_node)
+                for statement_node in to_list(declared_statements)
+            ]
             resolved_document = self.resolver.resolve(
                 policy_document, _UNKNOWN_PLACEHOLDER if statements else None
             )
@@ -258,7 +274,7 @@ class DeclaredQueues:
             return resolved_statement
         return self.resolver.resolve(statement)
 
-    def _make_attributes(self, arn: str) -> Attributes:
+    def _make_attributes(self, queue_arn: str) -> Attributes:
         """Return a queue's attributes: its properties, policy, and defaults that checks rely on.
 
         A value that SQS would refuse counts as not known.
@@ -266,81 +282,83 @@ class DeclaredQueues:
         attributes: dict[str, str | UnknownValue] = {
             name: str(DEFAULT_ATTRIBUTES[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
-        for name, node in self._get_resource(arn).properties.items():
+        for name, property_node in self._get_queue_resource(queue_arn).properties.items():
             try:
-                value = self.resolver.resolve(node)
+                value = self.resolver.resolve(property_node)
                 if value is not None:
-                    attributes[name] = _spell_value(name, value)
+                    attributes[name] = _format_like_sqs(name, value)
             except UnknownValue as error:
                 attributes[name] = error
-                dlq_arn = self._resolve_dlq_arn(node) if name == REDRIVE_POLICY_ATTRIBUTE else ""
+                dlq_arn = (
+                    self._resolve_dlq_arn(property_node) if name == REDRIVE_POLICY_ATTRIBUTE else ""
+                )
                 if dlq_arn:
                     attributes[name] = json.dumps(
                         {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: _UNKNOWN_PLACEHOLDER}
                     )
-        if arn in self._policy_by_arn:
-            _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[arn]
+        if queue_arn in self._policy_by_arn:
+            _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[queue_arn]
         elif self._unassigned_policy_error is not None:
             attributes[POLICY_ATTRIBUTE] = self._unassigned_policy_error
         return Attributes(attributes)
 
-    def _resolve_dlq_arn(self, node: Any) -> str:
+    def _resolve_dlq_arn(self, redrive_policy_node: Any) -> str:
         """Return the DLQ's ARN in a redrive policy of which only `maxReceiveCount` is not known.
 
         Empty if `maxReceiveCount` is not an intrinsic function, or if the ARN is not known either.
         """
-        redrive_policy = get_mapping(node) or {}
+        redrive_policy = get_mapping(redrive_policy_node) or {}
         if not isinstance(redrive_policy.get(RECEIVE_COUNT_KEY), dict):
             return ""
         return self.resolver.resolve_text_or_empty(redrive_policy.get(DLQ_ARN_KEY))
 
-    def _find_dlq_arn(self, arn: str) -> str | None:
+    def _find_dlq_arn(self, queue_arn: str) -> str | None:
         """Return the ARN of a queue's DLQ. None if there is no DLQ or its ARN is not known."""
         try:
-            return arn_of(QueueFacts(arn, self._attributes_by_arn[arn]).dlq_arn)
+            return arn_of(QueueFacts(queue_arn, self._attributes_by_arn[queue_arn]).dlq_arn)
         except UnknownValue:
             return None
 
-    def _make_queue(self, arn: str, sources: Sequence[QueueFacts]) -> DeclaredQueue:
-        resource = self._get_resource(arn)
-        dlq_arn = self._find_dlq_arn(arn)
+    def _make_queue(self, queue_arn: str, dlq_sources: Sequence[QueueFacts]) -> DeclaredQueue:
+        resource = self._get_queue_resource(queue_arn)
+        dlq_arn = self._find_dlq_arn(queue_arn)
         dlq = None
         if dlq_arn and dlq_arn in self.resolver.queue_id_by_arn:
             dlq = QueueFacts(dlq_arn, self._attributes_by_arn[dlq_arn])
-        policy, _ = self._policy_by_arn.get(arn, (None, None))
+        policy, _ = self._policy_by_arn.get(queue_arn, (None, None))
         return DeclaredQueue(
-            queue_arn=arn,
-            attributes=self._attributes_by_arn[arn],
+            queue_arn=queue_arn,
+            attributes=self._attributes_by_arn[queue_arn],
             tags=self._resolve_tags(resource),
-            lambda_consumers=tuple(self._consumers_by_arn[arn]),
+            lambda_consumers=tuple(self._consumers_by_arn[queue_arn]),
             dlq=dlq,
-            dlq_sources=tuple(sources),
+            dlq_sources=tuple(dlq_sources),
             resource=resource,
             policy=policy,
         )
 
-    def _get_resource(self, arn: str) -> TemplateResource:
-        return self.template.resources[self.resolver.queue_id_by_arn[arn]]
+    def _get_queue_resource(self, queue_arn: str) -> TemplateResource:
+        return self.template.resources[self.resolver.queue_id_by_arn[queue_arn]]
 
-    def _resolve_tags(self, resource: TemplateResource) -> dict[str, str]:
+    def _resolve_tags(self, queue_resource: TemplateResource) -> dict[str, str]:
         """Return the tags of a queue. A key or value that is not known is an empty text.
 
         The team's tag is left out, because only the deployed settings know which teams there are.
         """
         tags = dict[str, str]()
-        for tag in to_list(resource.properties.get("Tags")):
+        for tag in to_list(queue_resource.properties.get("Tags")):
             if isinstance(tag, dict):
                 key = self.resolver.resolve_text_or_empty(tag.get("Key"))
                 tags[key] = self.resolver.resolve_text_or_empty(tag.get("Value"))
         tags.pop(TEAM_TAG, None)
         return tags
 
-    def find_place(self, queue: DeclaredQueue, attributes: Sequence[str]) -> Place:
-        """Return the place in the template of the first of `attributes` that the template sets.
+    def find_place(self, queue: DeclaredQueue, attribute_names: Sequence[str]) -> Place:
+        """Return the place of the first of `attribute_names` that the template sets.
 
         If the template sets none of them, return the place of the queue's resource.
         """
-        for attribute in attributes:
+        for attribute in attribute_names:
             if attribute == POLICY_ATTRIBUTE and queue.policy is not None:
                 return self.find_resource_place(queue.policy, "Properties", "PolicyDocument")
             if attribute in queue.resource.properties:
@@ -361,30 +379,32 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
         return False
-    checked_part = {
+    checked_statement_part = {
         name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
     }
-    is_known = _UNKNOWN_PLACEHOLDER not in json.dumps([checked_part, principal.get("Service")])
+    is_checked_part_known = _UNKNOWN_PLACEHOLDER not in json.dumps(
+        [checked_statement_part, principal.get("Service")]
+    )
     is_for_everybody = any(
         ALL_PRINCIPALS in to_list(principal_ids) for principal_ids in principal.values()
     )
-    return is_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
+    return is_checked_part_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
 
 
-def _spell_value(name: str, value: Any) -> str:
+def _format_like_sqs(attribute_name: str, value: Any) -> str:
     """Return the value of a property as SQS returns it.
 
     Raises UnknownValue if SQS would refuse the value.
     """
     value_text = value if isinstance(value, str) else json.dumps(value)
-    if name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(value_text):
+    if attribute_name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(value_text):
         raise UnknownValue("it is no whole number")
-    if name in _BOOLEAN_ATTRIBUTES:
+    if attribute_name in _BOOLEAN_ATTRIBUTES:
         value_text = value_text.lower()
         if value_text not in ("true", "false"):
             raise UnknownValue("it is neither true nor false")
     if (
-        name == REDRIVE_POLICY_ATTRIBUTE
+        attribute_name == REDRIVE_POLICY_ATTRIBUTE
         and value_text not in ("", "{}")
         and parse_redrive_policy(value_text) is None
     ):

@@ -55,7 +55,7 @@ def find_remedy(
         return ()
     remedy_lines = list[str]()
     for step in plan.steps:
-        remedy_lines += declared_queues.template.render(step.attribute, step.after)
+        remedy_lines += declared_queues.template.render_declaration(step.attribute, step.after)
     return tuple(remedy_lines)
 
 
@@ -65,22 +65,24 @@ def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> Te
     The DLQ gets no RedriveAllowPolicy. This would have to name the source queue, and CloudFormation
     cannot create two resources that name each other.
     """
-    logical_id = f"{queue.resource.logical_id}Dlq"
-    while logical_id in declared_queues.template.resources:
-        logical_id += "2"
-    source_properties = queue.resource.properties
+    dlq_logical_id = f"{queue.resource.logical_id}Dlq"
+    while dlq_logical_id in declared_queues.template.resources:
+        dlq_logical_id += "2"
+    source_queue_properties = queue.resource.properties
     dlq_properties = {
-        name: source_properties[name]
+        name: source_queue_properties[name]
         for name in _PROPERTIES_COPIED_TO_DLQ
-        if source_properties.get(name) not in (None, "false")
+        if source_queue_properties.get(name) not in (None, "false")
     }
     dlq_properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
-    dlq_reference = {"Fn::GetAtt": [logical_id, "Arn"]}
+    dlq_reference = {"Fn::GetAtt": [dlq_logical_id, "Arn"]}
     redrive_policy = {DLQ_ARN_KEY: dlq_reference, RECEIVE_COUNT_KEY: DEFAULT_MAX_RECEIVE_COUNT}
-    dlq_lines = declared_queues.template.render(
-        logical_id, {"Type": QUEUE_TYPE, "Properties": dlq_properties}
+    dlq_lines = declared_queues.template.render_declaration(
+        dlq_logical_id, {"Type": QUEUE_TYPE, "Properties": dlq_properties}
     )
-    return dlq_lines + declared_queues.template.render(REDRIVE_POLICY_ATTRIBUTE, redrive_policy)
+    return dlq_lines + declared_queues.template.render_declaration(
+        REDRIVE_POLICY_ATTRIBUTE, redrive_policy
+    )
 
 
 def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
@@ -89,21 +91,21 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
     If the template sets the queue's policy, return the statement, and a comment that says to which
     policy it must be added. Otherwise return a new policy with this statement.
     """
-    logical_id = queue.resource.logical_id
+    queue_logical_id = queue.resource.logical_id
     deny_statement = {
         "Effect": "Deny",
         "Principal": "*",
         "Action": "sqs:*",
-        "Resource": {"Fn::GetAtt": [logical_id, "Arn"]},
+        "Resource": {"Fn::GetAtt": [queue_logical_id, "Arn"]},
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     if queue.policy is not None:
         comment = f"# add to the Statement of {plain(queue.policy.logical_id)}"
-        return comment, *declared_queues.template.render("", deny_statement)
+        return comment, *declared_queues.template.render_declaration("", deny_statement)
     policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
-    properties = {"Queues": [{"Ref": logical_id}], "PolicyDocument": policy_document}
-    policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-    return declared_queues.template.render(f"{logical_id}Policy", policy_resource)
+    policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}
+    policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": policy_properties}
+    return declared_queues.template.render_declaration(f"{queue_logical_id}Policy", policy_resource)
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class _PropertyRemedy:
     value: object
 
     def __call__(self, _queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-        return declared_queues.template.render(self.name, self.value)
+        return declared_queues.template.render_declaration(self.name, self.value)
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class _CommentRemedy:
     attribute: str
 
     def __call__(self, _queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
-        attribute = declared_queues.template.spell_attribute(self.attribute)
+        attribute = declared_queues.template.get_attribute_name(self.attribute)
         return (f"# {self.comment_pattern.format(attribute)}",)
 
 

@@ -31,7 +31,7 @@ _RULE_NUMBER_COUNT = 499
 _MOST_MESSAGE_CHARACTERS = 1_000
 
 
-class _Message(NamedTuple):
+class _RuleMessage(NamedTuple):
     """One message that a rule reports to cfn-lint."""
 
     rule_id: str
@@ -45,8 +45,8 @@ def make_rule_id(symptom: str, severity: LintSeverity) -> str:
 
     The number is computed from the symptom's name.
     """
-    number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBER_COUNT
-    return f"{severity.value[0].upper()}{number}"
+    rule_number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBER_COUNT
+    return f"{severity.value[0].upper()}{rule_number}"
 
 
 class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types
@@ -67,7 +67,7 @@ class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no
 
 
 @lru_cache(maxsize=1)
-def _check_template(cfn_template: Any) -> tuple[_Message, ...]:
+def _check_template(cfn_template: Any) -> tuple[_RuleMessage, ...]:
     """Return the messages of all rules about a template.
 
     The last result is cached, because cfn-lint runs each rule on the same template.
@@ -75,34 +75,36 @@ def _check_template(cfn_template: Any) -> tuple[_Message, ...]:
     return tuple(_list_messages(json.dumps(cfn_template.template, default=str).encode()))
 
 
-def _list_messages(content: bytes) -> Iterator[_Message]:
+def _list_messages(template_bytes: bytes) -> Iterator[_RuleMessage]:
     """Check a template, and yield the messages of all rules about it."""
     try:
         # A message is one line. `Template` renders a remedy as one line of YAML.
-        result = lint(Template(read_template(content).root), "", DeployTarget())
+        lint_result = lint(Template(read_template(template_bytes).root), "", DeployTarget())
     except NotATemplate as error:
-        yield _Message(UNCHECKED_TEMPLATE_RULE_ID, "Resources", f"not judged at all: {error}")
+        yield _RuleMessage(UNCHECKED_TEMPLATE_RULE_ID, "Resources", f"not judged at all: {error}")
         return
-    for finding in result.findings:
+    for finding in lint_result.findings:
         remedy_text = f"; remedy: {'; '.join(finding.remedy)}" if finding.remedy else ""
-        text = f"{finding.symptom}: {finding.because}{remedy_text}; see {finding.runbook}"
-        yield _Message(make_rule_id(finding.symptom, finding.severity), finding.path, text)
-    for unchecked_place in result.not_judged:
-        yield _Message(
+        message_text = f"{finding.symptom}: {finding.because}{remedy_text}; see {finding.runbook}"
+        yield _RuleMessage(
+            make_rule_id(finding.symptom, finding.severity), finding.path, message_text
+        )
+    for unchecked_place in lint_result.not_judged:
+        yield _RuleMessage(
             UNCHECKED_PLACE_RULE_ID, unchecked_place.path, f"not judged: {unchecked_place.because}"
         )
 
 
 def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_LintRule]:
     """Make the class of the rule for one symptom and severity."""
-    rule_name = make_rule_id(symptom.name, severity)
+    rule_id = make_rule_id(symptom.name, severity)
     class_attributes = {
-        "id": rule_name,
+        "id": rule_id,
         "shortdesc": symptom.name,
         "description": symptom.sentence,
         "source_url": symptom.aws_page,
     }
-    return type(rule_name, (_LintRule,), class_attributes)
+    return type(rule_id, (_LintRule,), class_attributes)
 
 
 def _make_rules() -> Iterator[type[_LintRule]]:

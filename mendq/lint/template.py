@@ -81,8 +81,8 @@ class TemplateResource:
     def ignored_symptoms(self) -> frozenset[str]:
         """Names of symptoms to ignore, which the resource lists under `Metadata: mendq: ignore`."""
         metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
-        names = to_list(metadata.get("ignore"))
-        return frozenset(name for name in names if name and isinstance(name, str))
+        listed_names = to_list(metadata.get("ignore"))
+        return frozenset(name for name in listed_names if name and isinstance(name, str))
 
 
 @dataclass(frozen=True)
@@ -119,18 +119,18 @@ class Template:
         """Return a top-level mapping such as `Parameters`. Empty if there is none."""
         return get_mapping(self.root, name) or {}
 
-    def list_resources(self, *types: str) -> Iterator[TemplateResource]:
+    def list_resources(self, *resource_types: str) -> Iterator[TemplateResource]:
         """Yield the resources of these types."""
-        return (resource for resource in self.resources.values() if resource.type in types)
+        return (resource for resource in self.resources.values() if resource.type in resource_types)
 
-    def spell_attribute(self, attribute: str) -> str:
+    def get_attribute_name(self, attribute: str) -> str:
         """Return a queue attribute's name in the template's language.
 
         CloudFormation uses the same names as SQS.
         """
         return attribute
 
-    def render(self, name: str, value: Any) -> tuple[str, ...]:
+    def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the template lines that declare the property or resource `name`.
 
         If `name` is empty, return the lines of a list item. This base class returns one line of
@@ -144,19 +144,19 @@ class Template:
         If a key is missing, the line is that of the last key that exists.
         """
         node = self.root
-        line = _find_line(self.root)
+        line_number = _find_line_number(self.root)
         for key in keys:
             if isinstance(node, dict) and key in node:
                 # The key in the mapping knows its line; the key that was passed does not.
-                marked_key = next(candidate for candidate in node if candidate == key)
-                line = _find_line(marked_key) or _find_line(node)
+                key_with_line = next(mapping_key for mapping_key in node if mapping_key == key)
+                line_number = _find_line_number(key_with_line) or _find_line_number(node)
                 node = node[key]
             elif isinstance(node, list) and isinstance(key, int):
                 node = node[key]
-                line = _find_line(node) or line
+                line_number = _find_line_number(node) or line_number
             else:
                 break
-        return Place(".".join(map(str, keys)), line)
+        return Place(".".join(map(str, keys)), line_number)
 
 
 def get_mapping(node: Any, *keys: str) -> Any:
@@ -210,7 +210,7 @@ def convert_scalars_to_text(
     return value if value is None else json.dumps(value)
 
 
-def _find_line(node: Any) -> int | None:
+def _find_line_number(node: Any) -> int | None:
     """Return the line of a node, from 1. None if the decoder did not mark the node with a line."""
-    mark = getattr(node, "start_mark", None)
-    return mark.line + 1 if mark is not None else None
+    yaml_mark = getattr(node, "start_mark", None)
+    return yaml_mark.line + 1 if yaml_mark is not None else None

@@ -24,7 +24,7 @@ from typing import Any
 
 from mendq.lint.queues import (
     DLQ_ARN_KEY,
-    MAPPING_TYPE,
+    EVENT_SOURCE_MAPPING_TYPE,
     POLICY_ATTRIBUTE,
     RECEIVE_COUNT_KEY,
     REDRIVE_POLICY_ATTRIBUTE,
@@ -55,7 +55,7 @@ _KMS_KEY_PROPERTY = "KmsMasterKeyId"
 
 
 @dataclass(frozen=True)
-class _ResourceType:
+class _CloudFormationType:
     """A CloudFormation resource type, and those of its properties that checks read."""
 
     name: str
@@ -63,8 +63,8 @@ class _ResourceType:
 
 
 # CloudFormation's type of each Terraform type.
-_RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _ResourceType] = {
-    _TERRAFORM_QUEUE_TYPE: _ResourceType(
+_RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
+    _TERRAFORM_QUEUE_TYPE: _CloudFormationType(
         QUEUE_TYPE,
         (
             "QueueName",
@@ -82,14 +82,16 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _ResourceType] = {
             "KmsDataKeyReusePeriodSeconds",
         ),
     ),
-    _TERRAFORM_POLICY_TYPE: _ResourceType("AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")),
-    "aws_lambda_event_source_mapping": _ResourceType(
-        MAPPING_TYPE,
+    _TERRAFORM_POLICY_TYPE: _CloudFormationType(
+        "AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")
+    ),
+    "aws_lambda_event_source_mapping": _CloudFormationType(
+        EVENT_SOURCE_MAPPING_TYPE,
         ("EventSourceArn", "FunctionName", "Enabled", "MaximumBatchingWindowInSeconds"),
     ),
-    _TERRAFORM_FUNCTION_TYPE: _ResourceType(FUNCTION_TYPE, ("FunctionName", "Timeout")),
-    "aws_lambda_alias": _ResourceType("AWS::Lambda::Alias", ("FunctionName",)),
-    "aws_kms_key": _ResourceType("AWS::KMS::Key", ()),
+    _TERRAFORM_FUNCTION_TYPE: _CloudFormationType(FUNCTION_TYPE, ("FunctionName", "Timeout")),
+    "aws_lambda_alias": _CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
+    "aws_kms_key": _CloudFormationType("AWS::KMS::Key", ()),
 }
 # Terraform types of resources that set one attribute of a queue. Without such a resource the
 # queue's own argument of that name counts.
@@ -129,9 +131,9 @@ class TerraformPlan(Template):
     # Addresses of the queues that exist already, by ARN.
     address_by_arn: Mapping[str, str] = field(default_factory=dict)
     # Address of the separate resource that sets an attribute, by the queue's address and attribute.
-    setter_by_attribute: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    setter_by_queue_and_attribute: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
-    def spell_attribute(self, attribute: str) -> str:
+    def get_attribute_name(self, attribute: str) -> str:
         """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""
         return terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
@@ -143,16 +145,16 @@ class TerraformPlan(Template):
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""
-        address = self.setter_by_attribute.get((address, attribute), address)
+        address = self.setter_by_queue_and_attribute.get((address, attribute), address)
         # A queue's own argument `policy` is read as a separate resource (`_add_own_arguments`).
         is_own_policy = (
             attribute == "PolicyDocument" and address.removesuffix(".policy") in self.resources
         )
         if not attribute or is_own_policy:
             return Place(address, None)
-        return Place(f"{address}.{self.spell_attribute(attribute)}", None)
+        return Place(f"{address}.{self.get_attribute_name(attribute)}", None)
 
-    def render(self, name: str, value: Any) -> tuple[str, ...]:
+    def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines that set the argument, or declare the new resource, called `name`.
 
         If `name` is empty, return the line of a list item. Raises UnknownValue if an address cannot
@@ -161,7 +163,7 @@ class TerraformPlan(Template):
         if not (isinstance(value, dict) and "Properties" in value):
             if not name:
                 return (_to_hcl_expression(value),)
-            return (f"{self.spell_attribute(name)} = {to_hcl(value)}",)
+            return (f"{self.get_attribute_name(name)} = {to_hcl(value)}",)
         (terraform_type,) = (
             terraform_type
             for terraform_type, resource_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE.items()
@@ -169,8 +171,8 @@ class TerraformPlan(Template):
         )
         resource_label = _to_hcl_reference(name).rpartition(".")[2]
         argument_lines = (
-            f"  {self.spell_attribute(property_name)} = {to_hcl(item_value)}"
-            for property_name, item_value in value["Properties"].items()
+            f"  {self.get_attribute_name(property_name)} = {to_hcl(property_value)}"
+            for property_name, property_value in value["Properties"].items()
         )
         return (f'resource "{terraform_type}" "{resource_label}" {{', *argument_lines, "}")
 
@@ -194,10 +196,10 @@ def _to_hcl_expression(node: Any) -> str:
     """Convert a value to an HCL expression. `Ref` and `Fn::GetAtt` become Terraform references."""
     match node:
         case {"Ref": str() as address}:
-            argument = "url" if _TERRAFORM_QUEUE_TYPE in address else "arn"
-            return f"{_to_hcl_reference(address)}.{argument}"
-        case {"Fn::GetAtt": [str() as address, str() as argument]}:
-            return f"{_to_hcl_reference(address)}.{argument.lower()}"
+            argument_name = "url" if _TERRAFORM_QUEUE_TYPE in address else "arn"
+            return f"{_to_hcl_reference(address)}.{argument_name}"
+        case {"Fn::GetAtt": [str() as address, str() as argument_name]}:
+            return f"{_to_hcl_reference(address)}.{argument_name.lower()}"
         case dict():
             key_and_value_texts = (
                 f"{_to_escaped_json(key)}: {_to_hcl_expression(value)}"
@@ -209,12 +211,12 @@ def _to_hcl_expression(node: Any) -> str:
     return _to_escaped_json(node)
 
 
-def to_hcl_literal(document: Any) -> str:
+def to_hcl_literal(aws_value: Any) -> str:
     """Convert a value that AWS returned to HCL in which Terraform evaluates nothing."""
     return (
-        f"jsonencode({_to_escaped_json(document)})"
-        if isinstance(document, dict)
-        else _to_escaped_json(document)
+        f"jsonencode({_to_escaped_json(aws_value)})"
+        if isinstance(aws_value, dict)
+        else _to_escaped_json(aws_value)
     )
 
 
@@ -228,10 +230,12 @@ def _to_hcl_reference(address: str) -> str:
 
     Raises UnknownValue if the address cannot be written into HCL safely.
     """
-    own_address = _MODULE_PATH_REGEX.sub("", _INDEX_BEFORE_SUFFIX_REGEX.sub("", address), count=1)
-    if not _SAFE_ADDRESS_REGEX.fullmatch(own_address):
+    address_in_own_module = _MODULE_PATH_REGEX.sub(
+        "", _INDEX_BEFORE_SUFFIX_REGEX.sub("", address), count=1
+    )
+    if not _SAFE_ADDRESS_REGEX.fullmatch(address_in_own_module):
         raise UnknownValue(f"how to write {address}")
-    return own_address
+    return address_in_own_module
 
 
 def _get_referred_address(node: Any) -> str | None:
@@ -257,18 +261,18 @@ def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
         raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {hint}")
     budget.use_steps(len(content) // BYTES_PER_STEP)
     try:
-        document = json.loads(content)
+        plan_document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise NotATemplate(f"no JSON: {' '.join(reason.split())[:200]}") from error
-    format_version = document.get("format_version")
+        decoding_problem = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise NotATemplate(f"no JSON: {' '.join(decoding_problem.split())[:200]}") from error
+    format_version = plan_document.get("format_version")
     if not (isinstance(format_version, str) and format_version.startswith("1.")):
         raise NotATemplate(f"format_version {str(format_version)[:20]!r} is not known: 1.x is")
-    if not isinstance(document.get("resource_changes", []), list) or "values" in document:
+    if not isinstance(plan_document.get("resource_changes", []), list) or "values" in plan_document:
         raise NotATemplate(
             f"no plan of Terraform's: it has no resource_changes; {_HOW_TO_MAKE_A_PLAN}"
         )
-    return _PlanReader(document, budget).make_plan()
+    return _PlanReader(plan_document, budget).make_plan()
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,9 @@ class _PlanReader:
         resource_changes = to_list(document.get("resource_changes"))
         budget.use_steps(len(resource_changes))
         self.planned_resources = [
-            self._read_resource(change) for change in resource_changes if _is_relevant(change)
+            self._read_resource(resource_change)
+            for resource_change in resource_changes
+            if _is_read_by_lint(resource_change)
         ]
         if len(self.planned_resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
@@ -325,7 +331,7 @@ class _PlanReader:
         """Return a CloudFormation reference to each existing queue, by the queue's ARN and URL."""
         reference_by_value: dict[str, Any] = {}
         for queue_arn, address in self.address_by_arn.items():
-            reference_by_value[queue_arn] = _make_getatt(address, "Arn")
+            reference_by_value[queue_arn] = _make_getatt_reference(address, "Arn")
         for queue in self.queues:
             for url_argument in ("url", "id"):
                 url = queue.argument_values.get(url_argument)
@@ -341,7 +347,7 @@ class _PlanReader:
                 definition_by_address[resource.address] = self._make_cloudformation_resource(
                     resource
                 )
-        setter_by_attribute = self._add_separate_attributes(definition_by_address)
+        setter_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
         self._add_own_arguments(definition_by_address)
         deploy_target = dict[str, str]()
         if self.address_by_arn:
@@ -352,7 +358,7 @@ class _PlanReader:
             self.budget,
             deploy_target,
             self.address_by_arn,
-            setter_by_attribute,
+            setter_by_queue_and_attribute,
         )
 
     def _make_cloudformation_resource(self, resource: _PlannedResource) -> dict[str, Any]:
@@ -387,25 +393,25 @@ class _PlanReader:
         Returns:
             The address of the separate resource, by the queue's address and the attribute.
         """
-        setter_by_attribute: dict[tuple[str, str], str] = {}
+        setter_by_queue_and_attribute: dict[tuple[str, str], str] = {}
         for resource in self.planned_resources:
             attribute = ATTRIBUTE_BY_TERRAFORM_TYPE.get(resource.terraform_type)
             if attribute is None:
                 continue
             queue_url = self._read_property(resource, "Queues")
             value = self._read_property(resource, attribute)
-            unknown_reference = _make_getatt(resource.address, "queue_url")
+            unknown_reference = _make_getatt_reference(resource.address, "queue_url")
             is_queue_unknown = (
                 isinstance(queue_url, dict) and _get_referred_address(queue_url) is None
             )
             if is_queue_unknown:
                 value = unknown_reference
-            for address in _list_possible_queues(queue_url, definition_by_address):
-                is_set_twice = (address, attribute) in setter_by_attribute
-                properties = definition_by_address[address]["Properties"]
+            for queue_address in _list_possible_queues(queue_url, definition_by_address):
+                is_set_twice = (queue_address, attribute) in setter_by_queue_and_attribute
+                properties = definition_by_address[queue_address]["Properties"]
                 properties[attribute] = unknown_reference if is_set_twice else value
-                setter_by_attribute[address, attribute] = resource.address
-        return setter_by_attribute
+                setter_by_queue_and_attribute[queue_address, attribute] = resource.address
+        return setter_by_queue_and_attribute
 
     def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
         """Copy redrive policies and policies that the queues' own arguments set.
@@ -439,10 +445,10 @@ class _PlanReader:
         to which the argument refers, or otherwise to the argument itself, which no check can
         resolve.
         """
-        argument = terraform_argument(property_name)
-        value = resource.argument_values.get(argument)
-        if value is None and resource.unknown_arguments.get(argument):
-            return self._make_unknown_reference(resource, property_name, argument)
+        argument_name = terraform_argument(property_name)
+        value = resource.argument_values.get(argument_name)
+        if value is None and resource.unknown_arguments.get(argument_name):
+            return self._make_unknown_reference(resource, property_name, argument_name)
         if isinstance(value, str) and property_name in _JSON_PROPERTIES:
             # SQS would refuse a text that is not JSON; the check of the attribute reports it.
             with suppress(ValueError, RecursionError):
@@ -452,7 +458,7 @@ class _PlanReader:
         return convert_scalars_to_text(value, self.budget, self.reference_by_value)
 
     def _make_unknown_reference(
-        self, resource: _PlannedResource, property_name: str, argument: str
+        self, resource: _PlannedResource, property_name: str, argument_name: str
     ) -> Any:
         """Return a reference in place of an argument's unknown value. None if nothing sets it.
 
@@ -460,19 +466,21 @@ class _PlanReader:
         itself. For a redrive policy that refers to a queue, return a policy that has the reference
         as the DLQ's ARN.
         """
-        if resource.expressions is not None and argument not in resource.expressions:
+        if resource.expressions is not None and argument_name not in resource.expressions:
             return None
-        own_reference = _make_getatt(resource.address, argument)
+        reference_to_argument = _make_getatt_reference(resource.address, argument_name)
         if property_name not in _REFERENCE_PROPERTIES:
-            return own_reference
-        target = self._follow_expression(resource, get_mapping(resource.expressions, argument))
-        if target is None:
-            return own_reference
+            return reference_to_argument
+        referred_resource = self._follow_expression(
+            resource, get_mapping(resource.expressions, argument_name)
+        )
+        if referred_resource is None:
+            return reference_to_argument
         if property_name != REDRIVE_POLICY_ATTRIBUTE:
-            return target
-        if "Fn::GetAtt" not in target:
-            return own_reference
-        return {DLQ_ARN_KEY: target, RECEIVE_COUNT_KEY: own_reference}
+            return referred_resource
+        if "Fn::GetAtt" not in referred_resource:
+            return reference_to_argument
+        return {DLQ_ARN_KEY: referred_resource, RECEIVE_COUNT_KEY: reference_to_argument}
 
     def _read_resource(self, resource_change: Mapping[str, Any]) -> _PlannedResource:
         """Read one resource from an entry of the plan's `resource_changes`."""
@@ -495,13 +503,15 @@ class _PlanReader:
             module_address=str(module_address),
             argument_values=change_values["after"],
             unknown_arguments=get_mapping(change_values, "after_unknown") or {},
-            expressions=get_mapping(self._get_blocks(module_names).get(block_name), "expressions"),
+            expressions=get_mapping(
+                self._get_resource_blocks(module_names).get(block_name), "expressions"
+            ),
         )
 
-    def _get_blocks(self, module_path: ModulePath) -> Mapping[str, Any]:
+    def _get_resource_blocks(self, module_path: ModulePath) -> Mapping[str, Any]:
         """Return the resource blocks in a module's configuration, by `type.name`."""
         if module_path not in self._blocks_by_module_path:
-            blocks = to_list((self._find_module(module_path) or {}).get("resources"))
+            blocks = to_list((self._find_module_configuration(module_path) or {}).get("resources"))
             self.budget.use_steps(1 + len(blocks))
             self._blocks_by_module_path[module_path] = {
                 f"{block.get('type')}.{block.get('name')}": block
@@ -510,12 +520,14 @@ class _PlanReader:
             }
         return self._blocks_by_module_path[module_path]
 
-    def _find_module(self, module_path: ModulePath) -> Mapping[str, Any] | None:
+    def _find_module_configuration(self, module_path: ModulePath) -> Mapping[str, Any] | None:
         """Return the configuration of a module. Empty if the plan does not contain the module."""
-        module = self.root_module
+        module_configuration = self.root_module
         for module_name in module_path:
-            module = get_mapping(module, "module_calls", module_name, "module") or {}
-        return module
+            module_configuration = (
+                get_mapping(module_configuration, "module_calls", module_name, "module") or {}
+            )
+        return module_configuration
 
     def _follow_expression(
         self, resource: _PlannedResource, expression: Mapping[str, Any] | None
@@ -527,8 +539,10 @@ class _PlanReader:
         """
         module_path = resource.declaring_block[0]
         for _ in range(_MOST_FOLLOWED_REFERENCES):
-            references = to_list((expression or {}).get("references"))
-            reference_texts = [reference for reference in references if isinstance(reference, str)]
+            all_references = to_list((expression or {}).get("references"))
+            reference_texts = [
+                reference for reference in all_references if isinstance(reference, str)
+            ]
             longest_reference = max(reference_texts, key=len, default="")
             self.budget.use_steps(1 + sum(map(len, reference_texts)))
             # Terraform lists a reference with its prefixes. Any other text is a second reference.
@@ -542,13 +556,17 @@ class _PlanReader:
                     *outer_modules, module_call_name = module_path
                     module_path = tuple(outer_modules)
                     module_call = get_mapping(
-                        self._find_module(module_path), "module_calls", module_call_name
+                        self._find_module_configuration(module_path),
+                        "module_calls",
+                        module_call_name,
                     )
                     expression = get_mapping(module_call, "expressions", name)
                 case ["module", name, output_name]:
                     module_path = (*module_path, name)
-                    module = self._find_module(module_path)
-                    expression = get_mapping(module, "outputs", output_name, "expression")
+                    module_configuration = self._find_module_configuration(module_path)
+                    expression = get_mapping(
+                        module_configuration, "outputs", output_name, "expression"
+                    )
                 case [type_name, name, _]:
                     return self._refer_to_instance(
                         resource, (module_path, f"{type_name}.{name}"), longest_reference
@@ -558,7 +576,10 @@ class _PlanReader:
         return None
 
     def _refer_to_instance(
-        self, resource: _PlannedResource, block: tuple[ModulePath, str], reference: str
+        self,
+        resource: _PlannedResource,
+        declaring_block: tuple[ModulePath, str],
+        terraform_reference: str,
     ) -> Any:
         """Return a CloudFormation reference to an instance of a resource block.
 
@@ -566,47 +587,50 @@ class _PlanReader:
 
         Args:
             resource: The resource that contains the reference.
-            block: The module path and the name of the block.
-            reference: The reference in Terraform's form.
+            declaring_block: The module path and the name of the block.
+            terraform_reference: The reference in Terraform's form.
 
         Returns:
             The reference. None if the plan has no such instance or several, or if checks do not
             read resources of this type.
         """
-        instances = self.instances_by_block.get(block, [])
-        address, _, attribute = reference.rpartition(".")
-        address_in_own_module = f"{resource.module_address}.{address}".lstrip(".")
-        candidates = [
+        instances = self.instances_by_block.get(declaring_block, [])
+        referred_address, _, referred_attribute = terraform_reference.rpartition(".")
+        address_in_own_module = f"{resource.module_address}.{referred_address}".lstrip(".")
+        candidate_instances = [
             instance for instance in instances if instance.address == address_in_own_module
         ]
-        if not candidates:
+        if not candidate_instances:
             # In the resource's own module the reference means exactly that address, and it is not
             # in the plan. Another instance of the block is a different resource.
             own_module_path = resource.declaring_block[0]
-            candidates = [
+            candidate_instances = [
                 instance for instance in instances if instance.declaring_block[0] != own_module_path
             ]
         if (
-            len(candidates) != 1
-            or candidates[0].terraform_type not in _RESOURCE_TYPE_BY_TERRAFORM_TYPE
+            len(candidate_instances) != 1
+            or candidate_instances[0].terraform_type not in _RESOURCE_TYPE_BY_TERRAFORM_TYPE
         ):
             return None
-        (target,) = candidates
-        is_queue_arn = target.terraform_type == _TERRAFORM_QUEUE_TYPE and attribute == "arn"
-        if is_queue_arn or target.terraform_type == _TERRAFORM_FUNCTION_TYPE:
-            return _make_getatt(target.address, "Arn")
-        return {"Ref": target.address}
+        (referred_instance,) = candidate_instances
+        is_queue_arn = (
+            referred_instance.terraform_type == _TERRAFORM_QUEUE_TYPE
+            and referred_attribute == "arn"
+        )
+        if is_queue_arn or referred_instance.terraform_type == _TERRAFORM_FUNCTION_TYPE:
+            return _make_getatt_reference(referred_instance.address, "Arn")
+        return {"Ref": referred_instance.address}
 
 
 def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[str]:
     """Return the addresses of all queues that separate policy resources name."""
-    addresses = set[str]()
-    for definition in definition_by_address.values():
-        for node in to_list(definition["Properties"].get("Queues")):
-            address = _get_referred_address(node)
-            if address is not None:
-                addresses.add(address)
-    return addresses
+    queue_addresses = set[str]()
+    for resource_definition in definition_by_address.values():
+        for queue_reference in to_list(resource_definition["Properties"].get("Queues")):
+            queue_address = _get_referred_address(queue_reference)
+            if queue_address is not None:
+                queue_addresses.add(queue_address)
+    return queue_addresses
 
 
 def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, Any]) -> list[str]:
@@ -615,23 +639,23 @@ def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, An
     If the value is not known, every queue is returned. Empty if the URL belongs to a queue outside
     the plan.
     """
-    address = _get_referred_address(queue_url)
-    if address is not None and address in definition_by_address:
-        return [address]
+    queue_address = _get_referred_address(queue_url)
+    if queue_address is not None and queue_address in definition_by_address:
+        return [queue_address]
     if not isinstance(queue_url, dict):
         return []
     return [
-        address
-        for address in definition_by_address
-        if definition_by_address[address]["Type"] == QUEUE_TYPE
+        queue_address
+        for queue_address in definition_by_address
+        if definition_by_address[queue_address]["Type"] == QUEUE_TYPE
     ]
 
 
-def _make_getatt(address: str, attribute: str) -> dict[str, Any]:
+def _make_getatt_reference(address: str, attribute: str) -> dict[str, Any]:
     return {"Fn::GetAtt": [address, attribute]}
 
 
-def _is_relevant(resource_change: Any) -> bool:
+def _is_read_by_lint(resource_change: Any) -> bool:
     """Return True if lint reads this resource.
 
     Lint does not read data sources, resources that the plan deletes, and types that are not in

@@ -44,11 +44,11 @@ _UNKNOWN_REASON_BY_FUNCTION = {
 class UnknownValue(Exception):
     """The template alone does not determine a value."""
 
-    def __init__(self, because: str, attribute: str = "") -> None:
+    def __init__(self, reason: str, attribute: str = "") -> None:
         most_characters = _MOST_REASON_CHARACTERS
         # Why the value is not known.
         self.because = (
-            because if len(because) <= most_characters else f"{because[: most_characters - 3]}..."
+            reason if len(reason) <= most_characters else f"{reason[: most_characters - 3]}..."
         )
         # The queue attribute that was read. Empty if the value is no attribute of a queue.
         self.attribute = attribute
@@ -57,8 +57,8 @@ class UnknownValue(Exception):
 
 def _is_intrinsic_function(node: dict[str, Any]) -> bool:
     """Return True if a mapping is an intrinsic function: `Ref` or one of `Fn::`."""
-    name = next(iter(node), "")
-    return len(node) == 1 and (name == "Ref" or name.startswith("Fn::"))
+    function_name = next(iter(node), "")
+    return len(node) == 1 and (function_name == "Ref" or function_name.startswith("Fn::"))
 
 
 @dataclass
@@ -102,9 +102,9 @@ class ValueResolver:
         If the value is not known, return `placeholder`. Raises UnknownValue if `placeholder` is
         None.
         """
-        ((function_name, argument),) = node.items()
+        ((function_name, function_argument),) = node.items()
         try:
-            return self._resolve_function(function_name, argument)
+            return self._resolve_function(function_name, function_argument)
         except UnknownValue:
             if placeholder is None:
                 raise
@@ -127,82 +127,82 @@ class ValueResolver:
         except UnknownValue:
             return ""
 
-    def _resolve_function(self, function_name: str, argument: Any) -> Any:
+    def _resolve_function(self, function_name: str, function_argument: Any) -> Any:
         """Return the value of an intrinsic function. Raises UnknownValue if it is not known."""
-        match function_name, argument:
+        match function_name, function_argument:
             case "Ref", str():
-                return self._resolve_reference(argument)
+                return self._resolve_reference(function_argument)
             case "Fn::GetAtt", [str(), str()]:
-                return self._resolve_reference(".".join(argument))
+                return self._resolve_reference(".".join(function_argument))
             case "Fn::Sub", str():
-                return self._resolve_sub(argument, {})
+                return self._resolve_sub(function_argument, {})
             case "Fn::Sub", [str() as text, dict() as variables]:
                 return self._resolve_sub(text, variables)
             case "Fn::Join", [str() as delimiter, parts]:
                 return self._resolve_join(delimiter, self.resolve(parts))
             case "Fn::FindInMap", [_, _, _]:
-                return self._resolve_find_in_map(argument)
+                return self._resolve_find_in_map(function_argument)
         reason = _UNKNOWN_REASON_BY_FUNCTION.get(function_name, "known when it is deployed")
         raise UnknownValue(f"{function_name}: {reason}")
 
-    def _resolve_reference(self, name: str) -> Any:
+    def _resolve_reference(self, reference_name: str) -> Any:
         """Return the value to which a name refers in `Ref`, `Fn::GetAtt` or `Fn::Sub`.
 
         The name is that of a resource, a resource's attribute (`Orders.Arn`), a parameter or a
         pseudo parameter. Raises UnknownValue if the value is not known.
         """
-        value: Any = self.value_by_reference.get(name)
-        if name == "AWS::NoValue":
+        value: Any = self.value_by_reference.get(reference_name)
+        if reference_name == "AWS::NoValue":
             return None
-        if value is None and name in self.template.get_section("Parameters"):
-            value = self._use_parameter_default(name)
+        if value is None and reference_name in self.template.get_section("Parameters"):
+            value = self._use_parameter_default(reference_name)
         if value is None:
-            raise UnknownValue(f"{name}: known when it is deployed")
+            raise UnknownValue(f"{reference_name}: known when it is deployed")
         self.template.budget.use_steps(1 + sum(map(len, to_list(value))))
         return value
 
-    def _use_parameter_default(self, name: str) -> Any:
+    def _use_parameter_default(self, parameter_name: str) -> Any:
         """Return the default of a parameter, and record in `default_by_parameter` that it was used.
 
         The default is a text or a list of texts. Raises UnknownValue if there is no default, or if
         the parameter is a secret or is read from the SSM Parameter Store.
         """
-        parameter = get_mapping(self.template.get_section("Parameters"), name) or {}
-        type_name = str(parameter.get("Type") or "String")
-        default = parameter.get("Default")
-        if not isinstance(default, str):
-            raise UnknownValue(f"the parameter {name} has no default")
-        if type_name.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
-            raise UnknownValue(f"the parameter {name}: its value is not in the template")
-        self.default_by_parameter[name] = default
-        is_list = type_name.startswith("List<") or type_name == "CommaDelimitedList"
-        return [item.strip() for item in default.split(",")] if is_list else default
+        parameter = get_mapping(self.template.get_section("Parameters"), parameter_name) or {}
+        parameter_type = str(parameter.get("Type") or "String")
+        default_value = parameter.get("Default")
+        if not isinstance(default_value, str):
+            raise UnknownValue(f"the parameter {parameter_name} has no default")
+        if parameter_type.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
+            raise UnknownValue(f"the parameter {parameter_name}: its value is not in the template")
+        self.default_by_parameter[parameter_name] = default_value
+        is_list = parameter_type.startswith("List<") or parameter_type == "CommaDelimitedList"
+        return [item.strip() for item in default_value.split(",")] if is_list else default_value
 
-    def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
+    def _resolve_sub(self, sub_text: str, declared_variables: Mapping[str, Any]) -> str:
         """Return the text of `Fn::Sub` with all variables replaced.
 
         Raises UnknownValue if a variable is not known or is not a text. A variable is resolved
         once, but each of its uses counts against the work budget.
         """
-        value_by_name = dict[str, Any]()
+        value_by_variable_name = dict[str, Any]()
 
-        def replace_variable(match: re.Match[str]) -> str:
-            variable_name = match.group(1) or ""
+        def replace_variable(variable_match: re.Match[str]) -> str:
+            variable_name = variable_match.group(1) or ""
             if variable_name.startswith("!"):
                 return f"${{{variable_name[1:]}}}"
-            if variable_name not in value_by_name:
-                value_by_name[variable_name] = (
-                    self.resolve(variables[variable_name])
-                    if variable_name in variables
+            if variable_name not in value_by_variable_name:
+                value_by_variable_name[variable_name] = (
+                    self.resolve(declared_variables[variable_name])
+                    if variable_name in declared_variables
                     else self._resolve_reference(variable_name)
                 )
-            if not isinstance(value_by_name[variable_name], str):
+            if not isinstance(value_by_variable_name[variable_name], str):
                 raise UnknownValue(f"{variable_name}: it is no text")
-            self.template.budget.use_steps(1 + len(value_by_name[variable_name]))
-            return str(value_by_name[variable_name])
+            self.template.budget.use_steps(1 + len(value_by_variable_name[variable_name]))
+            return str(value_by_variable_name[variable_name])
 
-        self.template.budget.use_steps(1 + len(text))
-        return _SUB_VARIABLE_REGEX.sub(replace_variable, text)
+        self.template.budget.use_steps(1 + len(sub_text))
+        return _SUB_VARIABLE_REGEX.sub(replace_variable, sub_text)
 
     def _resolve_join(self, delimiter: str, parts: Any) -> str:
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
@@ -210,7 +210,7 @@ class ValueResolver:
         self.template.budget.use_steps(sum(len(delimiter) + len(part) for part in parts))
         return delimiter.join(parts)
 
-    def _resolve_find_in_map(self, arguments: list[Any]) -> Any:
+    def _resolve_find_in_map(self, function_arguments: list[Any]) -> Any:
         """Return the value of `Fn::FindInMap`: a text or a list of texts in section `Mappings`.
 
         Raises UnknownValue if the section has no such value, or if a key is not known.
@@ -218,8 +218,8 @@ class ValueResolver:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
         value: Any = self.template.get_section("Mappings")
-        keys = [self.resolve(key) for key in arguments]
-        for key in keys:
+        mapping_keys = [self.resolve(key) for key in function_arguments]
+        for key in mapping_keys:
             value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
         mapped_values = to_list(value)
         if not mapped_values or not all(isinstance(item, str) for item in mapped_values):
@@ -246,16 +246,17 @@ class DeployTarget:
             "AWS::URLSuffix": url_suffix,
         }
 
-    def make_arn(self, service: str, resource: str) -> str:
-        return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{resource}"
+    def make_arn(self, service: str, resource_name: str) -> str:
+        partition = partition_of(self.region)
+        return f"arn:{partition}:{service}:{self.region}:{self.account}:{resource_name}"
 
 
 class ResourceResolver(ValueResolver):
     """Value resolver that also resolves references to the template's own resources."""
 
-    def __init__(self, template: Template, target: DeployTarget) -> None:
-        super().__init__(template, target.pseudo_parameters)
-        self.target = target
+    def __init__(self, template: Template, deploy_target: DeployTarget) -> None:
+        super().__init__(template, deploy_target.pseudo_parameters)
+        self.deploy_target = deploy_target
         # Logical IDs of the queues by ARN.
         self.queue_id_by_arn: dict[str, str] = {}
         # Queues without an ARN, by logical ID: the template does not determine if they are FIFO.
@@ -281,11 +282,13 @@ class ResourceResolver(ValueResolver):
         )
         if not function_id:
             return
-        arn = f"{self.value_by_reference[f'{function_id}.Arn']}:{len(self.value_by_reference)}"
+        version_or_alias_arn = (
+            f"{self.value_by_reference[f'{function_id}.Arn']}:{len(self.value_by_reference)}"
+        )
         logical_id = resource.logical_id
-        self.value_by_reference[logical_id] = arn
-        self.value_by_reference[f"{logical_id}.AliasArn"] = arn
-        self.value_by_reference[f"{logical_id}.FunctionArn"] = arn
+        self.value_by_reference[logical_id] = version_or_alias_arn
+        self.value_by_reference[f"{logical_id}.AliasArn"] = version_or_alias_arn
+        self.value_by_reference[f"{logical_id}.FunctionArn"] = version_or_alias_arn
 
     def _record_queue_names(self, resource: TemplateResource) -> None:
         """Record the name, URL and ARN of a queue.
@@ -294,52 +297,53 @@ class ResourceResolver(ValueResolver):
         it. If it is not known whether the queue is a FIFO queue, only the reason is recorded.
         """
         logical_id = resource.logical_id
-        name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
+        queue_name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
         try:
             is_fifo = self.resolve(resource.properties.get("FifoQueue")) == "true"
         except UnknownValue as error:
             self.untyped_queue_errors[logical_id] = error
             return
-        fifo_suffix = FIFO if is_fifo or name.endswith(FIFO) else ""
-        name = name.removesuffix(FIFO) + fifo_suffix
-        arn = arn_of_name(name, self.target.region, self.target.account)
-        if arn is None or arn in self.queue_id_by_arn:
-            name = f"unnamed-{len(self.queue_id_by_arn)}{fifo_suffix}"
-            arn = self.target.make_arn("sqs", name)
-        self.queue_id_by_arn[arn] = logical_id
-        self.value_by_reference[logical_id] = public_url(arn)
-        self.value_by_reference[f"{logical_id}.Arn"] = arn
-        self.value_by_reference[f"{logical_id}.QueueName"] = name
+        fifo_suffix = FIFO if is_fifo or queue_name.endswith(FIFO) else ""
+        queue_name = queue_name.removesuffix(FIFO) + fifo_suffix
+        queue_arn = arn_of_name(queue_name, self.deploy_target.region, self.deploy_target.account)
+        if queue_arn is None or queue_arn in self.queue_id_by_arn:
+            queue_name = f"unnamed-{len(self.queue_id_by_arn)}{fifo_suffix}"
+            queue_arn = self.deploy_target.make_arn("sqs", queue_name)
+        self.queue_id_by_arn[queue_arn] = logical_id
+        self.value_by_reference[logical_id] = public_url(queue_arn)
+        self.value_by_reference[f"{logical_id}.Arn"] = queue_arn
+        self.value_by_reference[f"{logical_id}.QueueName"] = queue_name
 
-    def _record_other_names(self, resource: TemplateResource, name: str) -> None:
+    def _record_other_names(self, resource: TemplateResource, resource_name: str) -> None:
         """Record a name and ARN of a resource that is not a queue.
 
         Args:
             resource: The resource.
-            name: A unique, made-up name. It is enough, because checks only ask to which resource a
-                name belongs. A function has the name in the template, if that is valid and unique.
+            resource_name: A unique, made-up name. It is enough, because checks only ask to which
+                resource a name belongs. A function has the name in the template, if that is valid
+                and unique.
         """
         logical_id = resource.logical_id
-        arn = self.target.make_arn("other", name)
+        resource_arn = self.deploy_target.make_arn("other", resource_name)
         if resource.type == FUNCTION_TYPE:
             function_name = self.resolve_text_or_empty(resource.properties.get("FunctionName"))
             if (
                 _PLAIN_NAME_REGEX.fullmatch(function_name)
                 and function_name not in self._function_id_by_name
             ):
-                name = function_name
-            self._function_id_by_name[name] = logical_id
-            arn = self.target.make_arn("lambda", f"function:{name}")
-        self.value_by_reference[logical_id] = name
-        self.value_by_reference[f"{logical_id}.Arn"] = arn
+                resource_name = function_name
+            self._function_id_by_name[resource_name] = logical_id
+            resource_arn = self.deploy_target.make_arn("lambda", f"function:{resource_name}")
+        self.value_by_reference[logical_id] = resource_name
+        self.value_by_reference[f"{logical_id}.Arn"] = resource_arn
 
     def find_function_id(self, name_or_arn: str) -> str | None:
         """Return the logical ID of the Lambda function with a name or ARN.
 
         None if the template does not declare the function.
         """
-        _, _, name = name_or_arn.rpartition(":function:")
-        return self._function_id_by_name.get(name.partition(":")[0])
+        _, _, name_and_version = name_or_arn.rpartition(":function:")
+        return self._function_id_by_name.get(name_and_version.partition(":")[0])
 
     def replace_arns_by_logical_ids(self, sentence: str) -> str:
         """Replace ARNs of the template's resources in a sentence by the resources' logical IDs.
@@ -348,8 +352,8 @@ class ResourceResolver(ValueResolver):
         parameters `${AWS::Region}` and `${AWS::AccountId}`.
         """
 
-        def replace_arn(match: re.Match[str]) -> str:
-            return self._logical_id_by_value.get(match.group(), match.group())
+        def replace_arn(arn_match: re.Match[str]) -> str:
+            return self._logical_id_by_value.get(arn_match.group(), arn_match.group())
 
         sentence_with_ids = _ARN_REGEX.sub(replace_arn, sentence)
         return sentence_with_ids.replace(

@@ -33,9 +33,9 @@ def make_sarif(lint_results: Sequence[LintResult]) -> dict[str, Any]:
 
     https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
     """
-    findings = _list_findings(lint_results)
-    symptom_names = sorted({finding.symptom for _, finding in findings})
-    rules = [
+    files_and_findings = _list_findings(lint_results)
+    symptom_names = sorted({finding.symptom for _, finding in files_and_findings})
+    sarif_rules = [
         {
             "id": symptom_name,
             "shortDescription": {"text": SYMPTOM_BY_NAME[symptom_name].sentence},
@@ -44,8 +44,8 @@ def make_sarif(lint_results: Sequence[LintResult]) -> dict[str, Any]:
         for symptom_name in symptom_names
     ]
     sarif_run = {
-        "tool": {"driver": {"name": "mendq", "rules": rules}},
-        "results": [_make_sarif_result(file, finding) for file, finding in findings],
+        "tool": {"driver": {"name": "mendq", "rules": sarif_rules}},
+        "results": [_make_sarif_result(file, finding) for file, finding in files_and_findings],
     }
     return {
         "$schema": f"{_SARIF_SCHEMAS_URL}/sarif-schema-2.1.0.json",
@@ -72,33 +72,33 @@ def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
     for file, finding in _list_findings(lint_results):
-        title = _escape_property(finding.symptom)
+        escaped_title = _escape_property(finding.symptom)
         line_property = f",line={finding.line}" if finding.line else ""
-        command_properties = f"file={_escape_property(file)}{line_property},title={title}"
+        command_properties = f"file={_escape_property(file)}{line_property},title={escaped_title}"
         first_line = f"{finding.construct or finding.resource}: {finding.because}"
         message_lines = (first_line, *finding.remedy, finding.runbook)
-        message = "%0A".join(map(_escape_message, message_lines))
-        yield f"::{finding.severity.value} {command_properties}::{message}"
+        escaped_message = "%0A".join(map(_escape_message, message_lines))
+        yield f"::{finding.severity.value} {command_properties}::{escaped_message}"
 
 
 def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
     """Return pairs of a template's file and a finding, for all findings."""
-    findings = list[tuple[str, LintFinding]]()
+    files_and_findings = list[tuple[str, LintFinding]]()
     for lint_result in lint_results:
         for finding in lint_result.findings:
-            findings.append((lint_result.file, finding))
-    return findings
+            files_and_findings.append((lint_result.file, finding))
+    return files_and_findings
 
 
-def _escape_message(text: str) -> str:
+def _escape_message(message_line: str) -> str:
     """Escape one line of a workflow command's message, and cut it if it is too long.
 
     The line keeps its indentation, because a remedy may be YAML.
     """
-    indentation = " " * (len(text) - len(text.lstrip(" ")))
-    return indentation + visible(text, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
+    indentation = " " * (len(message_line) - len(message_line.lstrip(" ")))
+    return indentation + visible(message_line, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
 
 
-def _escape_property(text: str) -> str:
+def _escape_property(property_value: str) -> str:
     """Escape the value of a workflow command's property, such as `file`."""
-    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_message(property_value).replace(":", "%3A").replace(",", "%2C")

@@ -52,9 +52,9 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
     outer, staged = _all(out)
-    assert outer.target == DeployTarget("123456789012", "eu-west-1")
+    assert outer.deploy_target == DeployTarget("123456789012", "eu-west-1")
     assert staged.content == b"[]"
-    assert staged.target == DeployTarget()
+    assert staged.deploy_target == DeployTarget()
 
 
 @pytest.mark.parametrize(

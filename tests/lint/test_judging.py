@@ -21,7 +21,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintResult, LintSeverity, lint
-from mendq.lint.queues import MAPPING_TYPE
+from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE
 from mendq.lint.template import MOST_NESTED_LEVELS, NotATemplate
 from mendq.lint.values import DeployTarget
 from mendq.lint.view import list_github_commands, make_document
@@ -175,7 +175,7 @@ def _consumed(
         reads = {"EventSourceArn": {"Fn::GetAtt": ["Q", "Arn"]}, "FunctionName": {"Ref": f"F{n}"}}
         reads["MaximumBatchingWindowInSeconds"] = window
         made[f"F{n}"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": timeout}}
-        made[f"M{n}"] = {"Type": MAPPING_TYPE, "Properties": reads}
+        made[f"M{n}"] = {"Type": EVENT_SOURCE_MAPPING_TYPE, "Properties": reads}
     return made
 
 

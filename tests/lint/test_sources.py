@@ -69,7 +69,7 @@ def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: s
     out = assembly(tmp_path / "cdk.out", {"Shop": stack("Shop.template.json", HERE)})
     (out / "Shop.template.json").write_text(json.dumps(root))
     (source,) = list_sources(str(out))
-    synthesized = lint(read_template(source.content), source.file, source.target)
+    synthesized = lint(read_template(source.content), source.file, source.deploy_target)
     planned = _linted(_plan(case))
     assert sorted({each.symptom for each in written.findings}) == case["symptoms"]
     assert _said(written) == _said(synthesized) == _said(planned)

@@ -124,7 +124,7 @@ def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[Lin
         for source in files.list_sources(argument):
             error_prefix = f"{source.file}: "
             result = lint_template(
-                read_template(source.content), source.file, source.target, ignored_symptoms
+                read_template(source.content), source.file, source.deploy_target, ignored_symptoms
             )
             results.append(result)
             error_prefix = ""
