@@ -30,19 +30,19 @@ class SwitchRefused(Exception):
     """Raised if the account cannot do what a request asks. The text is one line, for the client."""
 
 
-class NotFired(Exception):
+class ScheduleNotFired(Exception):
     """Raised if the target of a schedule was not invoked. The text is the reason."""
 
 
-def parse_request(body: object, value_type: type[Value], example: str) -> Value:
+def parse_request(body: object, value_type: type[Value], request_example: str) -> Value:
     """Convert a request's JSON body to a value of type `value_type`.
 
-    Raises SwitchRefused, with `example` as the remedy, if the body does not fit.
+    Raises SwitchRefused, with `request_example` as the remedy, if the body does not fit.
     """
     try:
         return msgspec.convert(body, value_type)
     except msgspec.ValidationError as error:
-        raise SwitchRefused(f"{error}; send {example}") from None
+        raise SwitchRefused(f"{error}; send {request_example}") from None
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class AccountPage:
     """ASGI application that answers `pages` and passes all other requests to `next_application`.
 
     The status is 400 if the page raises SwitchRefused or ValueError, or if the body is not JSON. It
-    is 409 if the page raises NotFired.
+    is 409 if the page raises ScheduleNotFired.
     """
 
     next_application: Application
@@ -70,7 +70,7 @@ class AccountPage:
         except (SwitchRefused, ValueError) as error:
             page_content = {"message": f"{error}"}
             status = HTTPStatus.BAD_REQUEST
-        except NotFired as error:
+        except ScheduleNotFired as error:
             page_content = {"message": f"{error}"}
             status = HTTPStatus.CONFLICT
         headers = {"content-type": "application/json"}

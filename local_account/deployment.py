@@ -87,8 +87,8 @@ class Synthesis:
         settings_text = json.dumps(raw_settings, sort_keys=True)
         stored_assembly = ASSEMBLIES_FOLDER / make_assembly_name(settings_text)
         if (stored_assembly / "manifest.json").is_file():
-            shown_path = f"build/{ASSEMBLIES_FOLDER.name}/{stored_assembly.name}"
-            print_progress(f"the stack as synthesized before: {shown_path}")
+            relative_path = f"build/{ASSEMBLIES_FOLDER.name}/{stored_assembly.name}"
+            print_progress(f"the stack as synthesized before: {relative_path}")
             # Mark it as recently used. A folder that cannot be written is used all the same.
             with contextlib.suppress(OSError):
                 stored_assembly.touch()
@@ -105,10 +105,10 @@ class Synthesis:
         with contextlib.suppress(OSError):
             self._folder.replace(stored_assembly)
         # Each assembly has the content of all Lambda zips, so only the newest are stored.
-        newest_first = sorted(
+        assemblies_newest_first = sorted(
             ASSEMBLIES_FOLDER.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True
         )
-        for old_assembly in newest_first[MAXIMUM_STORED_ASSEMBLIES:]:
+        for old_assembly in assemblies_newest_first[MAXIMUM_STORED_ASSEMBLIES:]:
             shutil.rmtree(old_assembly, ignore_errors=True)
         return stored_assembly
 

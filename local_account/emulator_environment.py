@@ -57,10 +57,10 @@ def listen(port: int) -> socket.socket:
         return socket.create_server((HOST, port), backlog=128)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            problem = "is taken: give another one with PORT, or none for a free one"
+            port_fault = "is taken: give another one with PORT, or none for a free one"
         else:
-            problem = f"cannot be used ({error.strerror}): give another one with PORT"
-        raise CannotStart(f"port {port} {problem}") from error
+            port_fault = f"cannot be used ({error.strerror}): give another one with PORT"
+        raise CannotStart(f"port {port} {port_fault}") from error
 
 
 @contextmanager
@@ -78,19 +78,21 @@ def create_folders(port: int) -> Iterator[Path]:
     for account_folder in ACCOUNTS_FOLDER.glob("[0-9]*"):
         if account_folder == port_folder or _is_port_free(account_folder.name):
             _remove_account(account_folder)
-    with contextlib.ExitStack() as cleanup:
+    with contextlib.ExitStack() as cleanup_stack:
         try:
             temporary_folder = Path(
                 tempfile.mkdtemp(prefix=TEMPORARY_FOLDER_PREFIX, dir=parent_folder)
             )
-            cleanup.callback(_remove_folder, temporary_folder)
+            cleanup_stack.callback(_remove_folder, temporary_folder)
             port_folder.mkdir(mode=0o700, parents=True)
-            cleanup.callback(_remove_folder, port_folder)
+            cleanup_stack.callback(_remove_folder, port_folder)
             (port_folder / TEMPORARY_FOLDER_LINK_NAME).symlink_to(temporary_folder)
             _write_credentials(port_folder / CREDENTIALS_FILE_NAME)
         except OSError as error:
-            problem = f"{error.filename} cannot be made ({error.strerror})"
-            raise CannotStart(f"{problem}: see to its folder, or name another by TMPDIR") from error
+            folder_fault = f"{error.filename} cannot be made ({error.strerror})"
+            raise CannotStart(
+                f"{folder_fault}: see to its folder, or name another by TMPDIR"
+            ) from error
         yield temporary_folder
 
 

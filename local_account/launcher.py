@@ -38,7 +38,7 @@ from local_account.deployment import (
 from local_account.where import (
     ACCOUNT,
     ACCOUNTS_FOLDER,
-    NO_RETRIES,
+    NO_RETRIES_CONFIGURATION,
     REGION,
     REPOSITORY,
     CannotStart,
@@ -49,13 +49,13 @@ from local_account.where import (
 from mendq.model.limits import Timing
 
 Result = TypeVar("Result")
-MAKE_CHECK_INTERVAL_SECONDS = 0.5
+MAKE_PARENT_CHECK_INTERVAL_SECONDS = 0.5
 STOP_TIMEOUT_SECONDS = 2.0
 CONNECTION_GRACE_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 75
 # The masks of caught and of ignored signals in /proc/<process id>/status.
 _SIGNAL_MASKS = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
-_MAKE_STATUS = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
+_MAKE_STATUS_PATTERN = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 # The process ends with os._exit, which does not wait for these threads.
 _THREAD_POOL = ThreadPoolExecutor(thread_name_prefix="account")
 # Sentences about what the account accepts and does not do. They follow the resource types of the
@@ -157,7 +157,7 @@ class Launcher:
             self._put_object, self.temporary_folder, self._endpoint_url
         )
         emulator.install(self._accepted_types)
-        application = emulator.application(self._describe)
+        application = emulator.application(self._describe_account)
         auth_text = "true" if emulator_module.IS_AUTH_ENFORCED else "false"
         print_progress(
             f"MiniStack {version('ministack')} listens on {self._endpoint_url} (AUTH={auth_text})"
@@ -168,14 +168,14 @@ class Launcher:
         finally:
             self._synthesis.interrupt()
             emulator_module.stop_starting_runs()
-            jobs_stop_task = _run_in_thread(emulator.jobs.stop)
+            stop_jobs_task = _run_in_thread(emulator.jobs.stop)
             await asyncio.wait(
                 [_run_in_thread(emulator.delivery.stop)], timeout=STOP_TIMEOUT_SECONDS
             )
             logging.disable()  # work that is cut off from here on is not an error
             # A call that waits for a Lambda cannot be cancelled, so the Lambda is ended first.
             await _run_in_thread(emulator_module.end_lambdas)
-            await jobs_stop_task
+            await stop_jobs_task
             # Without this, each connection that is cut now would be reported with a traceback.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             self._serving_must_end.set()
@@ -223,22 +223,22 @@ class Launcher:
             await _run_in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
         self._print_differences()
         print_progress(f"ready {self._endpoint_url} account={ACCOUNT} region={REGION}")
-        lines_for_people = make_shell_exports(self._endpoint_url)
+        startup_text = make_shell_exports(self._endpoint_url)
         # The first steps are for people, and need the settings of the stack.
         if self._settings and not self.stop_with_parent:
-            lines_for_people += describe_first_steps(self._settings)
+            startup_text += describe_first_steps(self._settings)
         # A client can close the pipe after it has read `ready`, which is no error.
         with contextlib.suppress(OSError):
-            os.write(sys.stdout.fileno(), lines_for_people.encode())
+            os.write(sys.stdout.fileno(), startup_text.encode())
 
     def _print_differences(self) -> None:
         """Write a file about everything that is not emulated, and print each lowered limit."""
-        description = self._describe()
-        not_emulated = description["not_emulated"]
+        description = self._describe_account()
+        missing_features = description["not_emulated"]
         path = ACCOUNTS_FOLDER / self._endpoint_url.rpartition(":")[2] / "not-emulated.txt"
-        path.write_text("\n".join(not_emulated) + "\n")
+        path.write_text("\n".join(missing_features) + "\n")
         print_progress(
-            f"not emulated: {len(not_emulated)} things, all in {path.relative_to(REPOSITORY)}"
+            f"not emulated: {len(missing_features)} things, all in {path.relative_to(REPOSITORY)}"
         )
         for line in description["floors_lowered"]:
             print_progress(f"floor lowered: {line}")
@@ -251,21 +251,21 @@ class Launcher:
         return read_assembly(self._synthesis.assembly_for(self.raw_settings, print_progress))
 
     def _make_client(self, service_name: str) -> Any:
-        return make_client(service_name, self._endpoint_url, config=NO_RETRIES)
+        return make_client(service_name, self._endpoint_url, config=NO_RETRIES_CONFIGURATION)
 
     def _put_object(self, bucket: str, key: str, content: bytes) -> None:
         self._s3 = self._s3 or self._make_client("s3")
         self._s3.put_object(Bucket=bucket, Key=key, Body=content)
 
-    def _describe(self) -> Mapping[str, Any]:
+    def _describe_account(self) -> Mapping[str, Any]:
         """Return the content of the page `account`: what is not emulated, and lowered limits."""
         resource_types = dict.fromkeys(self._accepted_types)  # each once, in their order
-        accepted_sentences = [
+        accepted_type_sentences = [
             f"{resource_type}: accepted, not emulated" for resource_type in resource_types
         ]
         lowered_floors = list_lowered_floors(self._settings) if self._settings else ()
         return {
-            "not_emulated": [*accepted_sentences, *NOT_EMULATED_SENTENCES],
+            "not_emulated": [*accepted_type_sentences, *NOT_EMULATED_SENTENCES],
             "floors_lowered": list(lowered_floors),
         }
 
@@ -287,7 +287,7 @@ class Launcher:
             self._stop_requested.set()
         else:
             asyncio.get_running_loop().call_later(
-                MAKE_CHECK_INTERVAL_SECONDS, self._watch_make, make_parent
+                MAKE_PARENT_CHECK_INTERVAL_SECONDS, self._watch_make, make_parent
             )
 
 
@@ -302,7 +302,7 @@ class MakeParent:
 
     def __init__(self) -> None:
         self._process_id = os.getppid()
-        self._is_make = bool(_MAKE_STATUS.search(self._read_status()))
+        self._is_make = bool(_MAKE_STATUS_PATTERN.search(self._read_status()))
 
     def has_stopped(self) -> bool:
         """Return True if the make that started this process was interrupted or has ended.

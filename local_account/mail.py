@@ -45,16 +45,16 @@ class AcceptedMails:
                 return await original_function(method, path, *other_arguments)
             request = json.loads(body)
             sender_address = parseaddr(request.get("FromEmailAddress", ""))[1]
-            actions = ["ses:SendEmail"]
+            required_actions = ["ses:SendEmail"]
             if "Raw" in request.get("Content", {}):
-                actions.append("ses:SendRawEmail")
+                required_actions.append("ses:SendRawEmail")
             identity_arn = (
                 f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{sender_address}"
             )
-            for action in actions:
+            for required_action in required_actions:
                 denial_response = ministack.app._enforce_data_plane(
                     "sesv2",
-                    action,
+                    required_action,
                     headers,
                     query_params,
                     request_id,

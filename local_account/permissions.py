@@ -41,9 +41,9 @@ from local_account.hooks import add_service, replace_functions
 from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, read_credentials
 
 ANALYZER_SERVICE = "access-analyzer"
-CHECK_PATHS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
-ACCEPTED_RESULTS = ("PASS", "FAIL", None)
-ANSWER_REMEDY = "/_mendq/access-analyzer has both checks answer as it is told"
+POLICY_CHECK_PATHS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
+SETTABLE_RESULTS = ("PASS", "FAIL", None)
+ANALYZER_REMEDY = "/_mendq/access-analyzer has both checks answer as it is told"
 # Limits of a request's body. DynamoDB takes 16 MB in one call and SQS 1 MiB.
 MAXIMUM_BODY_BYTES = 32 * 1024**2
 MAXIMUM_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
@@ -270,7 +270,7 @@ def find_assume_refusal(role_arn: str, service: str) -> str | None:
         return None
     call_context = make_call_context(service, "Service", "sts:AssumeRole", role_arn)
     call_context.service_context = {"aws:sourceaccount": get_account_id()}
-    trust_policy = _add_resources(role_record["AssumeRolePolicyDocument"])
+    trust_policy = _add_any_resource_to_statements(role_record["AssumeRolePolicyDocument"])
     evaluation = iam_evaluator.evaluate_resource_policy(trust_policy, call_context, service=service)
     if evaluation.decision == "Allow":
         return None
@@ -313,7 +313,7 @@ def make_call_context(principal: str, principal_type: str, action: str, resource
     )
 
 
-def _add_resources(trust_policy: str | Mapping[str, Any]) -> dict[str, Any]:
+def _add_any_resource_to_statements(trust_policy: str | Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a trust policy in which each statement has a resource.
 
     A trust policy names no resource, because its resource is the role. MiniStack's evaluator needs
@@ -353,7 +353,9 @@ class AccessAnalyzer:
         {"result": "PASS"}, {"result": "FAIL"} or {"result": null}.
         """
         if request_body is not None:
-            if request_body not in [{"result": result} for result in ACCEPTED_RESULTS]:
+            if request_body not in [
+                {"result": allowed_result} for allowed_result in SETTABLE_RESULTS
+            ]:
                 raise SwitchRefused('send {"result": "PASS"}, "FAIL" or null')
             self.result = request_body["result"]
         return {"result": self.result}
@@ -361,11 +363,11 @@ class AccessAnalyzer:
     async def _handle_check(
         self, _method: str, path: str, *_: Any
     ) -> tuple[int, dict[str, str], bytes]:
-        if path.rstrip("/") not in CHECK_PATHS or self.result is None:
+        if path.rstrip("/") not in POLICY_CHECK_PATHS or self.result is None:
             status = HTTPStatus.BAD_REQUEST
             response: dict[str, Any] = {
                 "__type": "NotEmulated",
-                "message": f"{path} is not emulated here; {ANSWER_REMEDY}",
+                "message": f"{path} is not emulated here; {ANALYZER_REMEDY}",
             }
         else:
             status = HTTPStatus.OK

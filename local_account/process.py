@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
-from local_account.account_page import PAGE_PREFIX, NotFired, SwitchRefused
+from local_account.account_page import PAGE_PREFIX, ScheduleNotFired, SwitchRefused
 from local_account.emulator_environment import end_process_group
 from local_account.where import REGION, REPOSITORY, make_client, read_credentials
 
@@ -112,8 +112,8 @@ class LocalAccount:
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
         """Fire a schedule now, with the scheduled time `scheduled_at`, which needs a time zone.
 
-        Raises NotFired if the schedule does not exist, if AWS would not invoke its target, or if
-        such a target is not emulated.
+        Raises ScheduleNotFired if the schedule does not exist, if AWS would not invoke its target,
+        or if such a target is not emulated.
         """
         self._call_page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
 
@@ -142,7 +142,7 @@ class LocalAccount:
     def _call_page(self, page_name: str, request_body: object = None) -> dict[str, Any]:
         """Call one of the account's own pages, and return its content.
 
-        Raises SwitchRefused or NotFired if the account refuses the request.
+        Raises SwitchRefused or ScheduleNotFired if the account refuses the request.
         """
         http_method = "GET" if request_body is None else "POST"
         encoded_body = None if request_body is None else json.dumps(request_body)
@@ -154,7 +154,7 @@ class LocalAccount:
         response = URLLib3Session(timeout=START_TIMEOUT_SECONDS).send(request.prepare())
         response_body = dict(json.loads(response.content))
         if response.status_code == HTTPStatus.CONFLICT:
-            raise NotFired(response_body["message"])
+            raise ScheduleNotFired(response_body["message"])
         if response.status_code != HTTPStatus.OK:
             raise SwitchRefused(response_body["message"])
         return response_body
@@ -204,5 +204,5 @@ class LocalAccount:
         except subprocess.TimeoutExpired:
             end_process_group(process)
         self._listener_thread.join(STOP_TIMEOUT_SECONDS)
-        for pipe in filter(None, (process.stdin, process.stdout)):
-            pipe.close()
+        for process_pipe in filter(None, (process.stdin, process.stdout)):
+            process_pipe.close()

@@ -20,7 +20,7 @@ from ministack.core.responses import request_scope
 from ministack.services import eventbridge, scheduler
 from msgspec import Meta, Struct
 
-from local_account.account_page import NotFired, parse_request
+from local_account.account_page import ScheduleNotFired, parse_request
 from local_account.permissions import find_action_refusal, find_assume_refusal
 from local_account.where import ACCOUNT, REGION
 
@@ -57,7 +57,7 @@ def install() -> None:
                 try:
                     if _is_active(schedule, now):
                         invoke_target(schedule, due_at)
-                except NotFired as reason:
+                except ScheduleNotFired as reason:
                     # The reason is a sentence; a traceback would add nothing.
                     logger.error("schedule %s did not fire: %s", schedule["Name"], reason)  # noqa: TRY400
 
@@ -118,7 +118,7 @@ def fire_on_request(body: Any) -> Mapping[str, Any]:
     """Fire a schedule of any group now, with the requested scheduled time.
 
     The schedule fires even if it is disabled. Raises SwitchRefused if the request is not
-    understood, and NotFired if the schedule does not exist or its target was not invoked.
+    understood, and ScheduleNotFired if the schedule does not exist or its target was not invoked.
     """
     request = parse_request(body, FireRequest, '{"schedule": .., "time": "2026-11-10T02:00:00Z"}')
     with request_scope(ACCOUNT, REGION):
@@ -126,15 +126,15 @@ def fire_on_request(body: Any) -> Mapping[str, Any]:
             if schedule["Name"] == request.schedule:
                 invoke_target(schedule, request.time)
                 return {"fired": request.schedule}
-    raise NotFired(f"there is no schedule {request.schedule}")
+    raise ScheduleNotFired(f"there is no schedule {request.schedule}")
 
 
 def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     """Invoke the schedule's target with the permissions of the schedule's role.
 
-    The scheduled time replaces its placeholder in the target's input. Raises NotFired if the role
-    does not let AWS invoke the target, or if the target is not emulated: only Lambdas and queues
-    with an input are.
+    The scheduled time replaces its placeholder in the target's input. Raises ScheduleNotFired if
+    the role does not let AWS invoke the target, or if the target is not emulated: only Lambdas and
+    queues with an input are.
     """
     target = schedule["Target"]
     time_text = f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -142,12 +142,14 @@ def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     role_arn = target["RoleArn"]
     action = ACTION_BY_SERVICE.get(parse_arn(target_arn).service)
     if action is None or "Input" not in target:
-        raise NotFired(f"targets such as {target_arn}, or without an input, are not emulated")
+        raise ScheduleNotFired(
+            f"targets such as {target_arn}, or without an input, are not emulated"
+        )
     refusal = find_assume_refusal(role_arn, SERVICE_PRINCIPAL) or find_action_refusal(
         role_arn, action, target_arn
     )
     if refusal:
-        raise NotFired(refusal)
+        raise ScheduleNotFired(refusal)
     target_with_time = {
         **target,
         "Input": target["Input"].replace(SCHEDULED_TIME_PLACEHOLDER, time_text),

@@ -32,7 +32,9 @@ ORGANIZATION_ID = "o-localaccount"
 WRONG_USE_EXIT_CODE = 2
 FAILURE_EXIT_CODE = 1
 # For clients inside the account's own process: a failed call would fail again, so no retries.
-NO_RETRIES = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+NO_RETRIES_CONFIGURATION = Config(
+    retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}
+)
 
 
 class CannotStart(Exception):

@@ -147,7 +147,7 @@ class NightlyRuns:
 
     def _list_keys(self, prefix: str) -> list[str]:
         response = self.s3.list_objects_v2(Bucket=self.outputs["ReportBucket"], Prefix=prefix)
-        return [content["Key"] for content in response.get("Contents", [])]
+        return [listed_object["Key"] for listed_object in response.get("Contents", [])]
 
     def _read_object(self, key: str) -> bytes:
         bucket = self.outputs["ReportBucket"]

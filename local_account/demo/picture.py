@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
 
 MAXIMUM_SHOWN_LINES = 12
-RULE_COLUMNS = 80
-PIPE_COLUMNS = 10_000  # a pipe has no width; lines in it are not broken
+RULE_WIDTH_COLUMNS = 80
+PIPE_WIDTH_COLUMNS = 10_000  # a pipe has no width; lines in it are not broken
 UNDO_NOTE = "(as it would be typed: this account and its port end with the demo)"
 INDENT_PADDING = (0, 0, 0, 2)
 NEXT_STEPS = (
@@ -46,20 +46,22 @@ def make_console() -> Console:
     """
     if sys.stdout.isatty():
         return Console(highlight=False)
-    return Console(highlight=False, width=get_terminal_size((PIPE_COLUMNS, 0)).columns)
+    return Console(highlight=False, width=get_terminal_size((PIPE_WIDTH_COLUMNS, 0)).columns)
 
 
 def print_all(console: Console, *renderables: RenderableType) -> None:
     """Print objects one after the other. A text with `no_wrap` is not wrapped."""
     for renderable in renderables:
-        is_unbroken = isinstance(renderable, Text) and renderable.no_wrap is True
-        console.print(renderable, soft_wrap=is_unbroken)
+        is_never_wrapped = isinstance(renderable, Text) and renderable.no_wrap is True
+        console.print(renderable, soft_wrap=is_never_wrapped)
 
 
-def make_rule(title: str, style: str, *, is_end: bool = False) -> RenderableType:
-    """Return a horizontal line with a title at the left, or at the right if `is_end` is True."""
-    text = Text(title, style="dim" if is_end else "bold")
-    return Constrain(Rule(text, align="right" if is_end else "left", style=style), RULE_COLUMNS)
+def make_rule(title: str, style: str, *, has_title_at_right: bool = False) -> RenderableType:
+    """Return a horizontal line with a title, at the left unless `has_title_at_right` is True."""
+    text = Text(title, style="dim" if has_title_at_right else "bold")
+    return Constrain(
+        Rule(text, align="right" if has_title_at_right else "left", style=style), RULE_WIDTH_COLUMNS
+    )
 
 
 def _indent(text: str | Text, style: str = "") -> RenderableType:
@@ -82,7 +84,7 @@ def draw_command(command_text: str, exit_code: int, output: str) -> Iterator[Ren
     """Yield the lines about a command that has ended: the command, its output, its exit code."""
     yield make_rule(f"$ {command_text}", "cyan")
     yield Text(output.strip("\n"), no_wrap=True)
-    yield make_rule(f"exit {exit_code}", "cyan", is_end=True)
+    yield make_rule(f"exit {exit_code}", "cyan", has_title_at_right=True)
 
 
 def describe_calls(traffic: Traffic, fault: str | None, call_count: int) -> tuple[str, str]:
@@ -103,7 +105,7 @@ def describe_transition(transition: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def queue_name_of(record: Mapping[str, Any]) -> str:
+def get_queue_name(record: Mapping[str, Any]) -> str:
     """Return the name of the queue of a case or an incident."""
     return str(record["queue_arn"]).rpartition(":")[2]
 
@@ -192,13 +194,15 @@ def _draw_decision(
     last_transition = transitions[-1]
     yield Text.assemble((bad_queue.name, "bold"), "  ", _make_state_text(queue))
     if len(transitions) > 1:
-        yield _make_field("life", " -> ".join(transition["to"] for transition in transitions))
-    yield _make_field("why", first_transition["reason"])
+        yield _make_labelled_line(
+            "life", " -> ".join(transition["to"] for transition in transitions)
+        )
+    yield _make_labelled_line("why", first_transition["reason"])
     if len(transitions) > 1 and not first_transition["reason"].startswith(
         last_transition["reason"]
     ):
-        yield _make_field("in the end", last_transition["reason"])
-    yield _make_field("seen", _describe_evidence(first_transition["evidence"], queue))
+        yield _make_labelled_line("in the end", last_transition["reason"])
+    yield _make_labelled_line("seen", _describe_evidence(first_transition["evidence"], queue))
     yield from _draw_change(bad_queue, queue)
 
 
@@ -221,26 +225,26 @@ def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[Renderable
         f"{step['attribute']} {step['before']} -> {step['after']}" for step in steps
     )
     if state == State.ROLLED_BACK:
-        yield _make_field("undone", steps_text)
+        yield _make_labelled_line("undone", steps_text)
     elif bad_queue.a_person_sets:
-        yield _make_field("change", steps_text)
-        values_text = ", ".join(
+        yield _make_labelled_line("change", steps_text)
+        kept_values_text = ", ".join(
             f"{name} {value}" for name, value in bad_queue.a_person_sets.items()
         )
-        yield _make_field("kept", f"{values_text}, a person's value")
+        yield _make_labelled_line("kept", f"{kept_values_text}, a person's value")
     elif bad_queue.is_fix_written and not bad_queue.has_attribute_steps:
-        yield _make_field("change", f"{steps_text}: what went back is not taken back")
+        yield _make_labelled_line("change", f"{steps_text}: what went back is not taken back")
     elif queue.changes():
         seconds = queue.seconds_to_heal()
         duration_text = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-        yield _make_field("change", steps_text + duration_text)
+        yield _make_labelled_line("change", steps_text + duration_text)
         yield from _draw_undo(queue)
     elif state == State.PROPOSED:
-        yield _make_field("change", f"none yet; proposed: {steps_text}")
+        yield _make_labelled_line("change", f"none yet; proposed: {steps_text}")
     elif steps_text:
-        yield _make_field("change", f"none (it would have been {steps_text})")
+        yield _make_labelled_line("change", f"none (it would have been {steps_text})")
     else:
-        yield _make_field("change", "none")
+        yield _make_labelled_line("change", "none")
 
 
 def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
@@ -254,7 +258,7 @@ def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
             + endpoint_option
         )
         yield Text.assemble(("      undo ", "dim"), command_text, no_wrap=True)
-        yield _make_field(
+        yield _make_labelled_line(
             "",
             f"{DELETION_WARNING} {UNDO_NOTE}"
             if RETENTION_ATTRIBUTE in value_before_by_attribute
@@ -262,7 +266,7 @@ def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
         )
 
 
-def _make_field(name: str, text: str) -> RenderableType:
+def _make_labelled_line(name: str, text: str) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=10, justify="right", style="dim")
     grid.add_column(overflow="fold")
@@ -294,7 +298,9 @@ def _draw_first_lines(message: Message) -> Iterator[RenderableType]:
     for line in message_lines[:MAXIMUM_SHOWN_LINES]:
         yield Text(line, no_wrap=line.startswith("  "))
     yield make_rule(
-        f"{max(0, len(message_lines) - MAXIMUM_SHOWN_LINES)} more lines", "magenta", is_end=True
+        f"{max(0, len(message_lines) - MAXIMUM_SHOWN_LINES)} more lines",
+        "magenta",
+        has_title_at_right=True,
     )
 
 
@@ -308,7 +314,7 @@ def make_incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableTyp
     """Return the incidents that the nightly job wrote, as a table."""
 
     def make_row(incident: Mapping[str, Any]) -> Iterator[Text]:
-        yield Text(queue_name_of(incident), style="bold")
+        yield Text(get_queue_name(incident), style="bold")
         yield Text(incident["symptom"])
         yield Text(str(incident["failed_calls"]))
         yield Text(incident["outcome"], style=STYLE_BY_STATE.get(incident["outcome"], "bold"))
@@ -345,8 +351,8 @@ def draw_differences(result: Mapping[str, Any], path: Path) -> Iterator[Renderab
 def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
     """Yield a heading, and a line for each claim with the word `holds` or `not as claimed`."""
     yield Text("\nthe claims", style="bold")
-    for claim_text, holds in claims:
-        if holds:
+    for claim_text, is_claim_true in claims:
+        if is_claim_true:
             yield Text.assemble(
                 ("  holds  ", "green"), Text(claim_text, style="dim"), overflow="fold"
             )
@@ -358,10 +364,12 @@ def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
             )
 
 
-def draw_farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
+def draw_farewell(
+    files: Iterable[tuple[Path, str]], *, have_all_claims_held: bool
+) -> RenderableType:
     """Return the last lines: the overall result, the files that exist, and next steps."""
     existing_files = [(str(path), description) for path, description in files if path.is_file()]
-    if is_as_claimed:
+    if have_all_claims_held:
         result_text = Text("It ended as claimed.", style="bold green")
     else:
         result_text = Text("It did not end as claimed: the lines in red say why.", style="bold red")

@@ -16,7 +16,12 @@ from msgspec import structs
 
 from local_account.demo.consumers.careless import CarelessConsumer
 from local_account.demo.consumers.hasty import HastyConsumer, MissingAddress, Order
-from local_account.demo.stage import LOOK_INTERVAL_SECONDS, NO_RETRIES, ScriptFailed, Stage
+from local_account.demo.stage import (
+    NO_RETRIES_CONFIGURATION,
+    POLL_INTERVAL_SECONDS,
+    ScriptFailed,
+    Stage,
+)
 from local_account.demo.traffic import MAXIMUM_BATCH_ENTRIES, Caller, run_consumers, send_bodies
 from mendq.consumer import idempotent
 from mendq.consumer.idempotent import Careful, Once
@@ -39,38 +44,38 @@ UPDATE_COUNT = 2_400
 HASTY_WORKERS = 40
 CARELESS_WORKERS = 4
 CAREFUL_WORKERS = 4
-RECEIPT_WORK_SECONDS = 0.15
+SECONDS_PER_RECEIPT = 0.15
 CAREFUL_TIMEOUT_SECONDS = 2
 # The queue's maxReceiveCount is 2, so a claim must end before the second receive does.
-CLAIM_SECONDS = 1
+CLAIM_LIFETIME_SECONDS = 1
 MAXIMUM_REDRIVE_SECONDS = 240.0
 MAXIMUM_TICK_SECONDS = 8.0
 PAUSE_BETWEEN_TICKS_SECONDS = 1.0
-DEFAULT_BOUNDS = Bounds()
+DEFAULT_REDRIVE_BOUNDS = Bounds()
 # Every tenth message is a poison message here. With the shipped limits the redrive would halt.
-LOWERED_BOUNDS = Bounds(
+LOWERED_REDRIVE_BOUNDS = Bounds(
     halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=8, measuring_seconds=240
 )
 
 
 def make_orders(
-    order_count: int, id_prefix: str, *, with_poison: bool = False
+    order_count: int, id_prefix: str, *, has_poison_orders: bool = False
 ) -> tuple[Order, ...]:
     """Return `order_count` orders, with ids such as `order-001` for the `id_prefix` `order`.
 
-    If `with_poison` is True, every tenth order has no address, so that it cannot be handled.
+    If `has_poison_orders` is True, every tenth order has no address, so that it cannot be handled.
     """
-    poison_numbers = range(7, order_count, 10) if with_poison else range(0)
+    poison_order_numbers = range(7, order_count, 10) if has_poison_orders else range(0)
     return tuple(
         {
             "order_id": f"{id_prefix}-{number:03}",
-            "address": None if number in poison_numbers else f"{number + 1} Elm Street",
+            "address": None if number in poison_order_numbers else f"{number + 1} Elm Street",
         }
         for number in range(order_count)
     )
 
 
-ORDERS = make_orders(200, "order", with_poison=True)
+ORDERS = make_orders(200, "order", has_poison_orders=True)
 RECEIPTS = make_orders(20, "receipt")
 
 
@@ -155,32 +160,32 @@ def locate_orders(
         The number of orders by place, and a sentence for each fault. Without a fault, the list is
         empty.
     """
-    good_ids = {order["order_id"] for order in ORDERS if order["address"]}
-    all_ids = {order["order_id"] for order in ORDERS}
-    handled_order_ids = all_ids & set(handled_ids)
-    quarantined_order_ids = all_ids & set(quarantined_ids)
-    order_ids_in_dlq = all_ids & set(ids_in_dlq)
-    lost_ids = all_ids - handled_order_ids - quarantined_order_ids - order_ids_in_dlq
+    good_order_ids = {order["order_id"] for order in ORDERS if order["address"]}
+    all_order_ids = {order["order_id"] for order in ORDERS}
+    handled_order_ids = all_order_ids & set(handled_ids)
+    quarantined_order_ids = all_order_ids & set(quarantined_ids)
+    order_ids_in_dlq = all_order_ids & set(ids_in_dlq)
+    lost_order_ids = all_order_ids - handled_order_ids - quarantined_order_ids - order_ids_in_dlq
     # A good order must be charged once, a poison order never.
-    wrongly_charged_ids = {
+    wrongly_charged_order_ids = {
         order_id
-        for order_id in all_ids
-        if charge_count_by_order.get(order_id, 0) != (1 if order_id in good_ids else 0)
+        for order_id in all_order_ids
+        if charge_count_by_order.get(order_id, 0) != (1 if order_id in good_order_ids else 0)
     }
     order_ids_by_fault = {
-        "lost": lost_ids,
+        "lost": lost_order_ids,
         "left in the DLQ": order_ids_in_dlq,
-        "good and not handled": good_ids - handled_order_ids,
-        "poison and not in quarantine": all_ids - good_ids - quarantined_order_ids,
+        "good and not handled": good_order_ids - handled_order_ids,
+        "poison and not in quarantine": all_order_ids - good_order_ids - quarantined_order_ids,
         "handled and in quarantine": handled_order_ids & quarantined_order_ids,
-        "not charged exactly once": wrongly_charged_ids,
+        "not charged exactly once": wrongly_charged_order_ids,
     }
     count_by_place = {
-        "messages": len(all_ids),
+        "messages": len(all_order_ids),
         "processed": len(handled_order_ids),
         "quarantined": len(quarantined_order_ids),
         "left": len(order_ids_in_dlq),
-        "lost": len(lost_ids),
+        "lost": len(lost_order_ids),
     }
     faults = [
         f"{len(order_ids)} messages {fault_name}: {', '.join(sorted(order_ids)[:3])}"
@@ -190,10 +195,10 @@ def locate_orders(
     return count_by_place, faults
 
 
-def list_lowered_bounds() -> list[str]:
+def describe_lowered_bounds() -> list[str]:
     """Return a line for each limit of the redrive that the story changes, with both values."""
-    default_values = asdict(DEFAULT_BOUNDS)
-    lowered_values = asdict(LOWERED_BOUNDS)
+    default_values = asdict(DEFAULT_REDRIVE_BOUNDS)
+    lowered_values = asdict(LOWERED_REDRIVE_BOUNDS)
     return [
         f"redrive.{name}: {lowered_values[name]:g} instead of {default_values[name]:g}"
         for name in default_values
@@ -207,7 +212,7 @@ def describe_progress(progress: RedriveProgress) -> str:
     return f"{stage_text}; {progress.moved} went back in all, {progress.returned} came back"
 
 
-def soak_seconds_left(progress: RedriveProgress | None) -> float:
+def compute_remaining_soak_seconds(progress: RedriveProgress | None) -> float:
     """Return how many seconds the current soak still lasts; 0 if there is none or it has ended.
 
     In a soak, Mendq waits to see whether the moved messages come back, before it moves more.
@@ -231,8 +236,8 @@ class RedriveStage(Stage):
 
         Mendq does not manage the queues for receipts.
         """
-        self.sqs = self.account.client("sqs", config=NO_RETRIES)
-        dynamodb = self.account.client("dynamodb", config=NO_RETRIES)
+        self.sqs = self.account.client("sqs", config=NO_RETRIES_CONFIGURATION)
+        dynamodb = self.account.client("dynamodb", config=NO_RETRIES_CONFIGURATION)
         dynamodb.create_table(
             TableName=HANDLED_ORDERS_TABLE,
             KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
@@ -240,10 +245,10 @@ class RedriveStage(Stage):
             BillingMode="PAY_PER_REQUEST",
         )
         self.payments = Payments()
-        self.once_per_order = RecordingOnce(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_SECONDS)
+        self.once_per_order = RecordingOnce(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_LIFETIME_SECONDS)
         self.hasty_consumer = HastyConsumer(
             replace(self.running[SOURCE_QUEUE].caller, sqs=self.sqs),
-            Once(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_SECONDS),
+            Once(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_LIFETIME_SECONDS),
             self.payments.charge,
         )
         self.source_url = self.observation_of(SOURCE_QUEUE).queue_url
@@ -257,13 +262,13 @@ class RedriveStage(Stage):
             "QueueUrl"
         ]
 
-    def _send(self, queue_url: str, orders: Iterable[Order]) -> None:
+    def _send_orders(self, queue_url: str, orders: Iterable[Order]) -> None:
         bodies = [json.dumps(order) for order in orders]
         send_bodies(Caller(self.sqs, queue_url, lambda _: None), bodies)
 
     def _consume_carelessly(self) -> None:
         def charge_slowly(order: Order) -> None:
-            time.sleep(RECEIPT_WORK_SECONDS)
+            time.sleep(SECONDS_PER_RECEIPT)
             self.payments.charge(order)
 
         CarelessConsumer(self.sqs, self.receipts_url, charge_slowly).consume()
@@ -273,8 +278,8 @@ class RedriveStage(Stage):
 
         The queues' visibility timeout is too short, so that the consumers fail.
         """
-        self._send(self.source_url, ORDERS)
-        self._send(self.receipts_url, RECEIPTS)
+        self._send_orders(self.source_url, ORDERS)
+        self._send_orders(self.receipts_url, RECEIPTS)
         poison_count = sum(order["address"] is None for order in ORDERS)
         self.say(
             SOURCE_QUEUE, f"{len(ORDERS)} orders come, {poison_count} of them without an address"
@@ -290,9 +295,11 @@ class RedriveStage(Stage):
         new_messages_text = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
         self.say(SOURCE_QUEUE, f"{new_messages_text}: do they get through?")
         with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS):
-            self._send(self.source_url, make_orders(NEW_ORDER_COUNT, "new"))
+            self._send_orders(self.source_url, make_orders(NEW_ORDER_COUNT, "new"))
             self.until_working(SOURCE_QUEUE)
-            self._send(self.source_url, [{"update": number} for number in range(UPDATE_COUNT)])
+            self._send_orders(
+                self.source_url, [{"update": number} for number in range(UPDATE_COUNT)]
+            )
             self.until_holding(0, SOURCE_QUEUE)
         self.print_news()
 
@@ -303,13 +310,13 @@ class RedriveStage(Stage):
         configuration = lambda_client.get_function_configuration(FunctionName=function_name)
         variables = configuration["Environment"]["Variables"]
         settings = structs.replace(
-            RedriveSettings.from_environment(variables), bounds=LOWERED_BOUNDS
+            RedriveSettings.from_environment(variables), bounds=LOWERED_REDRIVE_BOUNDS
         )
         lambda_client.update_function_configuration(
             FunctionName=function_name,
             Environment={"Variables": {**variables, **settings.to_environment()}},
         )
-        lowered_bound_lines = list_lowered_bounds()
+        lowered_bound_lines = describe_lowered_bounds()
         self.floors_lowered += lowered_bound_lines
         reason_text = (
             "every tenth order is poison, so other bounds hold here than the plan will name: "
@@ -335,19 +342,19 @@ class RedriveStage(Stage):
         self._printed_stages: set[str] = set()
         deadline = time.monotonic() + MAXIMUM_REDRIVE_SECONDS
         with run_consumers(consumer.consume, CAREFUL_WORKERS):
-            while not self._has_ended():
+            while not self._has_redrive_ended():
                 if time.monotonic() > deadline:
                     raise ScriptFailed(
                         f"the redrive did not end in {MAXIMUM_REDRIVE_SECONDS:.0f} s"
                     )
-                self._fire_and_wait()
+                self._fire_schedule_and_wait()
         self._read_and_print_progress()
 
-    def _has_ended(self) -> bool:
+    def _has_redrive_ended(self) -> bool:
         states = self.states(DLQ)
         return State.VERIFIED in states or State.ESCALATED in states
 
-    def _fire_and_wait(self) -> None:
+    def _fire_schedule_and_wait(self) -> None:
         """Fire the follow-up's schedule once, and wait until it can be fired again."""
         progress_before = self.progress
         started_at = time.monotonic()
@@ -357,13 +364,17 @@ class RedriveStage(Stage):
             and time.monotonic() < started_at + MAXIMUM_TICK_SECONDS
         ):
             self._read_and_print_progress()
-        deadline = time.monotonic() + PAUSE_BETWEEN_TICKS_SECONDS + soak_seconds_left(self.progress)
-        while time.monotonic() < deadline and not self._has_ended():
+        deadline = (
+            time.monotonic()
+            + PAUSE_BETWEEN_TICKS_SECONDS
+            + compute_remaining_soak_seconds(self.progress)
+        )
+        while time.monotonic() < deadline and not self._has_redrive_ended():
             self._read_and_print_progress()
 
     def _read_and_print_progress(self) -> None:
         """Read the redrive's progress after a pause. Print it if its stage is a new one."""
-        time.sleep(LOOK_INTERVAL_SECONDS)
+        time.sleep(POLL_INTERVAL_SECONDS)
         progress = self.redrive_store.read_newest_progress(self.observation_of(DLQ).queue_arn)
         self.progress = progress
         self.print_news()
@@ -411,11 +422,13 @@ class RedriveStage(Stage):
         }
         if faults:
             raise ScriptFailed("; ".join(faults))
-        handled_count = count_by_place["processed"]
-        quarantined_count = count_by_place["quarantined"]
-        places_text = f"{handled_count} handled, {quarantined_count} in quarantine, 0 lost"
+        handled_order_count = count_by_place["processed"]
+        quarantined_order_count = count_by_place["quarantined"]
+        counts_text = (
+            f"{handled_order_count} handled, {quarantined_order_count} in quarantine, 0 lost"
+        )
         result_text = (
-            f"of the first {len(ORDERS)} orders {places_text}; each customer is charged once"
+            f"of the first {len(ORDERS)} orders {counts_text}; each customer is charged once"
         )
         later_order_count = progress.moved - len(ORDERS)
         if later_order_count > 0:

@@ -77,7 +77,7 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     """
     folder = RESULT_PATH.parent
     results: list[verdict.Result] = []
-    is_as_claimed = True
+    have_all_claims_held = True
     for name, _ in DESCRIBED_FILES:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
@@ -85,13 +85,13 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
             console.print(picture.make_rule(f"story: {name}", "green"))
         result, all_claims_hold = _run_in_account(name, story, port, console)
         results.append(result)
-        is_as_claimed = is_as_claimed and all_claims_hold
+        have_all_claims_held = have_all_claims_held and all_claims_hold
     RESULT_PATH.write_text(
         json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n"
     )
     described_paths = [(folder / name, description) for name, description in DESCRIBED_FILES]
-    console.print(picture.draw_farewell(described_paths, is_as_claimed=is_as_claimed))
-    return 0 if is_as_claimed else 1
+    console.print(picture.draw_farewell(described_paths, have_all_claims_held=have_all_claims_held))
+    return 0 if have_all_claims_held else 1
 
 
 # Lines of the account that the demo does not show at once: differences from AWS come at the end,
@@ -131,27 +131,31 @@ def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result
         console,
         *picture.draw_notifications(stage.mailbox, folder / mailbox.NOTIFICATIONS_FILE_NAME),
     )
-    ending = None
+    story_ending = None
     try:
-        ending = nightly.run_jobs(stage, folder)
+        story_ending = nightly.run_jobs(stage, folder)
     except ScriptFailed as error:
         stage.faults.append(f"{error}")
     stage.mailbox.receive_new()
     messages = stage.mailbox.messages
-    if ending:
-        messages = [message for message in messages if message is not ending.report_notification]
+    if story_ending:
+        messages = [
+            message for message in messages if message is not story_ending.report_notification
+        ]
     mailbox.append_to_file(messages, folder / mailbox.NOTIFICATIONS_FILE_NAME)
-    incidents = ending.incidents if ending else []
+    incidents = story_ending.incidents if story_ending else []
     claims = [(fault, False) for fault in stage.faults]
     claims += verdict.list_claims(stage.story, watch, messages, incidents)
-    if ending:
-        claims += verdict.list_week_claims(stage.story, ending.report_notification.subject)
+    if story_ending:
+        claims += verdict.list_week_claims(stage.story, story_ending.report_notification.subject)
     other_fields = {
         "stories": [name],
-        "claims": [{"claim": claim_text, "holds": holds} for claim_text, holds in claims],
+        "claims": [
+            {"claim": claim_text, "holds": is_claim_true} for claim_text, is_claim_true in claims
+        ],
         "notifications": len(messages),
-        "incidents": len(incidents) if ending else None,
-        "report": str(folder / nightly.REPORT_FILE_NAME) if ending else None,
+        "incidents": len(incidents) if story_ending else None,
+        "report": str(folder / nightly.REPORT_FILE_NAME) if story_ending else None,
         "not_emulated": stage.account.not_emulated,
         "floors_lowered": [*stage.account.floors_lowered, *stage.floors_lowered],
         "clock_put_forward": stage.clock_put_forward,
@@ -159,4 +163,6 @@ def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result
     }
     picture.print_all(console, *picture.draw_differences(other_fields, RESULT_PATH))
     picture.print_all(console, *picture.draw_claims(claims))
-    return verdict.make_result(watch, other_fields), all(holds for _, holds in claims)
+    return verdict.make_result(watch, other_fields), all(
+        is_claim_true for _, is_claim_true in claims
+    )

@@ -34,15 +34,15 @@ from mendq.model.limits import Timing
 from mendq.model.state import State
 
 # The stack's outputs that name functions.
-FOLLOW_UP_OUTPUT = "FollowUpFunction"
-SCAN_OUTPUT = "ScanFunction"
+FOLLOW_UP_FUNCTION_OUTPUT = "FollowUpFunction"
+SCAN_FUNCTION_OUTPUT = "ScanFunction"
 MAXIMUM_WAIT_SECONDS = 90.0  # how long an expected event may take
 COMMAND_TIMEOUT_SECONDS = 120
-LOOK_INTERVAL_SECONDS = 0.25
-FIRE_INTERVAL_SECONDS = 3.0
+POLL_INTERVAL_SECONDS = 0.25
+MINIMUM_FIRE_INTERVAL_SECONDS = 3.0
 ONE_MINUTE = timedelta(minutes=1)
 # No retries: a client would repeat a throttled call, and one failure would be several records.
-NO_RETRIES = Config(retries={"total_max_attempts": 1}, max_pool_connections=64)
+NO_RETRIES_CONFIGURATION = Config(retries={"total_max_attempts": 1}, max_pool_connections=64)
 # A placeholder in a command of the script.
 _COMMAND_PLACEHOLDER = re.compile(r"{(\S+?)}")
 
@@ -60,7 +60,7 @@ def wait_until(
     """Call `read_value` until it returns a value that is true, and return this value.
 
     Args:
-        read_value: Is called every LOOK_INTERVAL_SECONDS.
+        read_value: Is called every POLL_INTERVAL_SECONDS.
         awaited_event: Words for the event, for the error message.
         maximum_seconds: The longest time to wait.
         print_news: Is called between two calls of `read_value`. The default does nothing.
@@ -75,7 +75,7 @@ def wait_until(
             return value
         if time.monotonic() > deadline:
             raise ScriptFailed(f"{awaited_event} did not come within {maximum_seconds:.0f} s")
-        time.sleep(LOOK_INTERVAL_SECONDS)
+        time.sleep(POLL_INTERVAL_SECONDS)
         print_news()
 
 
@@ -180,7 +180,9 @@ class Stage:
             if bad_queue.on_demand:
                 simulated_errors.append({"error": bad_queue.on_demand, "queues": [bad_queue.name]})
             sqs_client = self.account.client(
-                "sqs", config=NO_RETRIES, **self._create_caller_identity(bad_queue.caller)
+                "sqs",
+                config=NO_RETRIES_CONFIGURATION,
+                **self._create_caller_identity(bad_queue.caller),
             )
             caller = Caller(sqs_client, queue_url, partial(self.watch.report_call, bad_queue.name))
             self.running[bad_queue.name] = RunningTraffic(bad_queue.traffic, caller)
@@ -228,15 +230,15 @@ class Stage:
             bad_queue for bad_queue in self.story.queues if bad_queue.calls is not Calls.ON_CUE
         ]
 
-        def are_shown() -> bool:
+        def are_queues_shown() -> bool:
             for bad_queue in called_queues:
-                if self._is_shown(bad_queue) and bad_queue.calls is Calls.UNTIL_SHOWN:
+                if self._is_queue_shown(bad_queue) and bad_queue.calls is Calls.UNTIL_SHOWN:
                     self.running[bad_queue.name].ask_to_stop()
-            return all(self._is_shown(bad_queue) for bad_queue in called_queues)
+            return all(self._is_queue_shown(bad_queue) for bad_queue in called_queues)
 
-        self.until(are_shown, "a case of every queue, and calls that work where it is fixed")
+        self.until(are_queues_shown, "a case of every queue, and calls that work where it is fixed")
 
-    def _is_shown(self, bad_queue: BadQueue) -> bool:
+    def _is_queue_shown(self, bad_queue: BadQueue) -> bool:
         if self.observation_of(bad_queue.name).newest_transition is None:
             return False
         is_fixed_at_once = bad_queue.states[0] is State.APPLIED and bad_queue.must_be_fixed
@@ -256,7 +258,7 @@ class Stage:
         # Read the mailbox first and print it last: a case is stored before it notifies people.
         notifications = self.mailbox.receive_new()
         for transition in self.watch.read_changes():
-            self.say(picture.queue_name_of(transition), *picture.describe_transition(transition))
+            self.say(picture.get_queue_name(transition), *picture.describe_transition(transition))
         for message in notifications:
             self.say("notified", f"{message.severity}: {message.subject}", "magenta")
 
@@ -345,18 +347,18 @@ class Stage:
     def follow_up(self, state: str, *names: str) -> None:
         """Fire the follow-up's schedule until the case of each of these queues has been in `state`.
 
-        It is fired at most every FIRE_INTERVAL_SECONDS. If the follow-up's clock was set, put it
-        forward by one minute afterwards.
+        It is fired at most every MINIMUM_FIRE_INTERVAL_SECONDS. If the follow-up's clock was set,
+        put it forward by one minute afterwards.
         """
-        fired_at = float("-inf")
+        last_fired_at = float("-inf")
 
         def have_cases_reached_state() -> bool:
-            nonlocal fired_at
+            nonlocal last_fired_at
             if all(state in self.states(name) for name in names):
                 return True
-            if time.monotonic() >= fired_at + FIRE_INTERVAL_SECONDS:
-                fired_at = time.monotonic()
-                fire_schedule(self.account, FOLLOW_UP_OUTPUT, self._clock)
+            if time.monotonic() >= last_fired_at + MINIMUM_FIRE_INTERVAL_SECONDS:
+                last_fired_at = time.monotonic()
+                fire_schedule(self.account, FOLLOW_UP_FUNCTION_OUTPUT, self._clock)
             return False
 
         self.until(have_cases_reached_state, f"{state} of {', '.join(names)}")
@@ -369,7 +371,7 @@ class Stage:
         If the clock was not set, it starts at the present time.
         """
         self._clock = (self._clock or datetime.now(UTC)) + ONE_MINUTE
-        fire_schedule(self.account, FOLLOW_UP_OUTPUT, self._clock)
+        fire_schedule(self.account, FOLLOW_UP_FUNCTION_OUTPUT, self._clock)
 
     def put_forward_until_proven(self, *names: str) -> None:
         """Set the follow-up's clock to a later time, at which these fixes can be verified."""
@@ -377,21 +379,21 @@ class Stage:
         waiting_time = longest_timeout + CLOUDTRAIL_LAG + ONE_MINUTE
         self._clock = datetime.now(UTC) + waiting_time
         timeout_text = f"the longer visibility timeout of {longest_timeout.total_seconds():.0f} s"
-        lag_text = f"{CLOUDTRAIL_LAG // ONE_MINUTE} min for CloudTrail"
-        self._put_forward(
+        cloudtrail_lag_text = f"{CLOUDTRAIL_LAG // ONE_MINUTE} min for CloudTrail"
+        self._report_clock_put_forward(
             f"{waiting_time // ONE_MINUTE} min",
-            f"{timeout_text}, {lag_text}, a minute for the schedule",
+            f"{timeout_text}, {cloudtrail_lag_text}, a minute for the schedule",
         )
 
     def put_forward_the_watch(self) -> None:
         """Set the follow-up's clock forward by the time for which a case is watched."""
         watch_hours = Timing().watch_hours
         self._clock = (self._clock or datetime.now(UTC)) + timedelta(hours=watch_hours)
-        self._put_forward(f"{watch_hours} h", "as long as a case is watched")
+        self._report_clock_put_forward(f"{watch_hours} h", "as long as a case is watched")
 
-    def _put_forward(self, duration_text: str, reason_text: str) -> None:
-        forward_text = f"put forward by {duration_text} instead of waiting"
-        self._report_clock_change(f"the follow-up's clock is {forward_text}: {reason_text}")
+    def _report_clock_put_forward(self, duration_text: str, reason_text: str) -> None:
+        clock_shift_text = f"put forward by {duration_text} instead of waiting"
+        self._report_clock_change(f"the follow-up's clock is {clock_shift_text}: {reason_text}")
 
     def _report_clock_change(self, sentence: str) -> None:
         self.clock_put_forward.append(sentence)
@@ -409,15 +411,15 @@ class Stage:
                 self.account.put_back(self.observation_of(name).queue_arn, minutes=minutes_part)
         if reason_text:
             measurements_text = f"what was counted on {' and '.join(names)}"
-            shift_text = f"is put back by {sum(minutes)} min instead of waiting"
-            self._report_clock_change(f"{measurements_text} {shift_text}: {reason_text}")
+            clock_shift_text = f"is put back by {sum(minutes)} min instead of waiting"
+            self._report_clock_change(f"{measurements_text} {clock_shift_text}: {reason_text}")
 
     def scan(self) -> None:
         """Start the hourly scan now, even if this hour's scan has already run."""
         case_table = self.account.outputs["CaseTable"]
         scan_record = items.item_key(items.ACCOUNT_PARTITION, "scan")
         self.account.client("dynamodb").delete_item(TableName=case_table, Key=scan_record)
-        fire_schedule(self.account, SCAN_OUTPUT)
+        fire_schedule(self.account, SCAN_FUNCTION_OUTPUT)
         self._report_clock_change("the hour's scan is begun now instead of within ten minutes")
 
     def mendq(self, command_line: str, expected_exit_code: int) -> None:

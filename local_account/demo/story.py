@@ -100,7 +100,9 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         was_rolled_back = State.ROLLED_BACK in self.states
         value_by_attribute: dict[str, str] = {}
         if self.is_fix_written and self.has_attribute_steps and not was_rolled_back:
-            value_by_attribute = {name: after for name, (_, after) in self.steps.items()}
+            value_by_attribute = {
+                name: value_after for name, (_, value_after) in self.steps.items()
+            }
         value_by_attribute |= self.a_person_sets
         return {name: (self.steps[name][0], value) for name, value in value_by_attribute.items()}
 
@@ -118,8 +120,8 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         After the fix, a message can be in flight for this time. Zero if the fix does not change
         the visibility timeout.
         """
-        timeouts = self.steps.get("VisibilityTimeout", ("0",))
-        return timedelta(seconds=max(int(timeout) for timeout in timeouts))
+        old_and_new_timeouts = self.steps.get("VisibilityTimeout", ("0",))
+        return timedelta(seconds=max(int(timeout) for timeout in old_and_new_timeouts))
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

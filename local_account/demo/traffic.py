@@ -28,8 +28,8 @@ class Caller:
     Attributes:
         sqs: boto3 client that makes the calls.
         queue_url: URL of the queue.
-        report_call: Is called after each call that `attempt` makes: with the error message, or None
-            if the call succeeded.
+        report_call: Is called after each call that `attempt_call` makes: with the error message, or
+            None if the call succeeded.
         stop_requested: Is set when the caller must stop.
     """
 
@@ -38,7 +38,7 @@ class Caller:
     report_call: Callable[[str | None], None]
     stop_requested: Event = field(default_factory=Event)
 
-    def attempt(self, call: Callable[[], object]) -> bool:
+    def attempt_call(self, call: Callable[[], object]) -> bool:
         """Make a call and report its result. Return False if AWS answered with an error."""
         try:
             call()
@@ -62,7 +62,7 @@ class Caller:
         """Delete a received message. Return True if SQS answered without an error."""
         receipt_handle = message["ReceiptHandle"]
         delete_message = self.sqs.delete_message
-        return self.attempt(
+        return self.attempt_call(
             partial(delete_message, QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
         )
 
@@ -103,7 +103,7 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
     def prepare(self, caller: Caller) -> None:
         """Prepare the queue, once, before the first call. By default, do nothing."""
 
-    def work(self, caller: Caller) -> None:
+    def make_next_calls(self, caller: Caller) -> None:
         """Make one worker's next calls. By default, do nothing.
 
         A subclass must return soon after `caller.stop_requested` is set.
@@ -157,7 +157,7 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
             MessageDeduplicationId=uuid.uuid4().hex,
         )
 
-    def work(self, caller: Caller) -> None:
+    def make_next_calls(self, caller: Caller) -> None:
         """Receive a message, work for `works_seconds`, and delete the message.
 
         If the delete succeeded and `goes_on` is True, send the next message of the group. If the
@@ -189,13 +189,13 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
     call_noun: ClassVar[str] = "send"
     success_words: ClassVar[str] = "accepted"
 
-    def work(self, caller: Caller) -> None:
+    def make_next_calls(self, caller: Caller) -> None:
         """Send one message, receive and delete messages if `is_read`, and pause."""
         parameters: Any = {"MessageBody": "x" * self.body_bytes, **self.more}
         if self.with_own_id:
             parameters["MessageDeduplicationId"] = uuid.uuid4().hex
         send_message = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **parameters)
-        if caller.attempt(send_message) and self.is_read:
+        if caller.attempt_call(send_message) and self.is_read:
             for message in caller.receive():
                 receipt_handle = message["ReceiptHandle"]
                 caller.sqs.delete_message(QueueUrl=caller.queue_url, ReceiptHandle=receipt_handle)
@@ -228,7 +228,7 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
         """Send the slow messages and the quick ones."""
         send_bodies(caller, make_bodies(self.messages + self.quick_messages))
 
-    def work(self, caller: Caller) -> None:
+    def make_next_calls(self, caller: Caller) -> None:
         """Receive a message and delete it. Delete a slow message only after `works_seconds`.
 
         If the traffic ends during this time, the slow message is not deleted.
@@ -253,9 +253,9 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
         """Send the messages."""
         send_bodies(caller, make_bodies(self.messages))
 
-    def work(self, caller: Caller) -> None:
+    def make_next_calls(self, caller: Caller) -> None:
         """Receive messages without handling or deleting them."""
-        caller.attempt(partial(caller.receive, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES))
+        caller.attempt_call(partial(caller.receive, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES))
         caller.stop_requested.wait(0.2)
 
 
@@ -296,7 +296,7 @@ class RunningTraffic:
     def start(self) -> None:
         """Prepare the queue, and start the threads that make the calls."""
         self.traffic.prepare(self.caller)
-        work_once = partial(self.traffic.work, self.caller)
+        work_once = partial(self.traffic.make_next_calls, self.caller)
         self._running_calls.enter_context(
             run_consumers(work_once, self.traffic.workers, self.caller.stop_requested)
         )

@@ -39,8 +39,12 @@ def list_claims(
         "metric AutoFixes is", f"{watch.sum_metric('AutoFixes'):g}", f"{expected_fixes}"
     )
     case_ids = [(queue.newest_transition or {}).get("case_id") for queue in watch.queues.values()]
-    other_subjects = [message.subject for message in messages if message.case_id not in case_ids]
-    yield _make_claim("notifications about anything else:", _join_texts(other_subjects), NONE_TEXT)
+    unrelated_message_subjects = [
+        message.subject for message in messages if message.case_id not in case_ids
+    ]
+    yield _make_claim(
+        "notifications about anything else:", _join_texts(unrelated_message_subjects), NONE_TEXT
+    )
     queue_arns = {queue.queue_arn for queue in watch.queues.values()}
     unexpected_queue_arns = [
         incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in queue_arns
@@ -48,10 +52,10 @@ def list_claims(
     yield _make_claim("incidents that nobody saw:", _join_texts(unexpected_queue_arns), NONE_TEXT)
 
 
-def _make_claim(subject: str, actual: str, expected: str) -> Claim:
-    if actual == expected:
-        return f"{subject} {actual}", True
-    return f"{subject} {actual}, expected {expected}", False
+def _make_claim(subject: str, actual_text: str, expected_text: str) -> Claim:
+    if actual_text == expected_text:
+        return f"{subject} {actual_text}", True
+    return f"{subject} {actual_text}, expected {expected_text}", False
 
 
 def _join_texts(texts: Iterable[str]) -> str:
@@ -60,7 +64,10 @@ def _join_texts(texts: Iterable[str]) -> str:
 
 def describe_changes(changes: Mapping[str, Sequence[object]]) -> str:
     """Return changes as text, such as `VisibilityTimeout 30 -> 60`; `none` without any."""
-    return _join_texts(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
+    return _join_texts(
+        f"{name} {value_before} -> {value_after}"
+        for name, (value_before, value_after) in changes.items()
+    )
 
 
 def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
@@ -81,19 +88,21 @@ def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) ->
     )
     failed_calls = queue.failed_calls
     yield f"{name}: {failed_calls} calls failed", (failed_calls == 0) == bad_queue.is_silent
-    enough_calls = bad_queue.traffic.convincing_calls
-    if bad_queue.must_be_fixed and enough_calls:
+    needed_call_count = bad_queue.traffic.convincing_calls
+    if bad_queue.must_be_fixed and needed_call_count:
         calls_text = f"{queue.successful_calls} {bad_queue.traffic.call_noun}s"
-        successes = f"{calls_text} {bad_queue.traffic.success_words}"
-        claim_text = f"fixed, and {successes}, expected {enough_calls} at least"
-        yield f"{name}: {claim_text}", queue.successful_calls >= enough_calls
+        successes_text = f"{calls_text} {bad_queue.traffic.success_words}"
+        claim_text = f"fixed, and {successes_text}, expected {needed_call_count} at least"
+        yield f"{name}: {claim_text}", queue.successful_calls >= needed_call_count
 
 
 def _describe_expected_transition(bad_queue: BadQueue, state: State) -> str:
     """Return the claimed transition to `state` as text. A rollback swaps the steps' values."""
     steps = bad_queue.steps
     if state is State.ROLLED_BACK:
-        steps = {name: (after, before) for name, (before, after) in steps.items()}
+        steps = {
+            name: (value_after, value_before) for name, (value_before, value_after) in steps.items()
+        }
     return _describe_state(bad_queue.symptom, state, steps)
 
 
@@ -131,15 +140,17 @@ def _list_notification_claims(
         if incident["queue_arn"] == queue.queue_arn
     ]
     outcome = bad_queue.outcome or str(bad_queue.states[-1])
-    expected_row = _describe_incident(
+    expected_incident_row = _describe_incident(
         bad_queue.symptom, outcome, queue.failed_calls, was_notified=bad_queue.notifies is not None
     )
     yield _make_claim(
-        f"{bad_queue.name}: the nightly job found", _join_texts(incident_rows), expected_row
+        f"{bad_queue.name}: the nightly job found",
+        _join_texts(incident_rows),
+        expected_incident_row,
     )
 
 
-def list_week_claims(story: Story, subject: str) -> Iterator[Claim]:
+def list_week_claims(story: Story, week_message_subject: str) -> Iterator[Claim]:
     """Yield the claim that the subject of the week's report has every count.
 
     The counts are one incident for each queue, and the notifications of each severity.
@@ -149,7 +160,7 @@ def list_week_claims(story: Story, subject: str) -> Iterator[Claim]:
     for severity, verb in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
         if count_by_severity[severity]:
             expected_counts.append(f"{count_by_severity[severity]} {verb}")
-    missing_counts = [count for count in expected_counts if count not in subject]
+    missing_counts = [count for count in expected_counts if count not in week_message_subject]
     yield _make_claim("the week's subject leaves out:", _join_texts(missing_counts), NONE_TEXT)
 
 
@@ -216,8 +227,8 @@ def _compute_seconds_to_heal(watch: Watch) -> float | None:
     """
     for transition in watch.case_transitions:
         if transition["to"] == State.VERIFIED:
-            first_at = datetime.fromisoformat(transition["evidence"]["first_at"])
-            return (datetime.fromisoformat(transition["at"]) - first_at).total_seconds()
+            first_failure_at = datetime.fromisoformat(transition["evidence"]["first_at"])
+            return (datetime.fromisoformat(transition["at"]) - first_failure_at).total_seconds()
     for queue in watch.queues.values():
         if queue.changes():
             return queue.seconds_to_heal()

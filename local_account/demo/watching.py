@@ -121,8 +121,10 @@ class Watch:
     queues: dict[str, Observation] = field(default_factory=dict)
     case_transitions: list[dict[str, Any]] = field(default_factory=list)
     started_at: float = field(default_factory=time.monotonic)
-    _ended_calls: SimpleQueue[tuple[str, str | None, datetime]] = field(default_factory=SimpleQueue)
-    _read_keys: set[str] = field(default_factory=set)
+    _uncounted_calls: SimpleQueue[tuple[str, str | None, datetime]] = field(
+        default_factory=SimpleQueue
+    )
+    _keys_of_read_transitions: set[str] = field(default_factory=set)
 
     def elapsed_seconds(self) -> float:
         """Return the seconds since the story began."""
@@ -135,7 +137,7 @@ class Watch:
         was refused, only the reason is recorded.
         """
         fault_text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
-        self._ended_calls.put((name, fault_text, datetime.now(UTC)))
+        self._uncounted_calls.put((name, fault_text, datetime.now(UTC)))
 
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
         """Return how many calls ended since the last time, by queue name and error message.
@@ -143,7 +145,7 @@ class Watch:
         The error message is None for calls that succeeded. The calls are also counted in the
         observations of their queues.
         """
-        new_calls = [self._ended_calls.get() for _ in range(self._ended_calls.qsize())]
+        new_calls = [self._uncounted_calls.get() for _ in range(self._uncounted_calls.qsize())]
         for name, fault, ended_at in new_calls:
             self.queues[name].count_call(fault, ended_at)
         return Counter((name, fault) for name, fault, _ in new_calls)
@@ -188,11 +190,11 @@ class Watch:
 
     def _read_new_transitions(self) -> list[dict[str, Any]]:
         response = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
-        keys = [content["Key"] for content in response.get("Contents", [])]
-        new_keys = [key for key in keys if key not in self._read_keys]
-        self._read_keys.update(new_keys)
+        stored_keys = [listed_object["Key"] for listed_object in response.get("Contents", [])]
+        unread_keys = [key for key in stored_keys if key not in self._keys_of_read_transitions]
+        self._keys_of_read_transitions.update(unread_keys)
         transitions = []
-        for key in new_keys:
+        for key in unread_keys:
             body = self.s3.get_object(Bucket=self.case_bucket, Key=key)["Body"]
             transitions.append(json.loads(body.read()))
         return sorted(

@@ -35,7 +35,7 @@ SUCCESS = "SUCCESS"
 FAILED = "FAILED"
 MAXIMUM_DETAILS_CHARACTERS = 256  # the model's String256
 # Fields of StartJobRun's request that a job run's description repeats.
-_REPEATED_FIELDS = ("name", "jobDriver", "configurationOverrides")
+_REQUEST_FIELDS_IN_DESCRIPTION = ("name", "jobDriver", "configurationOverrides")
 HttpAnswer = tuple[int, dict[str, str], bytes]
 # Emulated calls: the HTTP method, and whether the path names a run.
 _EMULATED_CALLS = (("GET", False), ("GET", True), ("POST", False))
@@ -81,16 +81,16 @@ class JobRun:
 
         https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
         """
-        detail = {**self.identifiers, "state": state, "previousState": self.state}
+        event_detail = {**self.identifiers, "state": state, "previousState": self.state}
         self.state = state
         self.details = details[:MAXIMUM_DETAILS_CHARACTERS]
-        entry = {
+        event_entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
-            "Detail": json.dumps(detail),
+            "Detail": json.dumps(event_detail),
             "Resources": [self.identifiers["arn"]],
         }
-        put_entry(entry, *self.account_and_region)
+        put_entry(event_entry, *self.account_and_region)
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of EMR's JobRun and JobRunSummary that Mendq reads.
@@ -98,7 +98,11 @@ class JobRun:
         `updatedAt` is the creation time, because the time of the last update is not stored.
         """
         return {
-            **{name: self.request[name] for name in _REPEATED_FIELDS if name in self.request},
+            **{
+                name: self.request[name]
+                for name in _REQUEST_FIELDS_IN_DESCRIPTION
+                if name in self.request
+            },
             **self.identifiers,
             "id": self.id,
             "createdAt": self.created_at,
@@ -167,7 +171,7 @@ class EmrServerless:
         return 200, content_type, json.dumps(response).encode()
 
     def _answer_call(
-        self, method: str, path: str, access_key: str, body: bytes, states: list[str]
+        self, method: str, path: str, access_key: str, body: bytes, requested_states: list[str]
     ) -> dict[str, Any]:
         """Return the body of the response to a call. Raises ApiError if the call is refused."""
         path_match = _RUN_PATH.fullmatch(path)
@@ -184,9 +188,15 @@ class EmrServerless:
             return self._start_run(
                 JobRun(application_arn, json.loads(body or b"{}")), access_key
             ).identifiers
-        newest_first = reversed(list(self._run_by_id.values()))
-        runs = [run for run in newest_first if run.application_arn == application_arn]
-        return {"jobRuns": [run.describe() for run in runs if not states or run.state in states]}
+        runs_newest_first = reversed(list(self._run_by_id.values()))
+        runs = [run for run in runs_newest_first if run.application_arn == application_arn]
+        return {
+            "jobRuns": [
+                run.describe()
+                for run in runs
+                if not requested_states or run.state in requested_states
+            ]
+        }
 
     def _start_run(self, run: JobRun, access_key: str) -> JobRun:
         """Start a run and return it. If its client token was used before, return the earlier run.
@@ -198,16 +208,18 @@ class EmrServerless:
         parameters.
         """
         _check_pass_role(access_key, run.role_arn)
-        run_token = (run.application_arn, run.request.get("clientToken"))
+        application_and_token = (run.application_arn, run.request.get("clientToken"))
         with self._lock:
             for earlier_run in self._run_by_id.values():
                 if (
                     earlier_run.application_arn,
                     earlier_run.request.get("clientToken"),
-                ) == run_token:
+                ) == application_and_token:
                     if earlier_run.request == run.request:
                         return earlier_run
-                    message = f"Client token {run_token[1]} was used with other parameters"
+                    message = (
+                        f"Client token {application_and_token[1]} was used with other parameters"
+                    )
                     raise ApiError("ConflictException", 409, message)
             self._run_by_id[run.id] = run
         run.change_state(SUBMITTED)

@@ -36,7 +36,7 @@ from local_account.emr_serverless.api import JobRun
 from local_account.emulator_environment import end_process_group
 from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
 from local_account.permissions import find_assume_refusal
-from local_account.where import HOST, NO_RETRIES, make_client
+from local_account.where import HOST, NO_RETRIES_CONFIGURATION, make_client
 
 STDERR_FILE_NAME = "stderr"
 STDOUT_FILE_NAME = "stdout"
@@ -135,7 +135,7 @@ class JobProcesses:
             "s3",
             self.endpoint_url,
             region_name=session_variables["AWS_REGION"],
-            config=NO_RETRIES,
+            config=NO_RETRIES_CONFIGURATION,
             aws_access_key_id=session_variables["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=session_variables["AWS_SECRET_ACCESS_KEY"],
             aws_session_token=session_variables["AWS_SESSION_TOKEN"],
@@ -262,12 +262,12 @@ def _publish_logs(run: JobRun, s3: Any, run_folder: Path) -> None:
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
     configuration: Any = run.request
-    for field_name in (
+    for configuration_field in (
         "configurationOverrides",
         "monitoringConfiguration",
         "s3MonitoringConfiguration",
     ):
-        configuration = configuration.get(field_name) or {}
+        configuration = configuration.get(configuration_field) or {}
     uri = configuration.get("logUri")
     if not uri:
         return
@@ -318,6 +318,6 @@ def _split_uri(uri: str) -> tuple[str, str]:
 
 def _find_package_folder(package: str) -> Path:
     """Return a package's folder without importing the package, because that would take time."""
-    spec = find_spec(package)
-    assert spec is not None and spec.origin is not None  # noqa: S101, PT018  it is pinned
-    return Path(spec.origin).parent
+    package_spec = find_spec(package)
+    assert package_spec is not None and package_spec.origin is not None  # noqa: S101, PT018  it is pinned
+    return Path(package_spec.origin).parent

@@ -24,7 +24,7 @@ from local_account.permissions import find_action_refusal
 POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 MAXIMUM_MESSAGES_PER_RECEIVE = 10
 # Pollers are woken this long after the batching window, so that it has surely ended.
-WAKE_SLACK_SECONDS = 0.005
+POLLER_WAKE_DELAY_SECONDS = 0.005
 Message = dict[str, Any]
 EventSourceMapping = dict[str, Any]
 logger = logging.getLogger("mendq.lambda")
@@ -45,7 +45,7 @@ class MappingPoller:
 
     _logged_refusals: set[str] = field(default_factory=set)
     # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.
-    _open_windows: dict[str, tuple[float, list[Message]]] = field(default_factory=dict)
+    _open_batch_windows: dict[str, tuple[float, list[Message]]] = field(default_factory=dict)
 
     def receive_batch(
         self, original_function: Any, queue_url: str, maximum_messages: int
@@ -60,7 +60,7 @@ class MappingPoller:
         mappings = _list_enabled_mappings(queue_arn)
         if self._is_refused(mappings, queue_arn):
             return []
-        window_ends_at, messages = self._open_windows.get(queue_url, (0.0, []))
+        batch_window_ends_at, messages = self._open_batch_windows.get(queue_url, (0.0, []))
         while len(messages) < maximum_messages:
             missing_message_count = maximum_messages - len(messages)
             received_messages = original_function(
@@ -69,15 +69,15 @@ class MappingPoller:
             if not received_messages:
                 break
             messages.extend(received_messages)
-        if messages and not window_ends_at:
-            window_seconds = _find_longest_window_seconds(mappings)
-            window_ends_at = time.monotonic() + window_seconds
-            self._open_windows[queue_url] = (window_ends_at, messages)
-            _wake_pollers_after(window_seconds + WAKE_SLACK_SECONDS)
-        is_full = len(messages) >= maximum_messages
-        if not messages or (not is_full and time.monotonic() < window_ends_at):
+        if messages and not batch_window_ends_at:
+            batch_window_seconds = _find_longest_window_seconds(mappings)
+            batch_window_ends_at = time.monotonic() + batch_window_seconds
+            self._open_batch_windows[queue_url] = (batch_window_ends_at, messages)
+            _wake_pollers_after(batch_window_seconds + POLLER_WAKE_DELAY_SECONDS)
+        is_batch_full = len(messages) >= maximum_messages
+        if not messages or (not is_batch_full and time.monotonic() < batch_window_ends_at):
             return []
-        del self._open_windows[queue_url]
+        del self._open_batch_windows[queue_url]
         return messages
 
     def _is_refused(self, mappings: list[EventSourceMapping], queue_arn: str) -> bool:
@@ -106,10 +106,10 @@ def _list_enabled_mappings(queue_arn: str) -> list[EventSourceMapping]:
 
 def _find_longest_window_seconds(mappings: list[EventSourceMapping]) -> float:
     """Return the longest batching window of these mappings, in seconds."""
-    window_lengths_seconds = [
+    batch_window_seconds = [
         float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings
     ]
-    return max(window_lengths_seconds, default=0.0)
+    return max(batch_window_seconds, default=0.0)
 
 
 def _wake_pollers_after(seconds: float) -> None:

@@ -41,8 +41,8 @@ RUNTIME_VARIABLES = (
 # case. Fifteen days are more than the week that a case waits for a person.
 LOCAL_ONLY_VARIABLES = {variable_of("most_days_ahead"): "15"}
 _account_is_ending = threading.Event()
-_starting_configuration: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
-    "lambda function"
+_configuration_of_starting_function: contextvars.ContextVar[Mapping[str, Any]] = (
+    contextvars.ContextVar("lambda function")
 )
 
 
@@ -61,9 +61,11 @@ def install(runtime_packages: Path) -> None:
     ) -> subprocess.Popen[str]:
         """Start a worker process. With `-S`, Python cannot import this environment's packages."""
         binary, *arguments = command
-        configuration = _starting_configuration.get()
-        environment = lambda_environment(env or os.environ, configuration, runtime_packages)
-        if str(configuration.get("Runtime", "")).startswith("python"):
+        function_configuration = _configuration_of_starting_function.get()
+        environment = lambda_environment(
+            env or os.environ, function_configuration, runtime_packages
+        )
+        if str(function_configuration.get("Runtime", "")).startswith("python"):
             arguments = ["-S", *arguments]
         return subprocess.Popen([binary, *arguments], env=environment, **popen_options)
 
@@ -76,11 +78,11 @@ def install(runtime_packages: Path) -> None:
     def spawn_worker(original_function: Any, worker: Any) -> None:
         if _account_is_ending.is_set():
             raise RuntimeError("the account ends: no Lambda starts any more")
-        context_token = _starting_configuration.set(worker.config)
+        context_token = _configuration_of_starting_function.set(worker.config)
         try:
             original_function(worker)
         finally:
-            _starting_configuration.reset(context_token)
+            _configuration_of_starting_function.reset(context_token)
 
 
 def refuse_new_processes() -> None:

@@ -38,13 +38,13 @@ _ATTRIBUTE_BY_METRIC = {
 }
 MINUTE_SECONDS = 60
 # A standard queue's message that was received more often no longer counts as the oldest.
-MAXIMUM_RECEIVES_OF_OLDEST = 3
+MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE = 3
 # Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
 # Keys of the marks in a message: the ARN of its queue, the time at which it arrived there (seconds
 # since the epoch), and its receive count at that time.
-_QUEUE_MARK = "local_account_in"
+_QUEUE_ARN_MARK = "local_account_in"
 _ARRIVAL_MARK = "local_account_since"
 _RECEIVES_BEFORE_MARK = "local_account_received_before"
 
@@ -81,10 +81,10 @@ class QueueCounter:
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
             if queue["is_fifo"]:
-                stored_count = queue["fifo_seq"] - sequence_number_before
-                duplicate_count = _count_successes(response) - stored_count
-                if duplicate_count:
-                    self._count(queue, DEDUPLICATED_METRIC, duplicate_count)
+                stored_message_count = queue["fifo_seq"] - sequence_number_before
+                duplicate_message_count = _count_successes(response) - stored_message_count
+                if duplicate_message_count:
+                    self._add_to_metric(queue, DEDUPLICATED_METRIC, duplicate_message_count)
             return response
 
         @replace_functions(sqs._HANDLERS, "ReceiveMessage")
@@ -95,16 +95,18 @@ class QueueCounter:
             response = await original_function(parameters, url)
             message_count = len(response.get("Messages", ()))
             if message_count:
-                self._count(queue, RECEIVED_METRIC, message_count)
+                self._add_to_metric(queue, RECEIVED_METRIC, message_count)
             else:
-                self._count(queue, EMPTY_RECEIVES_METRIC, 1)
+                self._add_to_metric(queue, EMPTY_RECEIVES_METRIC, 1)
             return response
 
         @replace_functions(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
         def count_deletes(original_function: Any, parameters: Mapping[str, Any], url: str) -> Any:
             """Count every delete that succeeds. A repeated delete succeeds too."""
             response = original_function(parameters, url)
-            self._count(_find_queue(parameters, url), DELETED_METRIC, _count_successes(response))
+            self._add_to_metric(
+                _find_queue(parameters, url), DELETED_METRIC, _count_successes(response)
+            )
             return response
 
     def _count_polls(self) -> None:
@@ -116,10 +118,10 @@ class QueueCounter:
             now = time.time()
             if messages:
                 self._empty_since_by_queue.pop(queue_url, None)
-                self._count(sqs._get_q(queue_url), RECEIVED_METRIC, len(messages))
+                self._add_to_metric(sqs._get_q(queue_url), RECEIVED_METRIC, len(messages))
             elif now - self._empty_since_by_queue.setdefault(queue_url, now) >= POLL_SECONDS:
                 self._empty_since_by_queue[queue_url] = now
-                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES_METRIC, 1)
+                self._add_to_metric(sqs._get_q(queue_url), EMPTY_RECEIVES_METRIC, 1)
             return messages
 
         @replace_functions(sqs, "_delete_messages_for_esm")
@@ -128,7 +130,7 @@ class QueueCounter:
         ) -> None:
             original_function(queue_url, receipt_handles)
             if receipt_handles:
-                self._count(sqs._get_q(queue_url), DELETED_METRIC, len(receipt_handles))
+                self._add_to_metric(sqs._get_q(queue_url), DELETED_METRIC, len(receipt_handles))
 
     def measure(self, minute_start: float | None = None) -> None:
         """Store the state of every queue now, and 0 for each counter without a value in the minute.
@@ -161,7 +163,7 @@ class QueueCounter:
         A data point has the form in which MiniStack stores metrics.
         """
         arn_prefix = f"arn:aws:sqs:{region}:{account}:"
-        points_by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        points_by_queue_and_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
             minute_values_by_key = {
                 key: sorted(value_by_minute.items())
@@ -171,7 +173,7 @@ class QueueCounter:
             if not queue_arn.startswith(arn_prefix):
                 continue
             queue_name = queue_arn.removeprefix(arn_prefix)
-            points_by_key[queue_name, metric] = [
+            points_by_queue_and_metric[queue_name, metric] = [
                 {
                     "Timestamp": minute_start,
                     "Unit": "Seconds" if metric == OLDEST_AGE_METRIC else "Count",
@@ -180,7 +182,7 @@ class QueueCounter:
                 }
                 for minute_start, value in minute_values
             ]
-        return points_by_key
+        return points_by_queue_and_metric
 
     def put_back(self, queue: Queue, seconds: int) -> None:
         """Make a queue's metrics and messages older by `seconds`, a multiple of 60.
@@ -208,11 +210,11 @@ class QueueCounter:
         """
         sent_count = 0
         for message in reversed(queue["messages"]):
-            previous_queue_arn = message.get(_QUEUE_MARK)
+            previous_queue_arn = message.get(_QUEUE_ARN_MARK)
             if previous_queue_arn == _get_queue_arn(queue):
                 break
             sqs._ensure_msg_fields(message)
-            message[_QUEUE_MARK] = _get_queue_arn(queue)
+            message[_QUEUE_ARN_MARK] = _get_queue_arn(queue)
             if previous_queue_arn:
                 # A message can be delayed in the queue that it is moved to. It is there already.
                 message[_ARRIVAL_MARK] = float(min(message["visible_at"], time.time()))
@@ -222,14 +224,14 @@ class QueueCounter:
                 message[_RECEIVES_BEFORE_MARK] = 0
                 sent_count += 1
         if sent_count:
-            self._count(queue, SENT_METRIC, sent_count)
+            self._add_to_metric(queue, SENT_METRIC, sent_count)
 
-    def _count(self, queue: Queue, metric: str, amount: int) -> None:
-        """Add `amount` to the metric's value in the current minute."""
+    def _add_to_metric(self, queue: Queue, metric: str, added_count: int) -> None:
+        """Add `added_count` to the metric's value in the current minute."""
         minute_start = _round_down_to_minute(time.time())
         with self._lock:
             value_by_minute = self._value_by_minute_by_key[_get_queue_arn(queue), metric]
-            value_by_minute[minute_start] = value_by_minute.get(minute_start, 0.0) + amount
+            value_by_minute[minute_start] = value_by_minute.get(minute_start, 0.0) + added_count
 
 
 def _round_down_to_minute(time_seconds: float) -> float:
@@ -262,7 +264,7 @@ def _sample_state(queue: Queue, now: float) -> dict[str, float]:
     arrival_times = [
         message[_ARRIVAL_MARK]
         for message in queue["messages"]
-        if _QUEUE_MARK in message and _counts_as_oldest(message, is_fifo=queue["is_fifo"])
+        if _QUEUE_ARN_MARK in message and _counts_as_oldest(message, is_fifo=queue["is_fifo"])
     ]
     value_by_metric[OLDEST_AGE_METRIC] = (
         float(int(now - min(arrival_times))) if arrival_times else 0.0
@@ -286,5 +288,5 @@ def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
     Receives in a queue from which the message was moved do not count. In a FIFO queue, every
     message counts.
     """
-    receives_here = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
-    return is_fifo or receives_here <= MAXIMUM_RECEIVES_OF_OLDEST
+    receives_from_this_queue = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
+    return is_fifo or receives_from_this_queue <= MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE

@@ -40,7 +40,7 @@ _JSON_NAME_BY_ERROR = {
     "MissingParameter": "MissingRequiredParameterException",
 }
 # End of MiniStack's message -> end of AWS's message, as it was recorded.
-_RECORDED_END_BY_MESSAGE_END = {
+_RECORDED_ENDING_BY_MESSAGE_ENDING = {
     " does not exist for this wsdl version.": " does not exist.",
     " explicitly.": " explicitly",
 }
@@ -60,9 +60,9 @@ def install_error_texts() -> None:
     def respond_with_error(
         original_function: Any, error_name: str, message: str, status: int = 400
     ) -> Any:
-        for message_end, recorded_end in _RECORDED_END_BY_MESSAGE_END.items():
+        for message_end, recorded_message_end in _RECORDED_ENDING_BY_MESSAGE_ENDING.items():
             if message.endswith(message_end):
-                message = message.removesuffix(message_end) + recorded_end
+                message = message.removesuffix(message_end) + recorded_message_end
         return original_function(_JSON_NAME_BY_ERROR.get(error_name, error_name), message, status)
 
 
@@ -78,19 +78,19 @@ def _install_denials() -> None:
     @replace_functions(iam_evaluator, "combine_resource_policy")
     def combine_decisions(
         original_function: Any,
-        identity_result: Any,
+        identity_policy_result: Any,
         call_context: Any,
         *other_arguments: Any,
         **keyword_arguments: Any,
     ) -> Any:
         """Return the decision. If only the queue's policy denies the call, name that policy."""
         final_result = original_function(
-            identity_result, call_context, *other_arguments, **keyword_arguments
+            identity_policy_result, call_context, *other_arguments, **keyword_arguments
         )
         is_about_queue = call_context.resource_arn.startswith("arn:aws:sqs:")
         if (
             is_about_queue
-            and identity_result.decision == "Allow"
+            and identity_policy_result.decision == "Allow"
             and final_result.decision != "Allow"
         ):
             final_result.resource_policy_arn = call_context.resource_arn
@@ -119,7 +119,7 @@ def _install_denials() -> None:
                 action,
                 keyword_arguments.get("resource_arn", "*"),
                 is_queue_policy=bool(keyword_arguments.get("resource_policy_arn")),
-                is_explicit=bool(keyword_arguments.get("explicit_deny")),
+                is_explicit_deny=bool(keyword_arguments.get("explicit_deny")),
             )
         return original_function(service, action, caller_arn, *other_arguments, **keyword_arguments)
 
@@ -136,19 +136,24 @@ def _install_denials() -> None:
             queue_arn = queue["attributes"]["QueueArn"]
             call_context = make_call_context(caller_arn, "Root", action, queue_arn)
             policy = queue["attributes"].get("Policy")
-            final_result = iam_evaluator.evaluate_resource_policy(policy, call_context)
+            policy_result = iam_evaluator.evaluate_resource_policy(policy, call_context)
             message = make_denial_message(
                 caller_arn,
                 action,
                 queue_arn,
                 is_queue_policy=True,
-                is_explicit=final_result.decision == "Deny",
+                is_explicit_deny=policy_result.decision == "Deny",
             )
             raise sqs._Err("AccessDenied", message, 403) from error
 
 
 def make_denial_message(
-    caller_arn: str, action: str, resource_arn: str, *, is_queue_policy: bool, is_explicit: bool
+    caller_arn: str,
+    action: str,
+    resource_arn: str,
+    *,
+    is_queue_policy: bool,
+    is_explicit_deny: bool,
 ) -> str:
     """Return SQS's message for a denied call.
 
@@ -157,22 +162,22 @@ def make_denial_message(
         action: IAM action, such as `sqs:SendMessage`.
         resource_arn: ARN of the queue.
         is_queue_policy: True if the queue's policy refused the call, False if the caller's did.
-        is_explicit: True if a Deny statement matched, False if no statement allowed the call.
+        is_explicit_deny: True if a Deny statement matched, False if no statement allowed the call.
     """
     action = action.lower()
     policy_kind = "resource-based" if is_queue_policy else "identity-based"
     reason = f"because no {policy_kind} policy allows the {action} action"
-    if is_explicit:
+    if is_explicit_deny:
         reason = f"with an explicit deny in {'a' if is_queue_policy else 'an'} {policy_kind} policy"
-    denied_call = f"User: {caller_arn} is not authorized to perform: {action}"
-    return f"{denied_call} on resource: {resource_arn} {reason}"
+    denied_call_text = f"User: {caller_arn} is not authorized to perform: {action}"
+    return f"{denied_call_text} on resource: {resource_arn} {reason}"
 
 
 def _has_short_key_reuse(queue: Queue) -> bool:
     """Return True if a queue with a KMS key reuses a data key for less than 300 seconds."""
     attributes = queue["attributes"]
-    reuse_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
-    return bool(attributes.get("KmsMasterKeyId")) and reuse_seconds < UNTHROTTLED_REUSE_SECONDS
+    key_reuse_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+    return bool(attributes.get("KmsMasterKeyId")) and key_reuse_seconds < UNTHROTTLED_REUSE_SECONDS
 
 
 def _lacks_high_throughput(queue: Queue) -> bool:
@@ -266,9 +271,9 @@ class ErrorSwitch:
         SwitchRefused.
         """
         if request is not None:
-            example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
+            request_example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
             self._switched_errors = parse_request(
-                request, SwitchedErrors, f"{example}, no queue of Mendq's"
+                request, SwitchedErrors, f"{request_example}, no queue of Mendq's"
             )
         return dict(msgspec.to_builtins(self._switched_errors))
 

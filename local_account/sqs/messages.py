@@ -95,9 +95,9 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
     returned_messages: list[Message] = []
     blocked_groups: set[str] = set()
     for message in messages:
-        must_move = message["receive_count"] > redrive_policy.max_receive_count
-        is_behind_moving = queue["is_fifo"] and message["group_id"] in blocked_groups
-        if not must_move and not is_behind_moving:
+        must_move_to_dlq = message["receive_count"] > redrive_policy.max_receive_count
+        is_behind_moving_message = queue["is_fifo"] and message["group_id"] in blocked_groups
+        if not must_move_to_dlq and not is_behind_moving_message:
             returned_messages.append(message)
             continue
         blocked_groups.add(message["group_id"])
@@ -122,8 +122,8 @@ def _install_limit_checks() -> None:
     def check_batch_size(original_function: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MAXIMUM_BATCH_ENTRIES:
             # (recorded)
-            size_rule = f"Maximum number of entries per request are {MAXIMUM_BATCH_ENTRIES}."
-            message = f"{size_rule} You have sent {len(entries)}."
+            size_rule_text = f"Maximum number of entries per request are {MAXIMUM_BATCH_ENTRIES}."
+            message = f"{size_rule_text} You have sent {len(entries)}."
             raise sqs._Err("TooManyEntriesInBatchRequest", message)
         original_function(entries, entry_name)
 

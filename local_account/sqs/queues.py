@@ -65,15 +65,15 @@ def install() -> None:
         attributes = parameters.get("Attributes") or {}
         is_fifo = attributes.get("FifoQueue") == "true"
         if not is_fifo and name and not STANDARD_NAME_PATTERN.fullmatch(name):
-            name_rule = "Can only include alphanumeric characters, hyphens, or underscores."
-            raise sqs._Err("InvalidParameterValueException", f"{name_rule} 1 to 80 in length")
+            name_rule_text = "Can only include alphanumeric characters, hyphens, or underscores."
+            raise sqs._Err("InvalidParameterValueException", f"{name_rule_text} 1 to 80 in length")
         queue_arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
         _check_attributes(
             parameters, queue_arn, is_fifo=is_fifo and bool(FIFO_NAME_PATTERN.fullmatch(name))
         )
-        is_new = sqs._queue_by_arn(queue_arn) is None
+        is_new_queue = sqs._queue_by_arn(queue_arn) is None
         response = original_function(parameters, url)
-        if is_new:
+        if is_new_queue:
             # SQS encrypts with its own keys unless the caller chose another encryption.
             stored_attributes = sqs._get_q(response["QueueUrl"])["attributes"]
             sqs_encryption_value = "false" if stored_attributes.get("KmsMasterKeyId") else "true"
@@ -183,40 +183,46 @@ def _check_attributes(
         name: str(value) for name, value in (parameters.get("Attributes") or {}).items()
     }
     for name, value in requested_attributes.items():
-        _check_attribute_name(name, value, is_fifo=is_fifo, is_new=current_attributes is None)
+        _check_attribute_name(name, value, is_fifo=is_fifo, is_new_queue=current_attributes is None)
         is_invalid_json = name in JSON_ATTRIBUTES and value and not _parse_policy(value)
         if is_invalid_json or value not in ALLOWED_VALUES.get(name, (value,)):
             raise _make_invalid_attribute_error(name)
     attributes_after = {**(current_attributes or {}), **requested_attributes}
-    is_per_group = attributes_after.get("FifoThroughputLimit") == "perMessageGroupId"
-    if is_per_group and attributes_after.get("DeduplicationScope") != "messageGroup":
-        condition = "perMessageGroupId is allowed only when the value for DeduplicationScope is"
-        raise _make_invalid_attribute_error(
-            "FifoThroughputLimit", f" Reason: {condition} messageGroup."
+    is_throughput_per_group = attributes_after.get("FifoThroughputLimit") == "perMessageGroupId"
+    if is_throughput_per_group and attributes_after.get("DeduplicationScope") != "messageGroup":
+        throughput_condition = (
+            "perMessageGroupId is allowed only when the value for DeduplicationScope is"
         )
-    redrive_fault = _find_redrive_fault(
+        raise _make_invalid_attribute_error(
+            "FifoThroughputLimit", f" Reason: {throughput_condition} messageGroup."
+        )
+    redrive_policy_fault = _find_redrive_fault(
         requested_attributes.get("RedrivePolicy", ""), queue_arn, is_fifo
     )
-    if redrive_fault:
+    if redrive_policy_fault:
         raise make_invalid_parameter_error(
-            requested_attributes["RedrivePolicy"], "RedrivePolicy", redrive_fault
+            requested_attributes["RedrivePolicy"], "RedrivePolicy", redrive_policy_fault
         )
-    allow_fault = _find_redrive_allow_fault(requested_attributes.get("RedriveAllowPolicy", ""))
-    if allow_fault:
+    redrive_allow_policy_fault = _find_redrive_allow_fault(
+        requested_attributes.get("RedriveAllowPolicy", "")
+    )
+    if redrive_allow_policy_fault:
         raise make_invalid_parameter_error(
-            requested_attributes["RedriveAllowPolicy"], "RedriveAllowPolicy", allow_fault
+            requested_attributes["RedriveAllowPolicy"],
+            "RedriveAllowPolicy",
+            redrive_allow_policy_fault,
         )
 
 
-def _check_attribute_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
+def _check_attribute_name(name: str, value: str, *, is_fifo: bool, is_new_queue: bool) -> None:
     """Raise SQS's error if this queue cannot have the attribute, or cannot change `FifoQueue`."""
     # (recorded)
-    unknown_error = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")
+    unknown_attribute_error = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")
     if name not in SETTABLE_ATTRIBUTES or (name == "ContentBasedDeduplication" and not is_fifo):
-        raise unknown_error
-    if name == "FifoQueue" and (value != "true" or not (is_fifo or is_new)):
+        raise unknown_attribute_error
+    if name == "FifoQueue" and (value != "true" or not (is_fifo or is_new_queue)):
         if not is_fifo:
-            raise unknown_error  # (recorded)
+            raise unknown_attribute_error  # (recorded)
         reason = " Reason: Modifying queue type is not supported."  # (recorded)
         raise _make_invalid_attribute_error(name, reason)
     if name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:

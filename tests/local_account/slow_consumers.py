@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from local_account.demo.stage import NO_RETRIES
+from local_account.demo.stage import NO_RETRIES_CONFIGURATION
 from local_account.demo.traffic import Caller, make_bodies, run_consumers, send_bodies
 from local_account.process import LocalAccount
 from mendq.model.queue import Redrive
@@ -39,7 +39,9 @@ def worked_too_slowly(
     """Work until nothing is left: delete too late, or give up each time."""
     with ExitStack() as consumed:
         for queue in (*late, *given_up):
-            caller = Caller(account.client("sqs", config=NO_RETRIES), queue.url, lambda _: None)
+            caller = Caller(
+                account.client("sqs", config=NO_RETRIES_CONFIGURATION), queue.url, lambda _: None
+            )
             send_bodies(caller, make_bodies(messages))
             consume = _consumer(caller, deletes=queue in late)
             consumed.enter_context(run_consumers(consume, workers))

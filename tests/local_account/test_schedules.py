@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_account.account_page import NotFired, SwitchRefused
+from local_account.account_page import ScheduleNotFired, SwitchRefused
 from local_account.process import LocalAccount
 from local_account.scheduler import find_next_time
 from tests.local_account.callers import allow, new_role
@@ -64,10 +64,10 @@ def test_what_scheduler_could_not_invoke_is_not_fired(account: LocalAccount) -> 
         ({"RoleArn": heals}, r"does not let scheduler\.amazonaws\.com assume it"),
     ):
         name = _schedule(account, "rate(1 days)", {**target, **wrong})
-        with pytest.raises(NotFired, match=because):
+        with pytest.raises(ScheduleNotFired, match=because):
             account.fire(name, now)
     assert queue.count() == closed.count() == 0
-    with pytest.raises(NotFired, match="there is no schedule nobody"):
+    with pytest.raises(ScheduleNotFired, match="there is no schedule nobody"):
         account.fire("nobody", now)
     with pytest.raises(SwitchRefused, match=r"timezone.*send"):
         account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused

@@ -29,15 +29,15 @@ class HastyConsumer:
         caller: Receives, deletes and changes the visibility of messages.
         once_per_order: Makes `charge_order` handle each order at most once.
         charge_order: Handles one order.
-        asks_after_seconds: Work time before it extends the visibility timeout.
-        then_works_seconds: Work time afterwards.
+        seconds_before_extension: Work time before it extends the visibility timeout.
+        seconds_after_extension: Work time afterwards.
     """
 
     caller: Caller
     once_per_order: Once
     charge_order: Callable[[Order], object]
-    asks_after_seconds: float = 1.7
-    then_works_seconds: float = 0.6
+    seconds_before_extension: float = 1.7
+    seconds_after_extension: float = 0.6
 
     def consume(self) -> None:
         """Receive a batch, work on it, and delete it if the work and all orders succeeded."""
@@ -68,18 +68,18 @@ class HastyConsumer:
         The timeout is extended only if the message was not received before. Return False if SQS
         refused to extend the timeout, or if the consumer must stop.
         """
-        if self.caller.stop_requested.wait(self.asks_after_seconds):
+        if self.caller.stop_requested.wait(self.seconds_before_extension):
             return False
         extend_timeout = partial(
             self.caller.sqs.change_message_visibility,
             QueueUrl=self.caller.queue_url,
             ReceiptHandle=first_message["ReceiptHandle"],
-            VisibilityTimeout=round(self.asks_after_seconds),
+            VisibilityTimeout=round(self.seconds_before_extension),
         )
         is_new = first_message["Attributes"]["ApproximateReceiveCount"] == "1"
-        if is_new and not self.caller.attempt(extend_timeout):
+        if is_new and not self.caller.attempt_call(extend_timeout):
             return False
-        return not self.caller.stop_requested.wait(self.then_works_seconds)
+        return not self.caller.stop_requested.wait(self.seconds_after_extension)
 
     def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
         """Handle the orders in `messages`. Return True if all of them are handled.
