@@ -42,21 +42,22 @@ if TYPE_CHECKING:
 
 
 # These are short, so that a call without an answer leaves the Lambda time to record the outcome.
-_MOST_TRIES = 3
+_MOST_ATTEMPTS = 3
 _CONNECT_TIMEOUT_SECONDS = 1
 _READ_TIMEOUT_SECONDS = 3
 # botocore waits at most 2^(n-1) seconds before the n-th retry. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
-_RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_TRIES - 1) - 1
+_RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_ATTEMPTS - 1) - 1
 # The longest time that a call takes if AWS does not answer, with the default configuration.
 HUNG_CALL_SECONDS = (
-    _MOST_TRIES * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS) + _RETRY_PAUSES_TOTAL_SECONDS
+    _MOST_ATTEMPTS * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS)
+    + _RETRY_PAUSES_TOTAL_SECONDS
 )
 
 _DEFAULT_CLIENT_CONFIG = {
     "connect_timeout": _CONNECT_TIMEOUT_SECONDS,
     "read_timeout": _READ_TIMEOUT_SECONDS,
-    "retries": {"mode": "standard", "total_max_attempts": _MOST_TRIES},
+    "retries": {"mode": "standard", "total_max_attempts": _MOST_ATTEMPTS},
 }
 
 _NO_RETRIES = {"mode": "standard", "total_max_attempts": 1}
@@ -233,9 +234,9 @@ def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> 
     response = clients.events.put_events(
         Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": detail_text}]
     )
-    for entry in response["Entries"]:
-        if error_code := entry.get("ErrorCode"):
-            error_details = {"Code": error_code, "Message": entry.get("ErrorMessage", "")}
+    for response_entry in response["Entries"]:
+        if error_code := response_entry.get("ErrorCode"):
+            error_details = {"Code": error_code, "Message": response_entry.get("ErrorMessage", "")}
             raise ClientError({"Error": error_details}, "PutEvents")  # type: ignore[typeddict-item]
 
 

@@ -205,15 +205,15 @@ def _select_complete_series(results: Iterable[MetricDataResultTypeDef]) -> dict[
     A series may be spread over several pages. Its status is PartialData on the first pages and
     Complete on its last one. A series with an error on any page has a gap, so it is left out.
     """
-    points_by_id: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    statuses_by_id: dict[str, list[str]] = defaultdict(list)
+    points_by_query_id: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
+    statuses_by_query_id: dict[str, list[str]] = defaultdict(list)
     for result in results:
-        statuses_by_id[result["Id"]].append(result.get("StatusCode", _COMPLETE_STATUS))
+        statuses_by_query_id[result["Id"]].append(result.get("StatusCode", _COMPLETE_STATUS))
         new_points = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
-        points_by_id[result["Id"]].extend(new_points)
+        points_by_query_id[result["Id"]].extend(new_points)
     return {
-        query_id: points_by_id[query_id]
-        for query_id, statuses in statuses_by_id.items()
+        query_id: points_by_query_id[query_id]
+        for query_id, statuses in statuses_by_query_id.items()
         if statuses[-1] == _COMPLETE_STATUS and set(statuses) <= {_COMPLETE_STATUS, _PARTIAL_STATUS}
     }
 
@@ -252,23 +252,28 @@ def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Se
     return kinds_by_queue_name
 
 
-_Queue = TypeVar("_Queue", bound=QueueFacts)
+_QueueFactsT = TypeVar("_QueueFactsT", bound=QueueFacts)
 # The metrics that at least one alarm watches, by queue name.
 AlarmedMetrics = Mapping[str, frozenset[str]]
 # The queue name of an alarm on a Metrics Insights query, which may watch any queue.
 ANY_QUEUE = "*"
-_SQS_METRIC_NAME = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
+_SQS_METRIC_NAME_PATTERN = re.compile(
+    r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+"
+)
 
 
-def _iterate_alarms(clients: Clients, **selection: Any) -> Iterator[Mapping[str, Any]]:
+def _iterate_alarms(clients: Clients, **selection_arguments: Any) -> Iterator[Mapping[str, Any]]:
     """Yield metric alarms of the account and region. Raise FactsUnavailable.
 
     Args:
         clients: The AWS clients.
-        selection: Further arguments of DescribeAlarms, to select alarms. Without them, yield all.
+        selection_arguments: Further arguments of DescribeAlarms, to select alarms. Without them,
+            yield all.
     """
     with translate_aws_errors("the account's alarms"):
-        for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**selection):
+        for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(
+            **selection_arguments
+        ):
             yield from page["MetricAlarms"]
 
 
@@ -309,24 +314,26 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     for query in queries:
         expression = query.get("Expression", "")
         if "AWS/SQS" in expression:
-            for metric_name in _SQS_METRIC_NAME.findall(expression):
+            for metric_name in _SQS_METRIC_NAME_PATTERN.findall(expression):
                 yield ANY_QUEUE, metric_name
 
 
-def with_alarms(facts: Facts, alarms: AlarmedMetrics) -> Facts:
+def with_alarms(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
     """Return the facts with the metrics that alarms watch, in the field `alarmed`.
 
     The field is set for the queue, and for its DLQ if the DLQ exists.
     """
     dlq = facts.dlq
     if dlq is not None and dlq.exists:
-        dlq = _add_alarmed_metrics(dlq, alarms)
-    return replace(_add_alarmed_metrics(facts, alarms), dlq=dlq)
+        dlq = _add_alarmed_metrics(dlq, alarmed_metrics)
+    return replace(_add_alarmed_metrics(facts, alarmed_metrics), dlq=dlq)
 
 
-def _add_alarmed_metrics(queue: _Queue, alarms: AlarmedMetrics) -> _Queue:
+def _add_alarmed_metrics(queue: _QueueFactsT, alarmed_metrics: AlarmedMetrics) -> _QueueFactsT:
     """Return the queue with `alarmed`, its metrics that at least one alarm watches."""
     no_metrics = frozenset[str]()
     return replace(
-        queue, alarmed=alarms.get(queue.name, no_metrics) | alarms.get(ANY_QUEUE, no_metrics)
+        queue,
+        alarmed=alarmed_metrics.get(queue.name, no_metrics)
+        | alarmed_metrics.get(ANY_QUEUE, no_metrics),
     )

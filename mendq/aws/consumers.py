@@ -45,12 +45,12 @@ def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[EventS
     scope_text = f"of {queue_arn}" if queue_arn else "of the account"
     with translate_aws_errors(f"Lambda consumers {scope_text}"):
         mappings: list[EventSourceMapping] = []
-        for page in _iterate_pages(clients, queue_arn):
+        for page in _iterate_mapping_pages(clients, queue_arn):
             mappings += page["EventSourceMappings"]
         return mappings
 
 
-def _iterate_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
+def _iterate_mapping_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
     """Yield the pages of Lambda's list of event source mappings.
 
     botocore's own paginator is not used, because it first lists all services, which adds 6 ms to a
@@ -60,10 +60,10 @@ def _iterate_pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
     while True:
         page = clients.functions.list_event_source_mappings(**request_arguments)
         yield page
-        marker = page.get("NextMarker")
-        if not marker:
+        next_page_marker = page.get("NextMarker")
+        if not next_page_marker:
             return
-        request_arguments["Marker"] = marker
+        request_arguments["Marker"] = next_page_marker
 
 
 def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
@@ -73,10 +73,12 @@ def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
     """
     with translate_aws_errors(f"the timeout of {function_arn}"):
         try:
-            configuration = clients.functions.get_function_configuration(FunctionName=function_arn)
+            function_configuration = clients.functions.get_function_configuration(
+                FunctionName=function_arn
+            )
         except clients.functions.exceptions.ResourceNotFoundException:
             return None
-        return configuration["Timeout"]
+        return function_configuration["Timeout"]
 
 
 def read_reserved_concurrency(clients: Clients, function_name: str) -> int | None:
@@ -101,16 +103,16 @@ def list_consumers(
         the ARNs of the functions with a disabled mapping. A function has one entry per mapping.
     """
     consumers: list[LambdaConsumer] = []
-    stopped_arns: list[str] = []
+    stopped_function_arns: list[str] = []
     for mapping in mappings:
         function_arn = mapping.get("FunctionArn", "")
-        state = mapping.get("State")
+        mapping_state = mapping.get("State")
         timeout_seconds = timeout_seconds_by_arn.get(function_arn)
-        if state in _STOPPED_STATES:
-            stopped_arns.append(function_arn)
-        elif state in _CONSUMING_STATES and timeout_seconds is not None:
+        if mapping_state in _STOPPED_STATES:
+            stopped_function_arns.append(function_arn)
+        elif mapping_state in _CONSUMING_STATES and timeout_seconds is not None:
             consumers.append(_make_consumer(mapping, timeout_seconds))
-    return tuple(consumers), tuple(stopped_arns)
+    return tuple(consumers), tuple(stopped_function_arns)
 
 
 def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaConsumer:
@@ -174,21 +176,25 @@ def read_function_metrics(
     }
 
 
-def _summarize_function_metrics(*values_of_metrics: Sequence[float]) -> FunctionMetrics:
+def _summarize_function_metrics(*metric_values: Sequence[float]) -> FunctionMetrics:
     """Return the metrics of one function, by the field names of LambdaConsumer.
 
     Lambda does not count a throttled request as an invocation.
 
     Args:
-        values_of_metrics: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
+        metric_values: The values of each metric of FUNCTION_METRIC_BY_KEY, in that order.
     """
-    p99_durations_ms, median_durations_ms, errors, invocations, throttles = values_of_metrics
-    invocation_count = sum(invocations)
-    throttle_count = sum(throttles)
+    p99_durations_ms, median_durations_ms, error_counts, invocation_counts, throttle_counts = (
+        metric_values
+    )
+    invocation_count = sum(invocation_counts)
+    throttle_count = sum(throttle_counts)
     request_count = invocation_count + throttle_count
     return {
         "duration_p99_seconds": max(p99_durations_ms) / 1000 if p99_durations_ms else None,
-        "error_share": sum(errors) / invocation_count if errors and invocation_count else None,
+        "error_share": sum(error_counts) / invocation_count
+        if error_counts and invocation_count
+        else None,
         "throttled_share": throttle_count / request_count if request_count else None,
         # The last 60 minutes may touch two hours of CloudWatch. The lower median is used, so that
         # the duration is not exaggerated.

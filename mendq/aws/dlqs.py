@@ -72,8 +72,11 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
             QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
         )
-        urls = (url for page in pages for url in page.get("queueUrls", []))
-        source_arns = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES + 1)]
+        source_urls = (source_url for page in pages for source_url in page.get("queueUrls", []))
+        source_arns = [
+            arn_of_url(source_url, clients.region)
+            for source_url in islice(source_urls, MOST_SOURCES + 1)
+        ]
     if len(source_arns) > MOST_SOURCES:
         raise FactsUnavailable(f"more than {MOST_SOURCES:,} queues name {queue_arn} as their DLQ")
     return tuple(sorted({arn for arn in source_arns if arn is not None}))
@@ -84,13 +87,13 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 
     Raises the errors of `list_source_arns`.
     """
-    naming_arns = list_source_arns(clients, dlq.queue_arn)
+    candidate_source_arns = list_source_arns(clients, dlq.queue_arn)
     read_tags = partial(tags_if_readable, clients)
-    return select_confirmed_sources(naming_arns, dlq, consent, read_tags)
+    return select_confirmed_sources(candidate_source_arns, dlq, consent, read_tags)
 
 
 def list_move_tasks(
-    clients: Clients, dlq_arn: str, codes_without_tasks: Collection[str] = NO_TASKS_CODES
+    clients: Clients, dlq_arn: str, error_codes_without_tasks: Collection[str] = NO_TASKS_CODES
 ) -> list[MoveTask]:
     """Return the newest message movement tasks (SQS's own redrives) of a DLQ, at most ten.
 
@@ -99,13 +102,13 @@ def list_move_tasks(
     Args:
         clients: The AWS clients.
         dlq_arn: The DLQ.
-        codes_without_tasks: SQS's error codes for which the result is empty.
+        error_codes_without_tasks: SQS's error codes for which the result is empty.
     """
     with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
             response = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
-            if canonical_code(code_of(error)) not in codes_without_tasks:
+            if canonical_code(code_of(error)) not in error_codes_without_tasks:
                 raise
             return []
     return response.get("Results", [])
@@ -141,12 +144,12 @@ def refuse_unfit_dlq(
     Raise FactsUnavailable, or QueueRefusesUs if a queue's policy denies access.
     """
     for step in steps:
-        if fault := _find_fault(clients, queue, step, steps):
+        if fault := _find_step_fault(clients, queue, step, steps):
             return Refuse("dlq_unfit", f"{step.attribute} is not written: {fault}")
     return None
 
 
-def _find_fault(
+def _find_step_fault(
     clients: Clients, queue: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
 ) -> str | None:
     """Return why one step does not fit the queues as they are now; None if it fits.
@@ -196,9 +199,9 @@ def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom)
     """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
     policy_before = parse_redrive_allow_policy(step.before)
     policy_after = parse_redrive_allow_policy(step.after)
-    arns_before = set(policy_before.sources if policy_before else ())
-    arns_after = set(policy_after.sources if policy_after else ())
-    for source_arn in sorted(arns_after - arns_before):
+    source_arns_before = set(policy_before.sources if policy_before else ())
+    source_arns_after = set(policy_after.sources if policy_after else ())
+    for source_arn in sorted(source_arns_after - source_arns_before):
         fault = why_unfit_as_dlq(source_arn, queue_arn)
         if fault:
             return f"{source_arn[:120]} cannot be a source: {fault}"

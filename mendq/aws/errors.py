@@ -147,8 +147,8 @@ def is_passing(error: Exception) -> bool:
     """
     if not isinstance(error, ClientError):
         return True
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or status in (408, 429) or code_of(error) in PASSING_ERROR_CODES
+    http_status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return http_status >= 500 or http_status in (408, 429) or code_of(error) in PASSING_ERROR_CODES
 
 
 def _is_refused_by_queue_policy(error: ClientError) -> bool:

@@ -100,7 +100,7 @@ class FactsReader(Struct, frozen=True):
 
     def with_needed_facts(self, facts: Facts, needs: Collection[Need]) -> Facts:
         """Return the facts, with all facts added that `needs` lists and this class can read."""
-        for need, add_facts in _ADD_FACTS_BY_NEED.items():
+        for need, add_facts in _FACTS_ADDER_BY_NEED.items():
             if need in needs:
                 facts = add_facts(self, facts)
         return facts
@@ -151,8 +151,8 @@ class FactsReader(Struct, frozen=True):
         timeout_seconds_by_arn = {
             arn: self.ask(read_timeout_seconds, arn) for arn in list_active_function_arns(mappings)
         }
-        consumers, stopped_arns = list_consumers(mappings, timeout_seconds_by_arn)
-        return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_arns)
+        consumers, stopped_function_arns = list_consumers(mappings, timeout_seconds_by_arn)
+        return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_function_arns)
 
     def with_function_metrics(self, facts: Facts) -> Facts:
         """Return the facts with the consumers' metrics of the last hour."""
@@ -241,12 +241,12 @@ class FactsReader(Struct, frozen=True):
 
         A confirmed source that was deleted or refuses Mendq is left out.
         """
-        naming_arns, confirmed_arns = self._list_sources(facts)
+        candidate_source_arns, confirmed_arns = self._list_sources(facts)
         sources = list[QueueFacts]()
         for arn in confirmed_arns:
             with suppress(QueueGone, QueueRefusesUs):
                 sources.append(QueueFacts(arn, self.ask(attributes_of, arn)))
-        unconfirmed_arns = tuple(arn for arn in naming_arns if arn not in confirmed_arns)
+        unconfirmed_arns = tuple(arn for arn in candidate_source_arns if arn not in confirmed_arns)
         return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=unconfirmed_arns)
 
     def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -254,9 +254,11 @@ class FactsReader(Struct, frozen=True):
 
         The first has all such queues, the second the confirmed ones (`select_confirmed_sources`).
         """
-        naming_arns = self.ask(list_source_arns, facts.queue_arn)
+        candidate_source_arns = self.ask(list_source_arns, facts.queue_arn)
         read_tags = partial(self.ask, tags_if_readable)
-        return naming_arns, select_confirmed_sources(naming_arns, facts, self.consent, read_tags)
+        return candidate_source_arns, select_confirmed_sources(
+            candidate_source_arns, facts, self.consent, read_tags
+        )
 
     def with_move_tasks(self, facts: Facts) -> Facts:
         """Return the facts with `move_task_running`.
@@ -297,8 +299,10 @@ class FactsReader(Struct, frozen=True):
         )
         mode = self.consent.mode_of(parts_of(source_arn).name, tags)
         deletes_per_second = deleted_messages / ONE_HOUR.total_seconds()
-        source = SoleSource(source_arn, tags, mode, deletes_per_second, self.timing.soak_factor)
-        return replace(facts, sole_source=source)
+        sole_source = SoleSource(
+            source_arn, tags, mode, deletes_per_second, self.timing.soak_factor
+        )
+        return replace(facts, sole_source=sole_source)
 
     def with_measurements(self, facts: Facts) -> Facts:
         """Return the facts with the queue's measurement; without one if the window is too short."""
@@ -315,7 +319,7 @@ def function_names(facts: Facts) -> list[str]:
 
 # How each need is read. The order matters: alarms are also read for the DLQ, and open cases also
 # for the sources, so the DLQ and the sources come first.
-_ADD_FACTS_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
+_FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_function_metrics(
         reader.with_consumers(facts)
     ),

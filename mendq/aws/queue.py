@@ -151,8 +151,8 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
                 queue_names.update(list_queue_names(clients, pattern))
         except FactsUnavailable as error:
             error_by_pattern[pattern] = error
-    named_arns = (arn_of_name(name, clients.region, account) for name in queue_names)
-    tags_by_arn = {**{arn: {} for arn in named_arns if arn is not None}, **tags_by_tagged_arn}
+    named_queue_arns = (arn_of_name(name, clients.region, account) for name in queue_names)
+    tags_by_arn = {**{arn: {} for arn in named_queue_arns if arn is not None}, **tags_by_tagged_arn}
     mode_by_arn = {
         arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in tags_by_arn.items()
     }

@@ -102,16 +102,16 @@ class RecentChanges(Struct, frozen=True, dict=True):
         clients = self.clients
         try:
             for call_name in sorted(CHANGE_CALLS):
-                oldest_read_at = datetime.max.replace(tzinfo=UTC)
+                oldest_event_at = datetime.max.replace(tzinfo=UTC)
                 try:
                     for event in _iterate_events(
                         clients, clients.cloudtrail, call_name, MOST_PAGES_FOR_NOTIFICATION
                     ):
                         with suppress(_IncompleteHistory):
                             changes.append(_read_change(event))
-                            oldest_read_at = event["EventTime"]
+                            oldest_event_at = event["EventTime"]
                 except _TooManyEvents:
-                    complete_since_by_call[call_name] = oldest_read_at
+                    complete_since_by_call[call_name] = oldest_event_at
         except _IncompleteHistory:
             return "CloudTrail did not say (no events in its answer)"
         except (ClientError, BotoCoreError) as error:

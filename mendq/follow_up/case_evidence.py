@@ -55,7 +55,7 @@ class DueCase(Struct, frozen=True):
     context: ManagingContext
 
     @property
-    def is_proving(self) -> bool:
+    def is_verifying(self) -> bool:
         """True if follow_up must verify the fix. The redrive Lambda verifies a running redrive."""
         return self.case.state in STATES_UNDER_VERIFICATION and not self.case.is_redriving
 
@@ -68,7 +68,7 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
         evidence = replace(evidence, queue_status=_compare_queue_with_case(due_case))
     if case.state in STATES_WATCHED_FOR_HARM and not case.is_redriving:
         evidence = replace(evidence, harm=_describe_harm(due_case))
-    if not due_case.is_proving:
+    if not due_case.is_verifying:
         return evidence
     has_failed_calls = bool(case.evidence["failed_calls"])
     return replace(
@@ -89,7 +89,7 @@ def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
     try:
         tags = tags_of(clients, case.queue_arn)
         attributes: Mapping[str, str] = {}
-        if due_case.is_proving:
+        if due_case.is_verifying:
             attributes = read_written_attributes(clients, case.queue_arn, case.steps)
     except QueueGone:
         return QueueStatus.GONE
@@ -99,7 +99,7 @@ def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
         return QueueStatus.GONE
     if not _is_managed(due_case, tags or {}):
         return QueueStatus.GONE if tags is None else QueueStatus.UNMANAGED
-    if not due_case.is_proving:
+    if not due_case.is_verifying:
         return _find_status_without_verification(case, tags)
     return QueueStatus.OURS if _has_written_values(due_case, attributes) else QueueStatus.OVERRULED
 
@@ -211,7 +211,7 @@ def _still_has_written_values(due_case: DueCase) -> bool:
     Raises:
         FactsUnavailable, QueueGone, QueueRefusesUs: The queue could not be read.
     """
-    if due_case.is_proving:
+    if due_case.is_verifying:
         return True
     attributes = read_written_attributes(
         due_case.context.clients, due_case.case.queue_arn, due_case.case.steps

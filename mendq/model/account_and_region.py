@@ -21,11 +21,11 @@ class AccountAndRegion:
         Args:
             principal_arn: The role's IAM ARN. The ARN of a session of the role gives None.
         """
-        account_part, _, actual_name = principal_arn.partition(":role/")
+        account_part, _, actual_role_name = principal_arn.partition(":role/")
         if not account_part.endswith(f":iam::{self.account}"):
             return None
         for purpose in ROLE_PURPOSES:
-            if actual_name == role_name(purpose, self.region):
+            if actual_role_name == role_name(purpose, self.region):
                 return purpose
         return None
 

@@ -163,12 +163,12 @@ class Case(NotificationState):
         if not code and isinstance(stored_code, str):
             code = stored_code
         transition_number = int(document["n"])
-        at = datetime.fromisoformat(document["at"])
+        transition_at = datetime.fromisoformat(document["at"])
         came_from = State(document["from"]) if document["from"] else None
         state = State(document["to"])
         steps = _read_steps(document["steps"])
         evidence = document["evidence"]
-        _check_evidence(evidence, at)
+        _check_evidence(evidence, transition_at)
         next_step = document["next_step"]
         parts_of(document["queue_arn"])
         return cls(
@@ -177,7 +177,7 @@ class Case(NotificationState):
             next_step=next_step if isinstance(next_step, Mapping) else {},
             case_id=document["case_id"],
             n=transition_number,
-            at=at,
+            at=transition_at,
             came_from=came_from,
             state=state,
             queue_arn=document["queue_arn"],
@@ -250,7 +250,7 @@ class Case(NotificationState):
             changes: Values of `actor`, `code`, `evidence` and `steps`. By default, `actor` is
                 `follow_up`, `code` is empty, and the others stay the same.
         """
-        evidence = self._evidence_in(state, changes.pop("evidence", self.evidence))
+        evidence = self._make_next_evidence(state, changes.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **changes}
         return replace(
             self,
@@ -266,7 +266,7 @@ class Case(NotificationState):
             **code_and_actor,
         )
 
-    def _evidence_in(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _make_next_evidence(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the evidence for the next state, with LOWERED_KEY added or removed.
 
         LOWERED_KEY is added if the case's change did not help, may do harm or was rolled back. It
@@ -282,26 +282,32 @@ class Case(NotificationState):
             if not (is_approved and name == LOWERED_KEY)
         }
 
-    def place_after(self, newest: Case | None) -> Case:
-        """Return this transition, changed to follow `newest`, the newest stored transition.
+    def place_after(self, newest_case: Case | None) -> Case:
+        """Return this transition, changed to follow `newest_case`, the newest stored transition.
 
         If another transition of the same case was stored meanwhile, this transition gets the next
         number. Its state before becomes the state of the stored transition, and its time is not
         earlier than the stored one. Otherwise it is returned unchanged.
         """
-        if newest is None or newest.case_id != self.case_id or newest.n < self.n:
+        if newest_case is None or newest_case.case_id != self.case_id or newest_case.n < self.n:
             return self
-        return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
+        return replace(
+            self, n=newest_case.n + 1, came_from=newest_case.state, at=max(self.at, newest_case.at)
+        )
 
-    def is_repeated_by(self, other: Case) -> bool:
-        """Return True if `other`, a newer case or transition, would tell people nothing new.
+    def is_repeated_by(self, newer_case: Case) -> bool:
+        """Return True if `newer_case`, a newer case or transition, would tell people nothing new.
 
         Reasons are not compared, because only numbers in them may differ. Two refusals count as the
         same, even with different codes, because the refusals of a queue alternate.
         """
-        if self.state is other.state is State.REFUSED:
+        if self.state is newer_case.state is State.REFUSED:
             return True
-        return (self.state, self.code, self.steps) == (other.state, other.code, other.steps)
+        return (self.state, self.code, self.steps) == (
+            newer_case.state,
+            newer_case.code,
+            newer_case.steps,
+        )
 
     @property
     def is_rollback(self) -> bool:
@@ -320,23 +326,23 @@ class Case(NotificationState):
         return f"{self.state}:{self.code}"
 
 
-def _read_steps(steps: Any) -> tuple[Mapping[str, str], ...]:
+def _read_steps(stored_steps: Any) -> tuple[Mapping[str, str], ...]:
     """Return copies of the stored steps. Raise TypeError or ValueError if they are not valid."""
-    step_documents = tuple({**step} for step in steps)
+    step_documents = tuple({**step} for step in stored_steps)
     if not all(isinstance(text, str) for step in step_documents for text in step.values()):
         raise TypeError("a step of its is no texts by name")
     return step_documents
 
 
-def _check_evidence(evidence: Any, at: datetime) -> None:
+def _check_evidence(evidence: Any, transition_at: datetime) -> None:
     """Raise TypeError or ValueError if the stored evidence or one of its times is not valid.
 
-    `at` is the time of the transition, which is checked too.
+    `transition_at` is the time of the transition, which is checked too.
     """
     if not isinstance(evidence, Mapping):
         raise TypeError("its evidence is no mapping")
     stored_times = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
-    for time in (at, *map(datetime.fromisoformat, stored_times)):
+    for time in (transition_at, *map(datetime.fromisoformat, stored_times)):
         # Times are added to these, and the last year has no room for them.
         if time.tzinfo is None or time.year == MAXYEAR:
             raise ValueError(f"{time} is no time of a case")

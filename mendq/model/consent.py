@@ -75,8 +75,8 @@ class Consent:
         if tag_value is None:
             return settings_reason
         if mode is not None and tagged_mode > mode:
-            cap_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
-            return f"{settings_reason}; its tag says {tagged_mode}, and {cap_text}"
+            limit_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
+            return f"{settings_reason}; its tag says {tagged_mode}, and {limit_text}"
         if tag_value in (MODE_OFF, *MODE_BY_TEXT):
             return f"{settings_reason}; its tag says {tag_value}"
         return f"{settings_reason}; its tag says nothing that Mendq knows, so {mode}"

@@ -24,12 +24,12 @@ from mendq.model.steps import SetMaximumMessageSize
 
 
 def select_confirmed_sources(
-    naming_arns: Iterable[str],
+    candidate_source_arns: Iterable[str],
     dlq: Facts,
     consent: Consent,
-    tags_of: Callable[[str], Mapping[str, str]],
+    read_tags: Callable[[str], Mapping[str, str]],
 ) -> tuple[str, ...]:
-    """Return the ARNs of the confirmed sources of `dlq`, in the order of `naming_arns`.
+    """Return the ARNs of the confirmed sources of `dlq`, in the order of `candidate_source_arns`.
 
     A source is a queue whose RedrivePolicy names the DLQ. Any queue may name any other queue, so
     the RedrivePolicy alone proves nothing. A source is confirmed if the DLQ's RedriveAllowPolicy
@@ -38,10 +38,10 @@ def select_confirmed_sources(
     than tags can give, or if the DLQ's RedriveAllowPolicy is neither `allowAll` nor unreadable.
 
     Args:
-        naming_arns: The ARNs of the queues whose RedrivePolicy names the DLQ.
+        candidate_source_arns: The ARNs of the queues whose RedrivePolicy names the DLQ.
         dlq: The DLQ with its attributes and tags.
         consent: The settings that say which queues Mendq manages.
-        tags_of: Returns the tags of the queue with this ARN. Not called for a queue that its tags
+        read_tags: Returns the tags of the queue with this ARN. Not called for a queue that its tags
             cannot confirm.
     """
     redrive_allow_policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
@@ -54,14 +54,16 @@ def select_confirmed_sources(
     def is_managed(arn: str) -> bool:
         name = parts_of(arn).name
         can_be_confirmed = can_tag_confirm or consent.mode_of(name, {}) is not None
-        return can_be_confirmed and consent.mode_of(name, tags_of(arn)) is not None
+        return can_be_confirmed and consent.mode_of(name, read_tags(arn)) is not None
 
-    named_sources = (
+    named_source_arns = (
         redrive_allow_policy.sources
         if redrive_allow_policy and redrive_allow_policy.permission == "byQueue"
         else ()
     )
-    return tuple(arn for arn in naming_arns if arn in named_sources or is_managed(arn))
+    return tuple(
+        arn for arn in candidate_source_arns if arn in named_source_arns or is_managed(arn)
+    )
 
 
 def make_safe_storage_attributes(source: Facts) -> dict[str, str]:
@@ -136,9 +138,9 @@ def _list_quarantine_faults(
     if quarantine_attributes.get("RedrivePolicy"):
         yield "it has a RedrivePolicy: its messages would leave it by being read"
     if consumer_arns:
-        name = function_name(consumer_arns[0])
-        yield f"{name} consumes it: its messages would be handled unasked"
-    yield from _list_outsider_faults(
+        consumer_name = function_name(consumer_arns[0])
+        yield f"{consumer_name} consumes it: its messages would be handled unasked"
+    yield from _list_outsider_access_faults(
         parts_of(source.queue_arn).account, quarantine_attributes.get("Policy", "")
     )
     encryption_fault = _find_encryption_fault(source, quarantine_attributes)
@@ -150,13 +152,13 @@ def _list_quarantine_faults(
         int(quarantine_attributes.get("MaximumMessageSize", MAXIMUM_MESSAGE_BYTES))
         < MAXIMUM_MESSAGE_BYTES
     ):
-        size_text = f"{MAXIMUM_MESSAGE_BYTES} bytes"
-        yield f"it takes no messages of {size_text}, as there may be with their mark"
+        required_size_text = f"{MAXIMUM_MESSAGE_BYTES} bytes"
+        yield f"it takes no messages of {required_size_text}, as there may be with their mark"
     if int(quarantine_attributes.get("DelaySeconds", "0")):
         yield "it has a DelaySeconds: whoever looks after messages would not see them"
 
 
-def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
+def _list_outsider_access_faults(account: str, policy: str) -> Iterator[str]:
     """Yield a reason for each statement or principal of the policy that lets outsiders in.
 
     An outsider is a principal of another account, or an AWS service. The conditions of statements
@@ -178,11 +180,11 @@ def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[st
         yield "its policy lets everybody in"
     for principal_kind, principals in statement.principals.items():
         for principal in principals:
-            if principal_kind != "AWS" or not _belongs_to(principal, account):
+            if principal_kind != "AWS" or not _belongs_to_account(principal, account):
                 yield f"its policy lets in {principal}, which is not of this account"
 
 
-def _belongs_to(principal: str, account: str) -> bool:
+def _belongs_to_account(principal: str, account: str) -> bool:
     """Return True if the principal is the account, or one of its roles, users or sessions."""
     arn_parts = principal.split(":")
     return principal == account or (len(arn_parts) == 6 and arn_parts[4] == account)

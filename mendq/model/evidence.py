@@ -71,21 +71,21 @@ class Sighting:
     user_agent: str = field(default="", compare=False)
 
     @classmethod
-    def from_scan(cls, at: datetime) -> Self:
+    def from_scan(cls, scanned_at: datetime) -> Self:
         """Make the sighting of a scan's finding, with its time to the second.
 
         Findings of the same second have the same event id, so they count as one sighting.
         """
-        whole_second = at.replace(microsecond=0)
-        event_id = f"scan:{format_time(whole_second)}"
-        return cls(whole_second, event_id, request_id="", principal_arn="", is_measured=True)
+        scan_second = scanned_at.replace(microsecond=0)
+        event_id = f"scan:{format_time(scan_second)}"
+        return cls(scan_second, event_id, request_id="", principal_arn="", is_measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
         """Make the sighting of a failed call, with its time to the millisecond."""
-        whole_milliseconds = call.event_time.microsecond // 1_000 * 1_000
+        rounded_microseconds = call.event_time.microsecond // 1_000 * 1_000
         return cls(
-            call.event_time.replace(microsecond=whole_milliseconds),
+            call.event_time.replace(microsecond=rounded_microseconds),
             call.event_id,
             call.request_id,
             call.principal_arn,
@@ -135,7 +135,7 @@ class Sighting:
             event_name,
             requested_visibility_seconds,
             policy_text,
-            *later_fields,
+            *optional_fields,
         ) = json.loads(text)
         return cls(
             datetime.fromtimestamp(milliseconds / 1000, UTC),
@@ -145,7 +145,7 @@ class Sighting:
             event_name,
             requested_visibility_seconds,
             None if policy_text is None else RefusedBy(policy_text),
-            *later_fields,
+            *optional_fields,
         )
 
     def request(self) -> dict[str, str]:
@@ -186,11 +186,13 @@ class Evidence:
         if any(sighting.is_measured for sighting in self.sightings):
             return True
         event_times = [sighting.event_time for sighting in self.sightings]
-        longest_span = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
-        later_offset = SUFFICIENT_EVENTS - 1
+        longest_time_span = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
+        offset_to_last_event = SUFFICIENT_EVENTS - 1
         return any(
-            later_time - first_time <= longest_span
-            for first_time, later_time in zip(event_times, event_times[later_offset:], strict=False)
+            last_event_time - first_event_time <= longest_time_span
+            for first_event_time, last_event_time in zip(
+                event_times, event_times[offset_to_last_event:], strict=False
+            )
         )
 
     def since(self, moment: datetime | None) -> Evidence:

@@ -93,19 +93,19 @@ class ReadAction:
     resource: Literal["queue", "function", "any"]
 
 
-_TAGS_READ = ReadAction("sqs:ListQueueTags", "queue")
-QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ)
-_METRICS_READ = ReadAction("cloudwatch:GetMetricData", "any")
-_ALARMS_READ = ReadAction("cloudwatch:DescribeAlarms", "any")
+_TAGS_READ_ACTION = ReadAction("sqs:ListQueueTags", "queue")
+QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ_ACTION)
+_METRICS_READ_ACTION = ReadAction("cloudwatch:GetMetricData", "any")
+_ALARMS_READ_ACTION = ReadAction("cloudwatch:DescribeAlarms", "any")
 # Finds the queues that have optional metrics.
-_METRIC_LIST_READ = ReadAction("cloudwatch:ListMetrics", "any")
-_LAST_CHANGE_READ = ReadAction("cloudtrail:LookupEvents", "any")
+_METRIC_LIST_READ_ACTION = ReadAction("cloudwatch:ListMetrics", "any")
+_LAST_CHANGE_READ_ACTION = ReadAction("cloudtrail:LookupEvents", "any")
 
-_MAPPINGS_READ = ReadAction("lambda:ListEventSourceMappings", "any")
-_FUNCTION_READ = ReadAction("lambda:GetFunctionConfiguration", "function")
-_CONCURRENCY_READ = ReadAction("lambda:GetFunctionConcurrency", "function")
-_MOVE_TASKS_READ = ReadAction("sqs:ListMessageMoveTasks", "queue")
-_DLQ_SOURCES_READ = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
+_MAPPINGS_READ_ACTION = ReadAction("lambda:ListEventSourceMappings", "any")
+_FUNCTION_READ_ACTION = ReadAction("lambda:GetFunctionConfiguration", "function")
+_CONCURRENCY_READ_ACTION = ReadAction("lambda:GetFunctionConcurrency", "function")
+_MOVE_TASKS_READ_ACTION = ReadAction("sqs:ListMessageMoveTasks", "queue")
+_DLQ_SOURCES_READ_ACTION = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
 
 class Need(Enum):
@@ -120,20 +120,23 @@ class Need(Enum):
     DLQ = ("dlq",), QUEUE_READS
     LAMBDA_CONSUMERS = (
         ("lambda_consumers", "stopped_consumers"),
-        (_MAPPINGS_READ, _FUNCTION_READ, _METRICS_READ),
+        (_MAPPINGS_READ_ACTION, _FUNCTION_READ_ACTION, _METRICS_READ_ACTION),
     )
-    RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ,)
-    MEASUREMENTS = ("measurement",), (_METRICS_READ, _METRIC_LIST_READ)
-    ALARMS = ("alarmed",), (_ALARMS_READ,)
-    MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ,)
-    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_DLQ_SOURCES_READ, *QUEUE_READS)
+    RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ_ACTION,)
+    MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
+    ALARMS = ("alarmed",), (_ALARMS_READ_ACTION,)
+    MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
+    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_DLQ_SOURCES_READ_ACTION, *QUEUE_READS)
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
     # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms",), ()
     SOURCE_CASES = ("source_cases",), ()
     APPROVED_SOURCES = ("approved_sources",), ()
-    SOLE_SOURCE = ("sole_source",), (_DLQ_SOURCES_READ, _TAGS_READ, _METRICS_READ)
-    PIN = ("pin",), (_LAST_CHANGE_READ,)
+    SOLE_SOURCE = (
+        ("sole_source",),
+        (_DLQ_SOURCES_READ_ACTION, _TAGS_READ_ACTION, _METRICS_READ_ACTION),
+    )
+    PIN = ("pin",), (_LAST_CHANGE_READ_ACTION,)
 
     def __init__(self, answers: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
         self.answers = answers
@@ -455,17 +458,17 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
 ACCOUNT_READS = (
     ReadAction("tag:GetResources", "any"),
     ReadAction("sqs:ListQueues", "any"),
-    _LAST_CHANGE_READ,
+    _LAST_CHANGE_READ_ACTION,
 )
 
 # To see if messages were deleted since a fix, and to tell people who changed the queue last.
-FOLLOW_UP_READS = (*QUEUE_READS, _METRICS_READ, _LAST_CHANGE_READ)
+FOLLOW_UP_READS = (*QUEUE_READS, _METRICS_READ_ACTION, _LAST_CHANGE_READ_ACTION)
 
 # To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
 POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
 # To read the present value, and to tell people about a write by someone else since the fix.
-ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE_READ)
+ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE_READ_ACTION)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
@@ -482,4 +485,4 @@ def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     These are the `read_actions` without the action to read who changed a queue last: a scan sends
     no notifications.
     """
-    return read_actions(needs) - {_LAST_CHANGE_READ}
+    return read_actions(needs) - {_LAST_CHANGE_READ_ACTION}

@@ -56,11 +56,11 @@ def canonical_code(raw_error_code: str) -> str:
     AWS's protocols add prefixes and suffixes or use other names. An unknown code only loses its
     prefix and suffix.
     """
-    bare_code = raw_error_code.rpartition("#")[2]
-    bare_code = bare_code.removeprefix(QUERY_PROTOCOL_CODE_PREFIX).removesuffix(
-        JSON_PROTOCOL_CODE_SUFFIX
-    )
-    return _CANONICAL_CODE_BY_NAME.get(bare_code, bare_code)
+    code_without_affixes = raw_error_code.rpartition("#")[2]
+    code_without_affixes = code_without_affixes.removeprefix(
+        QUERY_PROTOCOL_CODE_PREFIX
+    ).removesuffix(JSON_PROTOCOL_CODE_SUFFIX)
+    return _CANONICAL_CODE_BY_NAME.get(code_without_affixes, code_without_affixes)
 
 
 # CloudTrail cuts a message at this length. A cut message may end with text of the caller.

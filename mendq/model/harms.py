@@ -336,7 +336,7 @@ def _can_cause(case: Case, step: StepDocument, symptom: str, facts: Facts) -> bo
 def find_change_behind(
     symptom: str,
     facts: Facts,
-    histories: Iterable[Sequence[Case]],
+    case_histories: Iterable[Sequence[Case]],
     now: datetime,
     timing: Timing,
 ) -> OwnChange | None:
@@ -345,26 +345,27 @@ def find_change_behind(
     Args:
         symptom: The name of the symptom.
         facts: The queue with the symptom, and its DLQ sources if they were read.
-        histories: The transitions of cases about the queue, its DLQ and its sources, each in order.
+        case_histories: The transitions of cases about the queue, its DLQ and its sources, each in
+            order.
         now: The present time.
         timing: The account's waiting times. A change that is older than `watch_hours` is ignored.
     """
-    changes: list[OwnChange] = []
-    for history in histories:
+    causing_changes: list[OwnChange] = []
+    for history in case_histories:
         last_write = _find_last_write(history)
-        if last_write is None or not _is_recent(last_write, now, timing):
+        if last_write is None or not _is_recent_write(last_write, now, timing):
             continue
         if not may_be_behind(history[-1], symptom, facts):
             continue
-        if not all(_may_be_in_place(last_write, step, facts) for step in last_write.steps):
+        if not all(_may_value_be_in_place(last_write, step, facts) for step in last_write.steps):
             continue
         causing_steps = [
             step for step in last_write.steps if _can_cause(last_write, step, symptom, facts)
         ]
         if causing_steps:
             # Mendq makes a DLQ first and then attaches it: the last step says more.
-            changes.append(make_own_change(last_write, causing_steps[-1], history[-1]))
-    return max(changes, key=_get_written_at, default=None)
+            causing_changes.append(make_own_change(last_write, causing_steps[-1], history[-1]))
+    return max(causing_changes, key=_get_written_at, default=None)
 
 
 def _get_written_at(change: OwnChange) -> datetime:
@@ -385,11 +386,11 @@ def _find_last_write(history: Sequence[Case]) -> Case | None:
     return last_write
 
 
-def _is_recent(write: Case, now: datetime, timing: Timing) -> bool:
-    return timedelta(0) <= now - write.at <= timedelta(hours=timing.watch_hours)
+def _is_recent_write(write_transition: Case, now: datetime, timing: Timing) -> bool:
+    return timedelta(0) <= now - write_transition.at <= timedelta(hours=timing.watch_hours)
 
 
-def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
+def _may_value_be_in_place(write_transition: Case, step: StepDocument, facts: Facts) -> bool:
     """Return True if the changed queue may still have the value that the step wrote.
 
     Return False if `facts` show another value, or that the queue was created again since. Return
@@ -399,21 +400,23 @@ def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
     if step_class is None:
         return False
     if step_class is CreateDlq:
-        return facts.queue_arn != step["after"] or not facts.is_created_after(write.at)
+        return facts.queue_arn != step["after"] or not facts.is_created_after(write_transition.at)
     if not step_class.has_value_in_queue:
         return True
     for queue in (facts, *(facts.dlq_sources or ())):
-        if queue.queue_arn == write.queue_arn and queue.exists:
-            is_same_queue = not queue.is_created_after(write.at)
+        if queue.queue_arn == write_transition.queue_arn and queue.exists:
+            is_same_queue = not queue.is_created_after(write_transition.at)
             return is_same_queue and step_class.value_in(queue.attributes) == step["after"]
     return True
 
 
-def make_own_change(write: Case, step: StepDocument, newest_transition: Case) -> OwnChange:
+def make_own_change(
+    write_transition: Case, step: StepDocument, newest_transition: Case
+) -> OwnChange:
     """Return one written step of a case as the possible cause of a fault.
 
     Args:
-        write: The transition that wrote the step.
+        write_transition: The transition that wrote the step.
         step: The step.
         newest_transition: The case's newest transition. It shows if people were already notified
             that the change may do harm.
@@ -429,16 +432,16 @@ def make_own_change(write: Case, step: StepDocument, newest_transition: Case) ->
     )
     dlq_arn = find_dlq_arn([step])
     value_by_placeholder = {
-        "queue": parts_of(write.queue_arn).name,
+        "queue": parts_of(write_transition.queue_arn).name,
         "dlq": parts_of(dlq_arn).name if dlq_arn else "",
         "receives": redrive_policy.max_receive_count if redrive_policy else 0,
         "before": step["before"][:_MAXIMUM_VALUE_LENGTH],
         "after": step["after"][:_MAXIMUM_VALUE_LENGTH],
     }
     return OwnChange(
-        case_id=write.case_id,
-        queue_arn=write.queue_arn,
-        written_at=write.at,
+        case_id=write_transition.case_id,
+        queue_arn=write_transition.queue_arn,
+        written_at=write_transition.at,
         did=harm.did.format(**value_by_placeholder),
         effect=harm.effect.format(**value_by_placeholder),
         take_back=harm.take_back,

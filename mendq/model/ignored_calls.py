@@ -44,18 +44,18 @@ def why_ignored(
         symptom: The catalogue's entry for the call (`match`), or None if there is none.
         own_location: The account and region in which Mendq runs and manages queues.
     """
-    is_race = call.may_be_a_race
+    may_be_race = call.may_be_a_race
     if own_location.purpose_of(call.principal_arn) is not None:
         return "own_call"
     if symptom is None:
         return "unknown_code"
-    if symptom.plan is None and not is_race:
+    if symptom.plan is None and not may_be_race:
         return "count_only"
     if call.queue_arn is None:
         return "unresolved_queue"
     if not own_location.holds(call.queue_arn):
         return "elsewhere"
-    if is_race:
+    if may_be_race:
         return "may_be_a_race"
     if not symptom.is_evidence(call):
         return "no_evidence"

@@ -362,14 +362,14 @@ def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: date
     """
     is_value_kept = evidence.queue_status is QueueStatus.OURS
     was_harm_measured = evidence.harm is not None
-    return is_value_kept and was_harm_measured and _was_quiet(case, evidence, now)
+    return is_value_kept and was_harm_measured and _is_symptom_absent(case, evidence, now)
 
 
-def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+def _is_symptom_absent(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     return now >= quiet_at(case, evidence)
 
 
-def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+def _is_time_limit_over(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the time limit of the case's state is over."""
     time_limit = longest_stay_in(case.state, evidence.timing)
     return time_limit is not None and now >= case.at + time_limit
@@ -377,7 +377,7 @@ def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bo
 
 def _has_failed_on_last_day(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     recent_failures = evidence.failures.since(now - QUIET_TIME_AFTER_FAILURES).sightings
-    return _has_waited(case, evidence, now) and bool(recent_failures)
+    return _is_time_limit_over(case, evidence, now) and bool(recent_failures)
 
 
 def _was_quiet_for_a_week(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
@@ -398,14 +398,14 @@ CHECK_BY_CONDITION: Mapping[
     CaseCondition.FAILED_AGAIN: _has_failed_again,
     CaseCondition.PROVEN_BY_DELETES: _is_proven_by_deletes,
     CaseCondition.PROVEN_BY_SCAN: _is_proven_by_scan,
-    CaseCondition.SYMPTOM_ABSENT: _was_quiet,
-    CaseCondition.NOT_QUIET_IN_TIME: _has_waited,
+    CaseCondition.SYMPTOM_ABSENT: _is_symptom_absent,
+    CaseCondition.NOT_QUIET_IN_TIME: _is_time_limit_over,
     CaseCondition.FAILED_ON_LAST_DAY: _has_failed_on_last_day,
-    CaseCondition.UNPROVEN_FOR_A_WEEK: _has_waited,
-    CaseCondition.NOT_APPROVED_IN_TIME: _has_waited,
-    CaseCondition.NOT_WRITTEN_IN_TIME: _has_waited,
-    CaseCondition.WATCHED_TO_THE_END: _has_waited,
-    CaseCondition.NO_NEXT_STEP_IN_A_DAY: _has_waited,
+    CaseCondition.UNPROVEN_FOR_A_WEEK: _is_time_limit_over,
+    CaseCondition.NOT_APPROVED_IN_TIME: _is_time_limit_over,
+    CaseCondition.NOT_WRITTEN_IN_TIME: _is_time_limit_over,
+    CaseCondition.WATCHED_TO_THE_END: _is_time_limit_over,
+    CaseCondition.NO_NEXT_STEP_IN_A_DAY: _is_time_limit_over,
     CaseCondition.NO_FAILURE_FOR_A_WEEK: _was_quiet_for_a_week,
     CaseCondition.ALWAYS: _is_always_true,
 }
@@ -432,13 +432,13 @@ def _move_by_row(
 
     If calls failed again after the fix, they are added to the case's evidence.
     """
-    because = row.because
+    reason = row.because
     if row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
-        because = evidence.harm or ""
+        reason = evidence.harm or ""
     case_evidence = case.evidence
     if row.condition is CaseCondition.FAILED_AGAIN:
         case_evidence = evidence.failures.merge_into(case.evidence)
-    return case.move_to(row.into, because, now, code=row.code, evidence=case_evidence)
+    return case.move_to(row.into, reason, now, code=row.code, evidence=case_evidence)
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
@@ -450,13 +450,13 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
     if case.state is State.VERIFIED:
         return case.at
     time_limit = longest_stay_in(case.state, evidence.timing)
-    due_time = _compute_due_time(case, evidence, now, time_limit)
+    next_check_at = _compute_wait_end(case, evidence, now, time_limit)
     if case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None:
-        due_time = min(due_time, now + EVIDENCE_CHECK_INTERVAL)
-    return due_time if time_limit is None else min(due_time, case.at + time_limit)
+        next_check_at = min(next_check_at, now + EVIDENCE_CHECK_INTERVAL)
+    return next_check_at if time_limit is None else min(next_check_at, case.at + time_limit)
 
 
-def _compute_due_time(
+def _compute_wait_end(
     case: Case, evidence: VerificationEvidence, now: datetime, time_limit: timedelta | None
 ) -> datetime:
     """Return the time for which the case's state waits. `due_at` may choose an earlier time.
@@ -470,6 +470,10 @@ def _compute_due_time(
         return proven_at if proven_at > now else now + EVIDENCE_CHECK_INTERVAL
     if time_limit is not None:
         return case.at + time_limit
-    silent_until = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+    silent_days_end = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
     # An alarm counts the case, so it must not stay open long after its queue is gone.
-    return min(silent_until, now + EVIDENCE_CHECK_INTERVAL) if silent_until > now else silent_until
+    return (
+        min(silent_days_end, now + EVIDENCE_CHECK_INTERVAL)
+        if silent_days_end > now
+        else silent_days_end
+    )

@@ -93,7 +93,7 @@ class Window:
         cls,
         now: datetime,
         settled_at: datetime | None,
-        shortest_time: timedelta,
+        shortest_duration: timedelta,
         *,
         is_new: bool = False,
     ) -> Window | None:
@@ -104,14 +104,14 @@ class Window:
         Args:
             now: The present time.
             settled_at: When the queue's last change had taken effect; None if it is not known.
-            shortest_time: The shortest time that is enough to judge a queue. A time below
+            shortest_duration: The shortest time that is enough to judge a queue. A time below
                 CLOUDWATCH_LAG is only for the local account, whose CloudWatch has no lag.
             is_new: True if the queue was never changed since it was created.
 
         Returns:
-            None if the window would be shorter than `shortest_time` or a minute.
+            None if the window would be shorter than `shortest_duration` or a minute.
         """
-        at_once = shortest_time < CLOUDWATCH_LAG
+        at_once = shortest_duration < CLOUDWATCH_LAG
         # The end is in the future, so that the window contains the running minute with its last
         # backlog and all deletes before that.
         until = _round_down_to_minute(now + (2 * DATAPOINT_PERIOD if at_once else -CLOUDWATCH_LAG))
@@ -124,7 +124,7 @@ class Window:
             since = _round_down_to_minute(settled_at + time_to_full_minute)
         measured_duration = now - settled_at if at_once and settled_at else until - since
         is_window_long_enough = min(measured_duration, until - since) >= max(
-            shortest_time, DATAPOINT_PERIOD
+            shortest_duration, DATAPOINT_PERIOD
         )
         return cls(since, until, begins_empty, at_once) if is_window_long_enough else None
 
@@ -289,8 +289,8 @@ class Measurement:
         Each message needs one delete. A positive number means that messages were deleted twice, a
         negative one that messages left without a delete. `deleted_unsure` is left out.
         """
-        sure_deletes = self.deleted - self.deleted_unsure
-        return sure_deletes + (self.now.backlog - self.before.backlog) - self.sent
+        certain_deletes = self.deleted - self.deleted_unsure
+        return certain_deletes + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
     def messages_arrived(self) -> int:
@@ -459,7 +459,7 @@ DatapointsBySeries = Mapping[str, Datapoints]
 
 
 def summarize_series(
-    series: DatapointsBySeries, window: Window, *, is_part: bool = False
+    points_by_series: DatapointsBySeries, window: Window, *, is_part: bool = False
 ) -> Measurement | None:
     """Return a measurement that summarizes a queue's datapoints.
 
@@ -470,7 +470,8 @@ def summarize_series(
     or in the whole window if there is at most one backlog or the queue was new.
 
     Args:
-        series: Datapoints by series name, in any order. Those outside the window are left out.
+        points_by_series: Datapoints by series name, in any order. Those outside the window are left
+            out.
         window: The time to summarize.
         is_part: True for a part of a longer window. Then `recent` is left empty.
 
@@ -479,86 +480,96 @@ def summarize_series(
         a negative value: then the other values cannot be trusted either. Only an impossible
         processing time is left out without further effect, because anyone may publish that metric.
     """
-    points = _select_points_in_window(series, window)
-    if not _are_plausible(points):
+    points_in_window = _select_points_in_window(points_by_series, window)
+    if not _are_points_plausible(points_in_window):
         return None
-    first_backlog_at, last_backlog_at, began_silent = _find_first_and_last_backlog(points, window)
+    first_backlog_at, last_backlog_at, began_silent = _find_first_and_last_backlog(
+        points_in_window, window
+    )
     has_one_backlog = first_backlog_at == last_backlog_at
-    is_empty = window.begins_empty and first_backlog_at == window.since
+    begins_empty = window.begins_empty and first_backlog_at == window.since
     # The count of the first minute may be in the first backlog already.
-    counted_since = first_backlog_at + datetime.resolution
-    if has_one_backlog or is_empty:
-        counted_since = window.since
+    counting_start = first_backlog_at + datetime.resolution
+    if has_one_backlog or begins_empty:
+        counting_start = window.since
     points_at_start = {
-        series_name: _select_points_since(points[series_name], first_backlog_at)
+        series_name: _select_points_since(points_in_window[series_name], first_backlog_at)
         for series_name in _GAUGE_SERIES
     }
-    points_at_end = {series_name: points[series_name][-1:] for series_name in _GAUGE_SERIES}
-    minutes_with_deletes = [minute for minute, count in points["deleted"] if count]
+    points_at_end = {
+        series_name: points_in_window[series_name][-1:] for series_name in _GAUGE_SERIES
+    }
+    minutes_with_deletes = [minute for minute, count in points_in_window["deleted"] if count]
     last_delete_end = (
         minutes_with_deletes[-1] + datetime.resolution if minutes_with_deletes else window.until
     )
-    backlogs = _list_backlogs(points)
+    backlogs = _list_backlogs(points_in_window)
     return Measurement(
         since=window.since,
         until=window.until,
         # If SQS was silent at first, the queue was empty: every send counts.
-        sent=_sum_points(points["sent"], window.since if began_silent else first_backlog_at),
-        received=_sum_points(points["received"], counted_since),
-        deleted=_sum_points(points["deleted"], counted_since),
-        deleted_unsure=_sum_points(
-            points["deleted"], window.since if has_one_backlog else last_backlog_at
+        sent=_sum_points(
+            points_in_window["sent"], window.since if began_silent else first_backlog_at
         ),
-        deleted_lately=_sum_points(points["deleted"], window.until - RECENT_DELETES_TIME),
+        received=_sum_points(points_in_window["received"], counting_start),
+        deleted=_sum_points(points_in_window["deleted"], counting_start),
+        deleted_unsure=_sum_points(
+            points_in_window["deleted"], window.since if has_one_backlog else last_backlog_at
+        ),
+        deleted_lately=_sum_points(points_in_window["deleted"], window.until - RECENT_DELETES_TIME),
         hours_with_deletes=len(
             {(window.until - minute) // _ONE_HOUR for minute in minutes_with_deletes}
         ),
-        empty_receives=_sum_points(points["empty"], counted_since),
-        before=Gauges() if is_empty else _make_gauges(points_at_start),
+        empty_receives=_sum_points(points_in_window["empty"], counting_start),
+        before=Gauges() if begins_empty else _make_gauges(points_at_start),
         now=_make_gauges(points_at_end),
-        least_visible=min((round(count) for _, count in points["visible"]), default=0),
+        least_visible=min((round(count) for _, count in points_in_window["visible"]), default=0),
         began_silent=began_silent,
-        recent=Recent() if is_part else _summarize_recent(points, window),
-        processing_p99_seconds=_find_slowest_processing(series),
+        recent=Recent() if is_part else _summarize_recent(points_in_window, window),
+        processing_p99_seconds=_find_slowest_processing(points_by_series),
         fewest_messages=min(backlogs, default=None),
         usual_messages=round(median(backlogs)) if backlogs else None,
-        sent_since_delete=_sum_points(points["sent"], last_delete_end),
-        received_since_delete=_sum_points(points["received"], max(last_delete_end, counted_since)),
+        sent_since_delete=_sum_points(points_in_window["sent"], last_delete_end),
+        received_since_delete=_sum_points(
+            points_in_window["received"], max(last_delete_end, counting_start)
+        ),
         pause=_measure_pause_before(window.until, minutes_with_deletes),
         longest_pause=max(_list_pauses(minutes_with_deletes), default=timedelta(0)),
     )
 
 
-def _select_points_in_window(series: DatapointsBySeries, window: Window) -> DatapointsBySeries:
+def _select_points_in_window(
+    points_by_series: DatapointsBySeries, window: Window
+) -> DatapointsBySeries:
     """Return the datapoints of the window by series, sorted by time, without processing times.
 
     A series without datapoints gives an empty sequence.
     """
-    points = defaultdict[str, Datapoints](tuple)
-    for series_name, unordered_points in series.items():
+    points_in_window = defaultdict[str, Datapoints](tuple)
+    for series_name, unordered_points in points_by_series.items():
         if series_name != "processing":
-            points[series_name] = [
+            points_in_window[series_name] = [
                 point
                 for point in sorted(unordered_points)
                 if window.since <= point[0] < window.until
             ]
-    return points
+    return points_in_window
 
 
-def _are_plausible(points: DatapointsBySeries) -> bool:
+def _are_points_plausible(points_by_series: DatapointsBySeries) -> bool:
     """Return True if there is at least one value, and all are finite and not negative."""
     values: list[float] = []
-    for datapoints in points.values():
+    for datapoints in points_by_series.values():
         values += [value for _, value in datapoints]
     return bool(values) and all(isfinite(value) and value >= 0 for value in values)
 
 
-def _find_slowest_processing(series: DatapointsBySeries) -> float | None:
+def _find_slowest_processing(points_by_series: DatapointsBySeries) -> float | None:
     """Return the longest published processing time in seconds; None if consumers publish none.
 
     Impossible values are left out.
     """
-    published_seconds = [seconds for _, seconds in series.get("processing", ())]
+    published_seconds = [seconds for _, seconds in points_by_series.get("processing", ())]
     possible_seconds = [
         seconds for seconds in published_seconds if 0 < seconds <= LONGEST_PROCESSING_SECONDS
     ]
@@ -582,9 +593,12 @@ def _sum_points(points: Datapoints, since: datetime, until: datetime | None = No
     return int(total)
 
 
-def _list_pauses(minutes: Sequence[datetime]) -> list[timedelta]:
+def _list_pauses(minutes_with_deletes: Sequence[datetime]) -> list[timedelta]:
     """Return the time from the end of each minute to the beginning of the next one."""
-    return [next_minute - minute - DATAPOINT_PERIOD for minute, next_minute in pairwise(minutes)]
+    return [
+        next_minute - minute - DATAPOINT_PERIOD
+        for minute, next_minute in pairwise(minutes_with_deletes)
+    ]
 
 
 def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[datetime]) -> timedelta:
@@ -594,7 +608,7 @@ def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[dateti
     return until - minutes_with_deletes[-1] - DATAPOINT_PERIOD
 
 
-def _list_backlogs(points: DatapointsBySeries) -> list[int]:
+def _list_backlogs(points_by_series: DatapointsBySeries) -> list[int]:
     """Return the backlog of each minute, sorted by time.
 
     The backlog is the sum of the visible, in-flight and delayed messages that SQS reported. A
@@ -602,12 +616,14 @@ def _list_backlogs(points: DatapointsBySeries) -> list[int]:
     """
     backlogs = defaultdict[datetime, float](float)
     for series_name in BACKLOG_SERIES:
-        for minute, value in points[series_name]:
+        for minute, value in points_by_series[series_name]:
             backlogs[minute] += value
     return [round(backlogs[minute]) for minute in sorted(backlogs)]
 
 
-def _measure_stretches(points: DatapointsBySeries, window: Window) -> tuple[Measurement, ...]:
+def _measure_stretches(
+    points_by_series: DatapointsBySeries, window: Window
+) -> tuple[Measurement, ...]:
     """Return a measurement of each half hour of the window, oldest first.
 
     The half hours are counted back from the end of the window. The result ends where CloudWatch has
@@ -617,73 +633,77 @@ def _measure_stretches(points: DatapointsBySeries, window: Window) -> tuple[Meas
     until = window.until
     while until > window.since:
         since = max(window.since, until - STRETCH_DURATION)
-        stretch = summarize_series(points, Window(since, until), is_part=True)
+        stretch = summarize_series(points_by_series, Window(since, until), is_part=True)
         if stretch is None:
             break
         # Count all minutes: a message sent in the first minute may be deleted in that minute.
         stretches.append(
             replace(
                 stretch,
-                sent=_sum_points(points["sent"], since, until),
-                received=_sum_points(points["received"], since, until),
-                deleted=_sum_points(points["deleted"], since, until),
+                sent=_sum_points(points_by_series["sent"], since, until),
+                received=_sum_points(points_by_series["received"], since, until),
+                deleted=_sum_points(points_by_series["deleted"], since, until),
             )
         )
         until = since
     return tuple(reversed(stretches))
 
 
-def _summarize_recent(points: DatapointsBySeries, window: Window) -> Recent:
+def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> Recent:
     """Return the `Recent` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
-    ages_until = window.until - 2 * DATAPOINT_PERIOD if window.at_once else window.until
+    ages_end = window.until - 2 * DATAPOINT_PERIOD if window.at_once else window.until
     standstill_start = _find_start_of_standstill(
-        [point for point in points["age"] if point[0] < ages_until]
+        [point for point in points_by_series["age"] if point[0] < ages_end]
     )
     hour_ago = window.until - _ONE_HOUR
     recent = Recent(
-        received=_sum_points(points["received"], hour_ago),
-        deduplicated=_sum_points(points["deduplicated"], hour_ago),
-        stretches=_measure_stretches(points, window),
+        received=_sum_points(points_by_series["received"], hour_ago),
+        deduplicated=_sum_points(points_by_series["deduplicated"], hour_ago),
+        stretches=_measure_stretches(points_by_series, window),
     )
     if standstill_start is None:
         return recent
-    receives_by_minute = dict(points["received"])
-    deletes_by_minute = dict(points["deleted"])
+    receives_by_minute = dict(points_by_series["received"])
+    deletes_by_minute = dict(points_by_series["deleted"])
     fruitless_receives: list[int] = []
-    for minute, _ in points["age"]:
+    for minute, _ in points_by_series["age"]:
         if minute > standstill_start:
             fruitless_receives.append(
                 int(receives_by_minute.get(minute, 0) - deletes_by_minute.get(minute, 0))
             )
     return replace(
         recent,
-        standstill=summarize_series(points, Window(standstill_start, window.until), is_part=True),
-        before=summarize_series(points, Window(window.since, standstill_start), is_part=True),
+        standstill=summarize_series(
+            points_by_series, Window(standstill_start, window.until), is_part=True
+        ),
+        before=summarize_series(
+            points_by_series, Window(window.since, standstill_start), is_part=True
+        ),
         fruitless_receives_by_minute=tuple(fruitless_receives),
     )
 
 
-def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
+def _find_start_of_standstill(age_points: Datapoints) -> datetime | None:
     """Return the first minute in which the message that is the oldest now was already the oldest.
 
     While the same message is the oldest, its reported age grows by about a minute per minute.
-    `ages` are the ages of the oldest message in seconds, by minute. None if the message became the
-    oldest in the last minute, if the queue is empty, or if SQS reported no age.
+    `age_points` are the ages of the oldest message in seconds, by minute. None if the message
+    became the oldest in the last minute, if the queue is empty, or if SQS reported no age.
     """
-    if not ages or not ages[-1][1]:
+    if not age_points or not age_points[-1][1]:
         return None
-    last_minute, last_age_seconds = ages[-1]
-    for minute, age_seconds in ages[:-1]:
-        passed_seconds = (last_minute - minute).total_seconds()
-        tolerance_seconds = min(60, (1 - UNCHANGED_AGE_SHARE) * passed_seconds)
-        if abs(passed_seconds - (last_age_seconds - age_seconds)) <= tolerance_seconds:
+    last_minute, last_age_seconds = age_points[-1]
+    for minute, age_seconds in age_points[:-1]:
+        elapsed_seconds = (last_minute - minute).total_seconds()
+        tolerance_seconds = min(60, (1 - UNCHANGED_AGE_SHARE) * elapsed_seconds)
+        if abs(elapsed_seconds - (last_age_seconds - age_seconds)) <= tolerance_seconds:
             return minute
     return None
 
 
 def _find_first_and_last_backlog(
-    series: DatapointsBySeries, window: Window
+    points_by_series: DatapointsBySeries, window: Window
 ) -> tuple[datetime, datetime, bool]:
     """Return the minute of the first backlog, that of the last, and if the window began silent.
 
@@ -700,32 +720,36 @@ def _find_first_and_last_backlog(
     since = window.since
     reported_minutes: set[datetime] = set()
     for series_name in BACKLOG_SERIES:
-        reported_minutes.update(minute for minute, _ in series[series_name])
+        reported_minutes.update(minute for minute, _ in points_by_series[series_name])
     if not reported_minutes:
         return since, since, False
-    minutes = sorted(reported_minutes)
-    first_reported = minutes[0]
-    last_reported = minutes[-1]
-    if window.begins_empty and first_reported - since <= DATAPOINT_PERIOD:
-        return since, window.until if window.at_once else last_reported, False
-    if first_reported - since > LONGEST_SILENT_START:
-        return first_reported, last_reported, True
-    sends_by_minute = dict(series["sent"])
-    first_minutes_end = min(first_reported + FIRST_BACKLOG_WITHIN, last_reported)
-    early_minutes = [minute for minute in minutes if minute < first_minutes_end] or [first_reported]
+    sorted_minutes = sorted(reported_minutes)
+    first_reported_minute = sorted_minutes[0]
+    last_reported_minute = sorted_minutes[-1]
+    if window.begins_empty and first_reported_minute - since <= DATAPOINT_PERIOD:
+        return since, window.until if window.at_once else last_reported_minute, False
+    if first_reported_minute - since > LONGEST_SILENT_START:
+        return first_reported_minute, last_reported_minute, True
+    sends_by_minute = dict(points_by_series["sent"])
+    first_minutes_end = min(first_reported_minute + FIRST_BACKLOG_WITHIN, last_reported_minute)
+    early_minutes = [minute for minute in sorted_minutes if minute < first_minutes_end] or [
+        first_reported_minute
+    ]
     quietest_minute = min(
         early_minutes, key=lambda minute: (sends_by_minute.get(minute, 0.0), minute)
     )
-    return quietest_minute, last_reported, False
+    return quietest_minute, last_reported_minute, False
 
 
-def _make_gauges(series: DatapointsBySeries) -> Gauges:
+def _make_gauges(points_by_series: DatapointsBySeries) -> Gauges:
     """Return the gauges at the first datapoint of each series.
 
     A gauge without a datapoint is 0; `groups_in_flight` is then None.
     """
     value_by_series_name = {
-        series_name: round(points[0][1]) for series_name, points in series.items() if points
+        series_name: round(points[0][1])
+        for series_name, points in points_by_series.items()
+        if points
     }
     return Gauges(
         backlog=sum(value_by_series_name.get(series_name, 0) for series_name in BACKLOG_SERIES),

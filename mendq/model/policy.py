@@ -200,21 +200,25 @@ def matches_wildcards(pattern: str, text: str) -> bool:
 # conditions compare these keys with fixed values.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
-_CALLER_KEYS = re.compile(
+_CALLER_KEY_PATTERN = re.compile(
     "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
     "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
 )
 # AWS services call for any of their customers, so these keys do not narrow an allow. Denies often
 # exempt services by them.
 _SERVICE_KEYS = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
-_NARROWING_OPERATORS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
+_NARROWING_OPERATOR_PATTERN = re.compile(
+    "string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress"
+)
 # The shortest prefix by the number of bits in an address (IPv4, IPv6). A network with a shorter
 # prefix is too large to belong to one owner.
 _SHORTEST_PREFIX_BY_ADDRESS_BITS = {32: 8, 128: 32}
 # An ARN with an account, or of a bucket, whose name belongs to one owner.
-_ARN_OF_ONE_OWNER = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
+_ARN_OF_ONE_OWNER_PATTERN = re.compile(
+    r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)"
+)
 # `o-1234567890/*` means one organization, `AROA1234567890:*` one role.
-_TEXT_BEFORE_WILDCARD = re.compile(r"[^*?]*[/:]")
+_TEXT_BEFORE_WILDCARD_PATTERN = re.compile(r"[^*?]*[/:]")
 
 
 def list_public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
@@ -284,34 +288,40 @@ def _limits_callers(condition: StatementCondition) -> bool:
     """
     operator, key, values = condition
     operator = operator.removeprefix("foranyvalue:")
-    if not _CALLER_KEYS.fullmatch(key) or not _NARROWING_OPERATORS.fullmatch(operator):
+    if not _CALLER_KEY_PATTERN.fullmatch(key) or not _NARROWING_OPERATOR_PATTERN.fullmatch(
+        operator
+    ):
         return False
-    return all(_is_fixed(key, value, is_literal="stringequals" in operator) for value in values)
+    return all(
+        _is_fixed_caller_value(key, value, is_compared_literally="stringequals" in operator)
+        for value in values
+    )
 
 
-def _is_fixed(key: str, value: str, *, is_literal: bool) -> bool:
+def _is_fixed_caller_value(key: str, value: str, *, is_compared_literally: bool) -> bool:
     """Return True if a condition's value limits access to specific callers or to one network.
 
     - A network must be small enough to belong to one owner.
     - A value with a policy variable must begin with a variable such as `aws:ResourceAccount`, which
       is about the queue's owner.
-    - `*` and `?` are wildcards, unless `is_literal` is True. An ARN with a wildcard must contain an
-      account or a bucket's name. Another value must have a `/` or `:` before the first wildcard.
+    - `*` and `?` are wildcards, unless `is_compared_literally` is True. An ARN with a wildcard
+      must contain an account or a bucket's name. Another value must have a `/` or `:` before the
+      first wildcard.
     """
     if key == "aws:sourceip":
-        return _belongs_to_one_owner(value)
+        return _is_network_of_one_owner(value)
     if "${" in value:
         return value.startswith("${aws:resource")
-    if is_literal or not {*value} & {"*", "?"}:
+    if is_compared_literally or not {*value} & {"*", "?"}:
         return True
     return bool(
-        _ARN_OF_ONE_OWNER.fullmatch(value)
+        _ARN_OF_ONE_OWNER_PATTERN.fullmatch(value)
         if key.endswith("arn")
-        else _TEXT_BEFORE_WILDCARD.match(value)
+        else _TEXT_BEFORE_WILDCARD_PATTERN.match(value)
     )
 
 
-def _belongs_to_one_owner(network_text: str) -> bool:
+def _is_network_of_one_owner(network_text: str) -> bool:
     """Return True for an IP address, or for a network small enough to belong to one owner.
 
     `network_text` is the condition's value, such as `10.0.0.0/8`. Return False if it is neither.
@@ -527,9 +537,9 @@ def _describe_missing_records(
         return doubt, now - modified_at < CLOUDTRAIL_RECORDS_WITHIN
     last_change_at = max(later_changes[-1].at, modified_at)
     if now - last_change_at < CLOUDTRAIL_RECORDS_WITHIN:
-        complete_at = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
+        records_complete_at = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
         doubt = f"the queue was changed at {_format_time(last_change_at)}, and CloudTrail may tell"
-        return f"{doubt} of more until {complete_at}", True
+        return f"{doubt} of more until {records_complete_at}", True
     return None
 
 

@@ -40,27 +40,27 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_keys(keys_and_values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a dict of these keys and values. Raise ValueError if a key is repeated.
 
     Pass this function to `json.loads` as `object_pairs_hook`.
     """
     document: dict[str, Any] = {}
-    for key, value in pairs:
+    for key, value in keys_and_values:
         if key in document:
             raise ValueError(f"{key[:40]!r} is there twice")
         document[key] = value
     return document
 
 
-_NAME_PATTERN = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
+_QUEUE_NAME_PATTERN = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
 _ACCOUNT_PATTERN = r"[0-9]{12}"
 _REGION_PATTERN = r"[a-z0-9-]{1,32}"
 ARN = re.compile(
-    rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION_PATTERN}):({_ACCOUNT_PATTERN}):({_NAME_PATTERN})"
+    rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION_PATTERN}):({_ACCOUNT_PATTERN}):({_QUEUE_NAME_PATTERN})"
 )
 _QUEUE_URL_PATTERN = re.compile(
-    rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT_PATTERN})/({_NAME_PATTERN})"
+    rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT_PATTERN})/({_QUEUE_NAME_PATTERN})"
 )
 
 _REFUSED_RESOURCE_PATTERN = re.compile(
@@ -197,9 +197,11 @@ def make_arn_with_suffix(source_arn: str, suffix: str) -> str:
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
     source = parts_of(source_arn)
-    arn = arn_of_name(make_name_with_suffix(source.name, suffix), source.region, source.account)
-    assert arn is not None  # noqa: S101 - a queue's name with a suffix is a valid name
-    return arn
+    suffixed_arn = arn_of_name(
+        make_name_with_suffix(source.name, suffix), source.region, source.account
+    )
+    assert suffixed_arn is not None  # noqa: S101 - a queue's name with a suffix is a valid name
+    return suffixed_arn
 
 
 DLQ_SUFFIX = "-dlq"
@@ -284,12 +286,12 @@ def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
         return RedriveAllow("allowAll")
     document = parse_json_object(text) or {}
     permission = document.get("redrivePermission")
-    sources = document.get("sourceQueueArns", [])
-    if not isinstance(permission, str) or not isinstance(sources, list):
+    source_arns = document.get("sourceQueueArns", [])
+    if not isinstance(permission, str) or not isinstance(source_arns, list):
         return None
-    if not all(isinstance(arn, str) for arn in sources):
+    if not all(isinstance(arn, str) for arn in source_arns):
         return None
-    return RedriveAllow(permission, tuple(sorted(set(sources))))
+    return RedriveAllow(permission, tuple(sorted(set(source_arns))))
 
 
 def arn_of_dlq(source_arn: str) -> str:

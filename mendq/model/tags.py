@@ -105,13 +105,15 @@ def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
 
     Raise TagUnreadable if the value is not a whole number from 1 to 43200.
     """
-    text = tags.get(key)
-    if text is None:
+    seconds_text = tags.get(key)
+    if seconds_text is None:
         return None
-    is_whole_number = text.isascii() and text.isdecimal() and len(text) < 6
-    if not is_whole_number or not 1 <= int(text) <= 43_200:
-        raise TagUnreadable(f"the tag {key} must be a whole number from 1 to 43200: {text[:40]!r}")
-    return int(text)
+    is_whole_number = seconds_text.isascii() and seconds_text.isdecimal() and len(seconds_text) < 6
+    if not is_whole_number or not 1 <= int(seconds_text) <= 43_200:
+        raise TagUnreadable(
+            f"the tag {key} must be a whole number from 1 to 43200: {seconds_text[:40]!r}"
+        )
+    return int(seconds_text)
 
 
 # CloudFormation's own tags, which people cannot set. ListQueueTags returns them like any other tag.

@@ -300,9 +300,9 @@ def pause_between_summaries(case: Case) -> timedelta:
     return RETRY_HELD_BACK_AFTER if case.state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
 
 
-def must_report_wait(waits_since: datetime, now: datetime) -> bool:
+def must_report_wait(waiting_since: datetime, now: datetime) -> bool:
     """Return True if a case has waited long enough for its next step to report it: rule 10."""
-    return now - waits_since >= REPORT_WAIT_AFTER
+    return now - waiting_since >= REPORT_WAIT_AFTER
 
 
 def must_report_mass_symptom(refusal: Refusal | None, mode: Mode, *, is_drill: bool) -> bool:
@@ -326,13 +326,13 @@ def must_report_new_callers(open_case: Case, new_callers: Evidence, now: datetim
     return now - open_case.at >= NEW_CALLERS_PAUSE and new_callers.is_sufficient
 
 
-def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:
+def must_report_lost_probes(lost_probe_count: int, *, is_announced: bool) -> bool:
     """Return True if people must hear that probes are lost: rule 12.
 
-    `lost_in_a_row` is the number of probes lost since one arrived. `is_announced` is True if people
-    were notified since then.
+    `lost_probe_count` is the number of probes lost since one arrived. `is_announced` is True if
+    people were notified since then.
     """
-    return lost_in_a_row >= LOST_PROBES_IN_A_ROW and not is_announced
+    return lost_probe_count >= LOST_PROBES_IN_A_ROW and not is_announced
 
 
 def find_first_look(case: Case, due_at: datetime) -> datetime | None:

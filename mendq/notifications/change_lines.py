@@ -35,7 +35,7 @@ from mendq.notifications.text import (
 # The most steps that are shown; further ones are counted.
 _MOST_STEPS = 4
 # The documents of a case's steps, with the keys `attribute`, `before` and `after`.
-Steps = Sequence[Mapping[str, str]]
+StepDocuments = Sequence[Mapping[str, str]]
 RETENTION_ATTRIBUTE = "MessageRetentionPeriod"
 # Shown below a command that shortens the retention period.
 DELETION_WARNING = "this deletes the messages that are older"
@@ -81,21 +81,21 @@ def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...
     """
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
-    all_lines = [line for step in case.steps for line in describe_step(step)]
-    shown_lines = limit_lines(all_lines, _MOST_STEPS)
+    step_lines = [line for step in case.steps for line in describe_step(step)]
+    shown_step_lines = limit_lines(step_lines, _MOST_STEPS)
     manual_commands = list_change_commands(case.queue_arn, case.steps, attributes)
     if case.came_from in _STATES_AFTER_WRITE:
-        return ("made by Mendq:", *shown_lines)
+        return ("made by Mendq:", *shown_step_lines)
     if case.state is State.PROPOSED:
-        return ("proposed, not made:", *shown_lines, "by hand:", *manual_commands)
+        return ("proposed, not made:", *shown_step_lines, "by hand:", *manual_commands)
     if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED_CODE:
-        return ("not made, so there is nothing to undo:", *shown_lines)
+        return ("not made, so there is nothing to undo:", *shown_step_lines)
     heading = "not made, so there is nothing to undo; it would have been:"
-    return (heading, *shown_lines, "by hand, if you decide so:", *manual_commands)
+    return (heading, *shown_step_lines, "by hand, if you decide so:", *manual_commands)
 
 
 def list_change_commands(
-    queue_arn: str, steps: Steps, attributes: Mapping[str, str]
+    queue_arn: str, steps: StepDocuments, attributes: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the commands with which a person makes the change instead of Mendq.
 
@@ -127,12 +127,12 @@ def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{plain(attribute, 64)}: {text_before} -> {text_after}",)
 
 
-def _map_attribute_values(steps: Steps, before_or_after: str) -> dict[str, str]:
+def _map_attribute_values(steps: StepDocuments, before_or_after: str) -> dict[str, str]:
     """Return the value `before` or `after` of each step that sets an attribute, by attribute."""
     return {step["attribute"]: step[before_or_after] for step in steps if _sets_attribute(step)}
 
 
-def _list_created_queues(steps: Steps) -> tuple[str, ...]:
+def _list_created_queues(steps: StepDocuments) -> tuple[str, ...]:
     """Return the ARNs of the queues that the steps create."""
     return tuple(step["after"] for step in steps if _creates_queue(step))
 
@@ -142,7 +142,7 @@ def _creates_queue(step: Mapping[str, str]) -> bool:
     return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
 
 
-def _list_redrive_destinations(steps: Steps) -> tuple[str, ...]:
+def _list_redrive_destinations(steps: StepDocuments) -> tuple[str, ...]:
     """Return the ARNs of the queues to which the steps send DLQ messages back."""
     return tuple(
         step["after"]
@@ -170,17 +170,17 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     if was_written and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)
-    overruled_names = _find_overruled_attributes(case, attributes) if was_written else []
+    overruled_attributes = _find_overruled_attributes(case, attributes) if was_written else []
     overruled_lines = [
         f"{plain(attribute, 64)} holds another value now: not undone"
-        for attribute in overruled_names
+        for attribute in overruled_attributes
     ]
     undo_lines = list(limit_lines(overruled_lines, _MOST_STEPS))
     rollback_command = mendq_command("rollback", case)
     restored_value_by_attribute = {
         attribute: value_before
         for attribute, value_before in _map_attribute_values(case.steps, "before").items()
-        if attribute not in overruled_names
+        if attribute not in overruled_attributes
     }
     if restored_value_by_attribute and not was_written:
         undo_lines.append("once the change is made:")
@@ -229,7 +229,7 @@ def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     )
     if logical_id:
         stack_text = f"{stack_text}, {format_value(logical_id, 255)}"
-    lines = [
+    template_value_lines = [
         f"owner by its tags: {stack_text}",
         "put the value you want there: `terraform apply` brings back its own; CloudFormation does",
         "when that property changes in its template, or by a drift-aware change set",
@@ -239,9 +239,9 @@ def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     for step in attribute_steps[:_MOST_STEPS]:
         attribute = step["attribute"]
         their_value = facts.attributes.get(attribute, "") if facts.attributes else step["before"]
-        lines += template_lines("Mendq's", attribute, step["after"])
-        lines += template_lines("theirs", attribute, their_value)
-    return (Section("TEMPLATE", tuple(lines)),)
+        template_value_lines += template_lines("Mendq's", attribute, step["after"])
+        template_value_lines += template_lines("theirs", attribute, their_value)
+    return (Section("TEMPLATE", tuple(template_value_lines)),)
 
 
 # The most characters of a value in a template line, and of a value that is parsed for it.
@@ -280,17 +280,18 @@ def template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[
     Each line begins with `owner_prefix`, such as `Mendq's`, which says whose value it is. If the
     value is empty or too long, the line says this instead of the value.
     """
-    literal = _write_literal(value_text)
-    if not literal:
-        literal = "(too long for a page)" if value_text else f"({NOT_SET_TEXT}: leave it out)"
-    terraform_literal = literal.replace("${", "$${").replace("%{", "%%{")
+    value_literal = _format_literal(value_text)
+    if not value_literal:
+        value_literal = "(too long for a page)" if value_text else f"({NOT_SET_TEXT}: leave it out)"
+    terraform_literal = value_literal.replace("${", "$${").replace("%{", "%%{")
     terraform_value = (
         f"jsonencode({terraform_literal})"
         if terraform_literal.startswith("{")
         else terraform_literal
     )
+    property_name = _name_cloudformation_property(attribute)
     return (
-        f"{owner_prefix}, CloudFormation: {_name_cloudformation_property(attribute)}: {literal}",
+        f"{owner_prefix}, CloudFormation: {property_name}: {value_literal}",
         f"{owner_prefix}, Terraform: {terraform_argument(attribute)} = {terraform_value}",
     )
 
@@ -303,7 +304,7 @@ def _name_cloudformation_property(attribute: str) -> str:
     return plain(attribute, 64)
 
 
-def _write_literal(value_text: str) -> str:
+def _format_literal(value_text: str) -> str:
     """Return a value in a form that both YAML and HCL (Terraform's language) read.
 
     This is a number, `true`, `false`, JSON, or a quoted text. Return an empty text if the value is
@@ -313,5 +314,5 @@ def _write_literal(value_text: str) -> str:
         return value_text
     if not 0 < len(value_text) <= _MOST_PARSED_CHARACTERS:
         return ""
-    literal = format_exact_json(parse_json_object(value_text) or value_text)
-    return literal if len(literal) <= _MOST_LITERAL_CHARACTERS else ""
+    value_literal = format_exact_json(parse_json_object(value_text) or value_text)
+    return value_literal if len(value_literal) <= _MOST_LITERAL_CHARACTERS else ""

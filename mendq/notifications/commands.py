@@ -28,9 +28,9 @@ def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
     return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {quoted_url}")
 
 
-def get_attributes_command(queue_arn: str, *names: str) -> str:
+def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
     """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
-    names_text = " ".join(names or ("All",))
+    names_text = " ".join(attribute_names or ("All",))
     return f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names {names_text}"
 
 
@@ -90,7 +90,7 @@ def _format_cli_time(time: datetime) -> str:
 _PLAIN_WORD_PATTERN = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
-def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
+def set_command(queue_arn: str, value_by_attribute: Mapping[str, str], queue_url: str = "") -> str:
     """Return the `aws` command that sets attributes of a queue.
 
     The command has the short form `Name=value` if all names and values are plain words. Otherwise
@@ -100,14 +100,14 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
 
     Args:
         queue_arn: The queue.
-        values: The new value of each attribute.
+        value_by_attribute: The new value of each attribute.
         queue_url: The queue's URL; empty for the public URL of this ARN.
     """
-    names_and_values = [*values.keys(), *values.values()]
+    names_and_values = [*value_by_attribute.keys(), *value_by_attribute.values()]
     if all(_PLAIN_WORD_PATTERN.fullmatch(value) for value in names_and_values):
-        attributes_text = ",".join(f"{name}={value}" for name, value in values.items())
+        attributes_text = ",".join(f"{name}={value}" for name, value in value_by_attribute.items())
     else:
-        attributes_text = format_exact_json(dict(values))
+        attributes_text = format_exact_json(dict(value_by_attribute))
     command = _sqs_command("set-queue-attributes", queue_arn, queue_url)
     return f"{command} --attributes {quote(attributes_text)}"
 
@@ -130,13 +130,14 @@ def mendq_command(verb: str, case: Case) -> str:
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
 
 
-def quotas_command(service_code: str, queue_arn: str, name_part: str = "") -> str:
+def quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 
-    With `name_part`, the command lists only the quotas whose names contain this text.
-    `service_code` and `name_part` come from Mendq's own code, so they are not quoted for the shell.
+    With `quota_name_part`, the command lists only the quotas whose names contain this text.
+    `service_code` and `quota_name_part` come from Mendq's own code, so they are not quoted for the
+    shell.
     """
-    quota_filter = f"[?contains(QuotaName, '{name_part}')]" if name_part else "[]"
+    quota_filter = f"[?contains(QuotaName, '{quota_name_part}')]" if quota_name_part else "[]"
     query = f"Quotas{quota_filter}.[QuotaName, QuotaCode, Value, Adjustable]"
     options = f'--service-code {service_code} --query "{query}" --output table'
     return aws_command("service-quotas list-service-quotas", queue_arn, options)
@@ -157,14 +158,14 @@ def describe_quota(
         service_code: The service's code in Service Quotas.
         quota_code: The quota's code. If it is empty, the command lists all quotas of the service.
     """
-    options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
-    read_command = aws_command("service-quotas get-service-quota", queue_arn, options)
+    quota_options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
+    read_command = aws_command("service-quotas get-service-quota", queue_arn, quota_options)
     increase_operation = "service-quotas request-service-quota-increase"
     quota_lines = (
         f"{quota_name}: {default_text} by AWS's documentation; this account's own value is in:",
         read_command if quota_code else quotas_command(service_code, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
-        aws_command(increase_operation, queue_arn, f"{options} --desired-value VALUE"),
+        aws_command(increase_operation, queue_arn, f"{quota_options} --desired-value VALUE"),
     )
     return Section("QUOTA", quota_lines, can_be_cut=False)
 

@@ -103,7 +103,7 @@ def summarize_value(attribute: str, value_text: str) -> str:
     """
     if attribute not in _JSON_ATTRIBUTES or not value_text:
         return value_text or "nothing"
-    statements = _to_list((parse_json_object(value_text) or {}).get("Statement") or [])
+    statements = _wrap_in_list((parse_json_object(value_text) or {}).get("Statement") or [])
     count_text = f" of {len(statements)} statement(s)" if statements else ""
     return f"a policy{count_text} (sha256 {digest_of(value_text)[:_DIGEST_CHARACTERS]})"
 
@@ -148,7 +148,7 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
     Statements with the same Sid become one member with a list; so do statements without a Sid.
     """
     statements_by_name: dict[str, list[Any]] = defaultdict(list)
-    for statement in _to_list(policy.get("Statement") or []):
+    for statement in _wrap_in_list(policy.get("Statement") or []):
         sid = statement.get("Sid") if isinstance(statement, dict) else None
         name = (
             f"statement {format_value(sid, _MOST_NAME_CHARACTERS)}"
@@ -178,28 +178,28 @@ def _compare_members(path: str, value_before: Any, value_after: Any) -> Iterator
         and value_after
         and (isinstance(value_before, list) or isinstance(value_after, list))
     ):
-        yield from _compare_lists(path, _to_list(value_before), _to_list(value_after))
+        yield from _compare_lists(path, _wrap_in_list(value_before), _wrap_in_list(value_after))
     else:
         yield f"{path}: {_format_document(value_before)} -> {_format_document(value_after)}"
 
 
 def _compare_lists(
-    path: str, list_before: Sequence[Any], list_after: Sequence[Any]
+    path: str, members_before: Sequence[Any], members_after: Sequence[Any]
 ) -> Iterator[str]:
     """Yield one line for each value that only one of the two lists has, whatever the order."""
     text_by_canonical_text = {
         _make_canonical_text(member): _format_document(member)
-        for member in (*list_before, *list_after)
+        for member in (*members_before, *members_after)
     }
-    counts_before = Counter(_make_canonical_text(member) for member in list_before)
-    counts_after = Counter(_make_canonical_text(member) for member in list_after)
-    for canonical_text in (counts_before - counts_after).elements():
+    text_counts_before = Counter(_make_canonical_text(member) for member in members_before)
+    text_counts_after = Counter(_make_canonical_text(member) for member in members_after)
+    for canonical_text in (text_counts_before - text_counts_after).elements():
         yield f"{path}: {text_by_canonical_text[canonical_text]} is gone"
-    for canonical_text in (counts_after - counts_before).elements():
+    for canonical_text in (text_counts_after - text_counts_before).elements():
         yield f"{path}: {text_by_canonical_text[canonical_text]} is new"
 
 
-def _to_list(document: Any) -> list[Any]:
+def _wrap_in_list(document: Any) -> list[Any]:
     """Return a list unchanged, and any other value as a list with this value."""
     return document if isinstance(document, list) else [document]
 
@@ -217,10 +217,10 @@ def _format_document(document: Any) -> str:
 
 def _make_canonical_text(document: Any) -> str:
     """Return a text that is equal for two documents if they mean the same to SQS."""
-    return json.dumps(_normalize(document), sort_keys=True)
+    return json.dumps(_normalize_document(document), sort_keys=True)
 
 
-def _normalize(document: Any) -> Any:
+def _normalize_document(document: Any) -> Any:
     """Return the document in the one form that all documents with the same meaning have.
 
     Lists are sorted, a list with one value becomes this value, whole numbers and booleans become
@@ -228,10 +228,10 @@ def _normalize(document: Any) -> Any:
     """
     if isinstance(document, dict):
         members = document.items()
-        return {key: _normalize(member) for key, member in members if member is not None}
+        return {key: _normalize_document(member) for key, member in members if member is not None}
     if isinstance(document, list):
         if len(document) == 1:
-            return _normalize(document[0])
+            return _normalize_document(document[0])
         return sorted(_make_canonical_text(member) for member in document)
     if isinstance(document, bool):
         return str(document).lower()

@@ -26,22 +26,22 @@ from mendq.notifications.text import command_line, plain
 # A text is the `mendq` command for the case, such as "show". A function returns the command for the
 # queue with this ARN. An empty text: no command.
 CommandSource = str | Callable[[str], str]
-_SHOW_CASE = "show"
-_APPROVE_CASE = "approve"
-_SUPPORT_BUNDLE = "support-bundle"
-_SHOW_QUEUE = get_attributes_command
-_LIST_CONSUMERS = list_consumers_command
-_PREVIEW_REDRIVE = redrive_preview_command
-_SHOW_DLQ_MESSAGES = dlq_messages_command
-_LIST_SQS_QUOTAS = partial(quotas_command, "sqs")
-_LIST_KMS_QUOTAS = partial(quotas_command, "kms")
-_SHOW_HISTORY = partial(mendq_queue_command, "history {queue}")
-_SHOW_PIN = partial(mendq_queue_command, "policy show {queue}")
-_END_FREEZE = partial(mendq_queue_command, "thaw")
-_LIST_OPEN_CASES = partial(mendq_queue_command, "cases --open")
-_TAG_LONGEST_WORK = partial(tag_command, f"{MAX_PROCESSING.key}=SECONDS")
-_TAG_HIGHEST_TIMEOUT = partial(tag_command, f"{MAX_VISIBILITY.key}=SECONDS")
-_TAG_PROPOSE_MODE = partial(tag_command, "mendq=propose")
+_SHOW_CASE_COMMAND = "show"
+_APPROVE_CASE_COMMAND = "approve"
+_SUPPORT_BUNDLE_COMMAND = "support-bundle"
+_SHOW_QUEUE_COMMAND = get_attributes_command
+_LIST_CONSUMERS_COMMAND = list_consumers_command
+_PREVIEW_REDRIVE_COMMAND = redrive_preview_command
+_SHOW_DLQ_MESSAGES_COMMAND = dlq_messages_command
+_LIST_SQS_QUOTAS_COMMAND = partial(quotas_command, "sqs")
+_LIST_KMS_QUOTAS_COMMAND = partial(quotas_command, "kms")
+_SHOW_HISTORY_COMMAND = partial(mendq_queue_command, "history {queue}")
+_SHOW_PIN_COMMAND = partial(mendq_queue_command, "policy show {queue}")
+_END_FREEZE_COMMAND = partial(mendq_queue_command, "thaw")
+_LIST_OPEN_CASES_COMMAND = partial(mendq_queue_command, "cases --open")
+_TAG_LONGEST_WORK_COMMAND = partial(tag_command, f"{MAX_PROCESSING.key}=SECONDS")
+_TAG_HIGHEST_TIMEOUT_COMMAND = partial(tag_command, f"{MAX_VISIBILITY.key}=SECONDS")
+_TAG_PROPOSE_MODE_COMMAND = partial(tag_command, "mendq=propose")
 _WAIT_SENTENCE = "Wait: Mendq looks again by itself."
 
 # The sentence and the command for each code of a refusal, an escalation or an override. The command
@@ -50,132 +50,198 @@ NEXT_STEP_BY_CODE: Mapping[str, tuple[str, CommandSource]] = {
     # About any case.
     "another_owner": (
         "Wait for the Lambda that owns the next step, or approve it anew.",
-        _SHOW_CASE,
+        _SHOW_CASE_COMMAND,
     ),
-    "another_queue": ("Look at the new queue of that name; the old proposal is over.", _SHOW_QUEUE),
-    "aws_refused": ("Find which policy keeps Mendq's role from writing.", _SHOW_CASE),
-    "frozen": ("Thaw when it is time; the next failed calls are looked at anew.", _END_FREEZE),
-    "healthy": ("Do nothing: the queue has what it needs.", _SHOW_CASE),
-    "keeps_changing": ("Find who changes the queue and stop that.", _SHOW_HISTORY),
-    "mass_symptom": ("Look for what these queues have in common.", _LIST_OPEN_CASES),
-    "not_any_more": ("See how the queue stands: Mendq may change it no more.", _SHOW_QUEUE),
-    "not_by_itself": ("Wait for the new proposal and approve that.", _LIST_OPEN_CASES),
-    "out_of_bounds": ("Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE),
+    "another_queue": (
+        "Look at the new queue of that name; the old proposal is over.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "aws_refused": ("Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND),
+    "frozen": (
+        "Thaw when it is time; the next failed calls are looked at anew.",
+        _END_FREEZE_COMMAND,
+    ),
+    "healthy": ("Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND),
+    "keeps_changing": ("Find who changes the queue and stop that.", _SHOW_HISTORY_COMMAND),
+    "mass_symptom": ("Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND),
+    "not_any_more": ("See how the queue stands: Mendq may change it no more.", _SHOW_QUEUE_COMMAND),
+    "not_by_itself": ("Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND),
+    "out_of_bounds": ("Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE_COMMAND),
     "own_change": ("Check if Mendq's own change is the cause; if so, take it back.", "rollback"),
     "overridden": (
         "Decide which value is right and write it into the queue's template.",
-        _SHOW_CASE,
+        _SHOW_CASE_COMMAND,
     ),
-    "plan_changed": ("Wait for the new proposal: the queue has changed since.", _LIST_OPEN_CASES),
+    "plan_changed": (
+        "Wait for the new proposal: the queue has changed since.",
+        _LIST_OPEN_CASES_COMMAND,
+    ),
     "queue_deleted": ("Do nothing: the queue is gone, and the proposal with it.", ""),
-    "too_often": ("Decide what the setting should be: see what was tried.", _SHOW_HISTORY),
-    "too_soon": ("Wait: whether the last write helped is not known yet.", _SHOW_CASE),
+    "too_often": ("Decide what the setting should be: see what was tried.", _SHOW_HISTORY_COMMAND),
+    "too_soon": ("Wait: whether the last write helped is not known yet.", _SHOW_CASE_COMMAND),
     # The visibility timeout.
-    "guess_too_far": ("Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK),
+    "guess_too_far": ("Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK_COMMAND),
     "need_already_met": (
         "Look at the consumer: the timeout covers what is named.",
-        _LIST_CONSUMERS,
+        _LIST_CONSUMERS_COMMAND,
     ),
     "over_ceiling": (
         "Raise the queue's ceiling by its tag, or shorten the work.",
-        _TAG_HIGHEST_TIMEOUT,
+        _TAG_HIGHEST_TIMEOUT_COMMAND,
     ),
-    "over_in_flight": ("Add consumers first: too many messages would be in flight.", _SHOW_QUEUE),
-    "over_retention": ("Keep messages longer, or lower the queue's maxReceiveCount.", _SHOW_QUEUE),
-    "race_or_retries": ("Tell retries from slow work; tag it if work is slow.", _TAG_LONGEST_WORK),
+    "over_in_flight": (
+        "Add consumers first: too many messages would be in flight.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "over_retention": (
+        "Keep messages longer, or lower the queue's maxReceiveCount.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "race_or_retries": (
+        "Tell retries from slow work; tag it if work is slow.",
+        _TAG_LONGEST_WORK_COMMAND,
+    ),
     "race_without_named_need": (
         "Tag the queue with the longest a message takes.",
-        _TAG_LONGEST_WORK,
+        _TAG_LONGEST_WORK_COMMAND,
     ),
-    "readers_set_their_own": ("Raise it in the consumer's own calls.", _LIST_CONSUMERS),
-    "tag_unreadable": ("Correct the tag: whole seconds, 1 to 43200.", _TAG_LONGEST_WORK),
+    "readers_set_their_own": ("Raise it in the consumer's own calls.", _LIST_CONSUMERS_COMMAND),
+    "tag_unreadable": ("Correct the tag: whole seconds, 1 to 43200.", _TAG_LONGEST_WORK_COMMAND),
     # Consumers.
     "already_long_polling": (
         "Ask AWS for a higher quota, or use fewer receivers.",
-        _LIST_SQS_QUOTAS,
+        _LIST_SQS_QUOTAS_COMMAND,
     ),
-    "consumer_failing": ("Fix the consumer: its log says why it fails.", _LIST_CONSUMERS),
+    "consumer_failing": ("Fix the consumer: its log says why it fails.", _LIST_CONSUMERS_COMMAND),
     "consumer_stopped": (
         "Enable its event source mapping, unless it rests on purpose.",
-        _LIST_CONSUMERS,
+        _LIST_CONSUMERS_COMMAND,
     ),
-    "consumer_throttled": ("Give the function more concurrency.", _LIST_CONSUMERS),
-    "in_flight_full": ("Find the consumer that receives and does not delete.", _LIST_CONSUMERS),
-    "quiet_groups_wait": ("Find the sender whose message group floods the queue.", _SHOW_QUEUE),
-    "retention_at_its_longest": ("Get the consumer going: messages expire soon.", _LIST_CONSUMERS),
-    "senders_throttled": ("Ask AWS for a higher quota, or send in batches.", _LIST_SQS_QUOTAS),
+    "consumer_throttled": ("Give the function more concurrency.", _LIST_CONSUMERS_COMMAND),
+    "in_flight_full": (
+        "Find the consumer that receives and does not delete.",
+        _LIST_CONSUMERS_COMMAND,
+    ),
+    "quiet_groups_wait": (
+        "Find the sender whose message group floods the queue.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "retention_at_its_longest": (
+        "Get the consumer going: messages expire soon.",
+        _LIST_CONSUMERS_COMMAND,
+    ),
+    "senders_throttled": (
+        "Ask AWS for a higher quota, or send in batches.",
+        _LIST_SQS_QUOTAS_COMMAND,
+    ),
     "waits_for_dlq": (
         "See which groups its DLQ has; the runbook frees this one.",
-        _SHOW_DLQ_MESSAGES,
+        _SHOW_DLQ_MESSAGES_COMMAND,
     ),
     # Throughput.
     "high_throughput_already": (
         "Use more message groups, or ask for a higher quota.",
-        _LIST_SQS_QUOTAS,
+        _LIST_SQS_QUOTAS_COMMAND,
     ),
-    "high_throughput_unknown": ("See which throughput the queue is set to.", _SHOW_QUEUE),
+    "high_throughput_unknown": ("See which throughput the queue is set to.", _SHOW_QUEUE_COMMAND),
     # DLQs.
-    "denied_to_all": ("Let the DLQ's redrive allow policy name this source.", _SHOW_QUEUE),
-    "dlq_unfit": ("Name another DLQ: this one does not fit.", _SHOW_QUEUE),
+    "denied_to_all": ("Let the DLQ's redrive allow policy name this source.", _SHOW_QUEUE_COMMAND),
+    "dlq_unfit": ("Name another DLQ: this one does not fit.", _SHOW_QUEUE_COMMAND),
     "no_safe_limit": (
         "Choose maxReceiveCount and attach a DLQ yourself; see the runbook.",
-        _SHOW_QUEUE,
+        _SHOW_QUEUE_COMMAND,
     ),
     "nothing_finished": (
         "Look at the consumer's log: it finishes hardly any message.",
-        _LIST_CONSUMERS,
+        _LIST_CONSUMERS_COMMAND,
     ),
-    "name_taken": ("Rename or remove the queue that has the name.", _SHOW_QUEUE),
-    "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _SHOW_QUEUE),
-    "network_only_policy": ("Send them back from within that network.", _PREVIEW_REDRIVE),
+    "name_taken": ("Rename or remove the queue that has the name.", _SHOW_QUEUE_COMMAND),
+    "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _SHOW_QUEUE_COMMAND),
+    "network_only_policy": ("Send them back from within that network.", _PREVIEW_REDRIVE_COMMAND),
     "no_known_cause": (
         "Look at the messages that died, then at their consumer.",
-        _SHOW_DLQ_MESSAGES,
+        _SHOW_DLQ_MESSAGES_COMMAND,
     ),
-    "redrive_halted": ("Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES),
+    "redrive_halted": ("Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES_COMMAND),
     "redrive_too_slow": (
         "Send them back yourself: they would expire on the way.",
-        _PREVIEW_REDRIVE,
+        _PREVIEW_REDRIVE_COMMAND,
     ),
-    "redrive_unfit": ("See why they may not go back: look at DLQ and source.", _SHOW_DLQ_MESSAGES),
-    "sent_to": ("Pick which to send back: producers send here too.", _PREVIEW_REDRIVE),
-    "shared_dlq": ("Pick whose to send back: several queues share the DLQ.", _PREVIEW_REDRIVE),
-    "too_many_sources": ("Give some sources another DLQ: a policy names ten.", _SHOW_QUEUE),
+    "redrive_unfit": (
+        "See why they may not go back: look at DLQ and source.",
+        _SHOW_DLQ_MESSAGES_COMMAND,
+    ),
+    "sent_to": ("Pick which to send back: producers send here too.", _PREVIEW_REDRIVE_COMMAND),
+    "shared_dlq": (
+        "Pick whose to send back: several queues share the DLQ.",
+        _PREVIEW_REDRIVE_COMMAND,
+    ),
+    "too_many_sources": ("Give some sources another DLQ: a policy names ten.", _SHOW_QUEUE_COMMAND),
     # Keys.
-    "aws_managed_key": ("Use a key of your own: AWS's serves no other service.", _SHOW_QUEUE),
-    "key_changed": ("Give receivers the old key until its messages are gone.", _SHOW_HISTORY),
-    "key_not_granted": ("Grant the callers the key.", _SHOW_QUEUE),
-    "key_unusable": ("Enable the key, or cancel its deletion.", _SHOW_QUEUE),
-    "not_encrypted_with_kms": ("Do nothing: the queue has no KMS key.", _SHOW_QUEUE),
-    "reuse_at_maximum": ("Ask AWS for a higher KMS quota.", _LIST_KMS_QUOTAS),
+    "aws_managed_key": (
+        "Use a key of your own: AWS's serves no other service.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "key_changed": (
+        "Give receivers the old key until its messages are gone.",
+        _SHOW_HISTORY_COMMAND,
+    ),
+    "key_not_granted": ("Grant the callers the key.", _SHOW_QUEUE_COMMAND),
+    "key_unusable": ("Enable the key, or cancel its deletion.", _SHOW_QUEUE_COMMAND),
+    "not_encrypted_with_kms": ("Do nothing: the queue has no KMS key.", _SHOW_QUEUE_COMMAND),
+    "reuse_at_maximum": ("Ask AWS for a higher KMS quota.", _LIST_KMS_QUOTAS_COMMAND),
     # Access.
-    "access_check_failed": ("Check the pinned policy yourself, then set it by hand.", _SHOW_PIN),
-    "access_not_checked": ("Let Mendq ask Access Analyzer, or set it by hand.", _SHOW_PIN),
-    "boundary_refuses": ("Let the caller's permissions boundary allow the call.", _SHOW_QUEUE),
-    "identity_policy_denies": ("Remove the deny from the caller's own policy.", _SHOW_QUEUE),
-    "identity_policy_lacks_grant": ("Grant the call in the caller's policy.", _SHOW_QUEUE),
-    "organization_refuses": ("Ask who keeps the organization's policies.", _SHOW_QUEUE),
-    "pin_not_good": ("Pin the policy that is right by now.", _SHOW_PIN),
-    "policy_not_named": ("Find the policy that refuses: AWS does not name it.", _SHOW_QUEUE),
-    "queue_gone": ("Find who deleted the queue; create it again or stop callers.", _SHOW_HISTORY),
-    "queue_policy_denies": ("Remove the deny from the queue's policy.", _SHOW_QUEUE),
-    "queue_policy_lacks_grant": ("Grant the call in the queue's policy.", _SHOW_QUEUE),
-    "session_policy_refuses": ("Let the caller's session policy allow the call.", _SHOW_QUEUE),
-    "vpc_endpoint_refuses": ("Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE),
+    "access_check_failed": (
+        "Check the pinned policy yourself, then set it by hand.",
+        _SHOW_PIN_COMMAND,
+    ),
+    "access_not_checked": ("Let Mendq ask Access Analyzer, or set it by hand.", _SHOW_PIN_COMMAND),
+    "boundary_refuses": (
+        "Let the caller's permissions boundary allow the call.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "identity_policy_denies": (
+        "Remove the deny from the caller's own policy.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "identity_policy_lacks_grant": ("Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND),
+    "organization_refuses": ("Ask who keeps the organization's policies.", _SHOW_QUEUE_COMMAND),
+    "pin_not_good": ("Pin the policy that is right by now.", _SHOW_PIN_COMMAND),
+    "policy_not_named": (
+        "Find the policy that refuses: AWS does not name it.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "queue_gone": (
+        "Find who deleted the queue; create it again or stop callers.",
+        _SHOW_HISTORY_COMMAND,
+    ),
+    "queue_policy_denies": ("Remove the deny from the queue's policy.", _SHOW_QUEUE_COMMAND),
+    "queue_policy_lacks_grant": ("Grant the call in the queue's policy.", _SHOW_QUEUE_COMMAND),
+    "session_policy_refuses": (
+        "Let the caller's session policy allow the call.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "vpc_endpoint_refuses": ("Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE_COMMAND),
 }
 # The sentence and the command for each state, if the code has none. A case that has ended needs no
 # step.
 NEXT_STEP_BY_STATE: Mapping[State, tuple[str, CommandSource]] = {
-    State.OBSERVED: ("Raise the queue's mode if Mendq is to do this.", _TAG_PROPOSE_MODE),
-    State.REFUSED: ("Look at the case.", _SHOW_CASE),
-    State.PROPOSED: ("Read the change, then approve or decline it.", _APPROVE_CASE),
-    State.EXPIRED: ("Look at the queue: it is proposed again if it shows again.", _SHOW_CASE),
-    State.INEFFECTIVE: ("See why the fix did not help: Mendq tries its next step.", _SHOW_CASE),
+    State.OBSERVED: ("Raise the queue's mode if Mendq is to do this.", _TAG_PROPOSE_MODE_COMMAND),
+    State.REFUSED: ("Look at the case.", _SHOW_CASE_COMMAND),
+    State.PROPOSED: ("Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND),
+    State.EXPIRED: (
+        "Look at the queue: it is proposed again if it shows again.",
+        _SHOW_CASE_COMMAND,
+    ),
+    State.INEFFECTIVE: (
+        "See why the fix did not help: Mendq tries its next step.",
+        _SHOW_CASE_COMMAND,
+    ),
     State.OVERRIDDEN: NEXT_STEP_BY_CODE["overridden"],
-    State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW_CASE),
+    State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND),
     **dict.fromkeys(
         (State.APPROVED, *STATES_UNDER_VERIFICATION, State.VERIFIED, State.WATCHING),
-        (_WAIT_SENTENCE, _SHOW_CASE),
+        (_WAIT_SENTENCE, _SHOW_CASE_COMMAND),
     ),
     **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), ("", "")),
 }
@@ -241,17 +307,17 @@ def list_next_step_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     """
     queue = parts_of(case.queue_arn)
     next_step = choose_next_step(case, refusal_command)
-    lines: list[str] = []
+    next_step_lines: list[str] = []
     if next_step["sentence"]:
-        lines.append(next_step["sentence"])
+        next_step_lines.append(next_step["sentence"])
     # A step without a command is about a deleted queue, so further commands would fail.
     if next_step["command"]:
-        lines.append(next_step["command"])
-        lines.extend(_list_more_commands(case, refusal_command))
-    lines.append(f"runbook: {plain(next_step['runbook'])}")
+        next_step_lines.append(next_step["command"])
+        next_step_lines.extend(_list_more_commands(case, refusal_command))
+    next_step_lines.append(f"runbook: {plain(next_step['runbook'])}")
     place_text = f"{plain(queue.account, 12)} {plain(queue.region, 32)}"
-    lines.append(f"case: {plain(case.case_id, 80)} in {place_text}")
-    return tuple(lines)
+    next_step_lines.append(f"case: {plain(case.case_id, 80)} in {place_text}")
+    return tuple(next_step_lines)
 
 
 def _list_more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:

@@ -193,35 +193,34 @@ def symptom_name_in_words(symptom: str) -> str:
     return plain(" ".join(words), _MOST_SYMPTOM_NAME_CHARACTERS)
 
 
-def make_first_line(fact: str, *requests: str) -> str:
+def make_first_line(fact: str, *reader_requests: str) -> str:
     """Return the first line of a notification: the fact, and a request to the reader.
 
-    This is the first of `requests` that fits into the line, or the last one if no request fits. A
-    locked phone shows only this line.
+    This is the first of `reader_requests` that fits into the line, or the last one if no request
+    fits. A locked phone shows only this line.
     """
     fitting_requests = [
         request
-        for request in requests
+        for request in reader_requests
         if len(fact) + 1 + len(request) <= MOST_FIRST_LINE_CHARACTERS
     ]
-    request = fitting_requests[0] if fitting_requests else requests[-1]
+    request = fitting_requests[0] if fitting_requests else reader_requests[-1]
     return f"{fact} {request}"[:MOST_FIRST_LINE_CHARACTERS]
 
 
-def make_subject(beginning: str, name: str, place_text: str = "") -> str:
+def make_subject(subject_beginning: str, name: str, place_text: str = "") -> str:
     """Return a subject of at most MOST_SUBJECT_CHARACTERS.
 
     The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `place_text` is empty. If `name` is
     too long, its middle is left out, because long names differ at their ends.
     """
     place_ending = f" in {place_text}" if place_text else ""
-    free_characters = MOST_SUBJECT_CHARACTERS - len(beginning) - 1 - len(place_ending)
-    kept_end_characters = (free_characters - 3) // 2
-    if len(name) > free_characters:
-        name = (
-            f"{name[: free_characters - 3 - kept_end_characters]}...{name[-kept_end_characters:]}"
-        )
-    return f"{beginning} {name}{place_ending}"
+    most_name_characters = MOST_SUBJECT_CHARACTERS - len(subject_beginning) - 1 - len(place_ending)
+    kept_end_characters = (most_name_characters - 3) // 2
+    if len(name) > most_name_characters:
+        kept_start_characters = most_name_characters - 3 - kept_end_characters
+        name = f"{name[:kept_start_characters]}...{name[-kept_end_characters:]}"
+    return f"{subject_beginning} {name}{place_ending}"
 
 
 def format_place(account: str, region: str) -> str:
@@ -263,7 +262,7 @@ class MassSymptom(Struct, frozen=True):
 def describe_mass_symptom(
     symptom: MassSymptom,
     queue_arns: Collection[str],
-    managed_queues: int,
+    managed_queue_count: int,
     now: datetime,
     place_text: str,
 ) -> NotificationText:
@@ -272,14 +271,14 @@ def describe_mass_symptom(
     Args:
         symptom: The symptom.
         queue_arns: The queues, in the order in which they are named.
-        managed_queues: The number of managed queues; 0 if they were not counted.
+        managed_queue_count: The number of managed queues; 0 if they were not counted.
         now: The time of the notification.
         place_text: The account and region, from `format_place`.
     """
     symptom_text = symptom_name_in_words(symptom.name)
     count_text = f"{len(queue_arns)}"
-    if managed_queues:
-        count_text = f"{len(queue_arns)} of {managed_queues}"
+    if managed_queue_count:
+        count_text = f"{len(queue_arns)} of {managed_queue_count}"
     queue_names = (plain(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
     opening_lines = (
         make_first_line(

@@ -26,34 +26,34 @@ def describe_own_change(change: OwnChange, now: datetime) -> str:
 
     A finding begins with this sentence. The sentence has no full stop at its end.
     """
-    age = format_duration(max(now - change.written_at, timedelta()))
+    age_text = format_duration(max(now - change.written_at, timedelta()))
     return (
-        f"Mendq {change.did} {age} ago (case {change.case_id}): {change.effect}. "
+        f"Mendq {change.did} {age_text} ago (case {change.case_id}): {change.effect}. "
         f"{change.take_back}: {make_rollback_command(change)}"
     )
 
 
-def describe_change_and_sign(change: OwnChange, sign: str, now: datetime) -> str:
+def describe_change_and_sign(change: OwnChange, sign_text: str, now: datetime) -> str:
     """Return sentences with Mendq's change and the measured sign of its harm.
 
-    `sign` is the end of a sentence that begins with "Since then" (`describe_harm_shown`). The last
-    sentence has no full stop.
+    `sign_text` is the end of a sentence that begins with "Since then" (`describe_harm_shown`). The
+    last sentence has no full stop.
     """
-    return f"{describe_own_change(change, now)}. Since then {sign}"
+    return f"{describe_own_change(change, now)}. Since then {sign_text}"
 
 
-def describe_change_and_arrivals(change: OwnChange, arrivals: str, now: datetime) -> str:
+def describe_change_and_arrivals(change: OwnChange, arrivals_text: str, now: datetime) -> str:
     """Return sentences about messages that moved to a DLQ since Mendq's change.
 
     A DLQ exists for bad messages, so a person must decide whether these messages are bad.
-    `arrivals` is a text with the number of messages (`describe_harm_shown`). The last sentence has
-    no full stop.
+    `arrivals_text` is a text with the number of messages (`describe_harm_shown`). The last sentence
+    has no full stop.
     """
     messages_command = dlq_messages_command(change.queue_arn)
     region = parts_of(change.queue_arn).region
     close_command = command_line(f"mendq close {quote(change.case_id)} --region {region}")
     return (
-        f"{describe_change_and_sign(change, arrivals, now)}. Look at what moved: "
+        f"{describe_change_and_sign(change, arrivals_text, now)}. Look at what moved: "
         f"`{messages_command}`. If consumers could have finished it, take the change back. If it "
         f"fails at every try, the change does what it is for: `{close_command}` ends the case"
     )
@@ -68,10 +68,10 @@ def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[s
     if not changes:
         return ()
     newest_change = max(changes, key=lambda change: (change.written_at, change.case_id))
-    other_count = len({change.case_id for change in changes}) - 1
+    other_change_count = len({change.case_id for change in changes}) - 1
     others_text = (
-        f". {format_count(other_count, 'other change')} by Mendq may be the cause too"
-        if other_count
+        f". {format_count(other_change_count, 'other change')} by Mendq may be the cause too"
+        if other_change_count
         else ""
     )
     return (f"{describe_own_change(newest_change, now)}{others_text}",)

@@ -28,9 +28,9 @@ from mendq.notifications.text import (
 )
 
 # The most lines, names and addresses that are shown; further ones are counted.
-_MOST_LINES = 20
-_MOST_NAMES = 5
-_MOST_ORIGINS = 2
+_MOST_SHOWN_LINES = 20
+_MOST_SHOWN_NAMES = 5
+_MOST_SHOWN_ORIGINS = 2
 # The most characters of an attribute's value.
 _MOST_VALUE_CHARACTERS = 1_000
 # The most characters of a point of the timeline: enough for the two numbers in
@@ -65,15 +65,17 @@ def describe_failed_calls(
     operations = {request.get("operation") for request in evidence.get("requests", ())}
     call_names = sorted({*filter(None, operations), *event_names})
     calls_text = ", ".join(
-        limit_lines((format_value(name, 64) for name in call_names), _MOST_NAMES)
+        limit_lines((format_value(name, 64) for name in call_names), _MOST_SHOWN_NAMES)
     )
-    principals = (f"by {format_value(principal)}" for principal in evidence.get("principals", ()))
+    principal_lines = (
+        f"by {format_value(principal)}" for principal in evidence.get("principals", ())
+    )
     count_text = f"{plain(evidence['failed_calls'], 12)} failed calls"
     return (
         f"{count_text}: {calls_text}" if calls_text else count_text,
         f"from {_describe_call(evidence, 'first')}",
         f"to   {_describe_call(evidence, 'last')}",
-        *limit_lines(principals, _MOST_NAMES),
+        *limit_lines(principal_lines, _MOST_SHOWN_NAMES),
         *_describe_call_origins(evidence),
     )
 
@@ -81,15 +83,16 @@ def describe_failed_calls(
 def _describe_call_origins(evidence: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines with the addresses and the programs from which the failed calls came.
 
-    The first _MOST_ORIGINS addresses and programs are named, and the others are counted.
+    The first _MOST_SHOWN_ORIGINS addresses and programs are named, and the others are counted.
     """
     requests = evidence.get("requests", ())
     for field_name, line_prefix in (("source_ip", "from address"), ("user_agent", "with")):
-        origins = dict.fromkeys(
+        call_origins = dict.fromkeys(
             request[field_name] for request in requests if field_name in request
         )
         yield from limit_lines(
-            (f"{line_prefix} {format_value(origin)}" for origin in origins), _MOST_ORIGINS
+            (f"{line_prefix} {format_value(call_origin)}" for call_origin in call_origins),
+            _MOST_SHOWN_ORIGINS,
         )
 
 
@@ -134,7 +137,10 @@ def describe_facts(
     tag_lines = (
         f"tag {format_value(key, 64)} = {format_value(tags[key], 64)}" for key in mendq_tag_keys
     )
-    return (*limit_lines(attribute_lines, _MOST_LINES), *limit_lines(tag_lines, _MOST_NAMES))
+    return (
+        *limit_lines(attribute_lines, _MOST_SHOWN_LINES),
+        *limit_lines(tag_lines, _MOST_SHOWN_NAMES),
+    )
 
 
 # A baseline also holds tags and consumers. Their names begin with these, so that they differ from
@@ -193,10 +199,12 @@ def compare_with_baselines(
             for name, text in baseline.attributes.items()
             if not name.startswith(tuple(left_out_prefixes))
         }
-        differences = describe_differences(configuration_at_baseline, describe_configuration(facts))
-        yield _describe_baseline(baseline, compared_kinds, has_changed=bool(differences))
-        yield from limit_lines(differences, _MOST_LINES)
-        if differences or now - baseline.at > RECENT_BASELINE_AGE:
+        difference_lines = describe_differences(
+            configuration_at_baseline, describe_configuration(facts)
+        )
+        yield _describe_baseline(baseline, compared_kinds, has_changed=bool(difference_lines))
+        yield from limit_lines(difference_lines, _MOST_SHOWN_LINES)
+        if difference_lines or now - baseline.at > RECENT_BASELINE_AGE:
             return
 
 
@@ -237,8 +245,8 @@ def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ..
 
 def describe_queue_change(change: QueueChange) -> str:
     """Return a line about one change: the call, its time, and the attributes that it set."""
-    attributes = (format_value(attribute, 64) for attribute in change.attributes)
-    names_text = ", ".join(limit_lines(attributes, _MOST_NAMES))
+    attribute_texts = (format_value(attribute, 64) for attribute in change.attributes)
+    names_text = ", ".join(limit_lines(attribute_texts, _MOST_SHOWN_NAMES))
     call_text = f"{format_value(change.event_name, 64)} at {format_utc_time(change.at)}"
     return f"{call_text}: {names_text}" if names_text else call_text
 
@@ -252,17 +260,19 @@ def _format_evidence_time(text: object) -> str:
 
 
 def format_timeline(
-    points: Sequence[TimelinePoint], most_characters: int = _MOST_POINT_CHARACTERS
+    timeline_points: Sequence[TimelinePoint], most_characters: int = _MOST_POINT_CHARACTERS
 ) -> list[tuple[str, str]]:
     """Return a case's timeline: for each point, a text with its time and a text with its name.
 
     The first text also has the time since the first point. The second text also has the point's
-    details, and is cut at `most_characters`. `points` must not be empty.
+    details, and is cut at `most_characters`. `timeline_points` must not be empty.
     """
-    delay_texts = [f"+{format_duration(point.at - points[0].at)}" for point in points]
+    delay_texts = [
+        f"+{format_duration(point.at - timeline_points[0].at)}" for point in timeline_points
+    ]
     delay_width = max(len(delay_text) for delay_text in delay_texts)
     timeline_lines: list[tuple[str, str]] = []
-    for point, delay_text in zip(points, delay_texts, strict=True):
+    for point, delay_text in zip(timeline_points, delay_texts, strict=True):
         time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         point_text = f"{point.words}: {point.says}" if point.says else point.words
         timeline_lines.append(

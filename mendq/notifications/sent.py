@@ -42,19 +42,19 @@ def make_publish_arguments(notification: Mapping[str, Any], *, is_for_chat: bool
     text = notification["text"]
     if not is_for_chat:
         return {"Subject": subject, "Message": text}
-    title = subject.translate(_CHAT_REPLACEMENTS)
+    chat_title = subject.translate(_CHAT_REPLACEMENTS)
     queue_arn = notification.get("queue_arn")
     chat_message = {
         "version": "1.0",
         "source": "custom",
         "content": {
             "textType": "client-markdown",
-            "title": title,
+            "title": chat_title,
             "description": f"```\n{text.translate(_CHAT_REPLACEMENTS)}```",
         },
         "metadata": {
-            "threadId": notification.get("dedup_key") or title,
-            "summary": title,
+            "threadId": notification.get("dedup_key") or chat_title,
+            "summary": chat_title,
             "eventType": NOTIFICATION_EVENT,
             "relatedResources": [queue_arn] if queue_arn else [],
         },
@@ -119,8 +119,8 @@ class NotificationRecord(Struct, frozen=True):
             at: The time of this run, which will send the notification.
             about: The name of the case's transition; empty if the notification is about no case.
         """
-        announced_at_by_news = last_record.announced.items() if last_record else ()
-        news_oldest_first = sorted(announced_at_by_news, key=itemgetter(1))
+        news_and_times = last_record.announced.items() if last_record else ()
+        news_oldest_first = sorted(news_and_times, key=itemgetter(1))
         recent_news = [
             (news_key, announced_at)
             for news_key, announced_at in news_oldest_first

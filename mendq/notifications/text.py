@@ -48,13 +48,13 @@ def visible(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
 
 def _escape_text(text: object) -> str:
     """Return the text on one line. Characters that are not printable ASCII are escaped."""
-    one_line = " ".join(str(text)[:_MOST_INPUT_CHARACTERS].split())
-    ascii_text = one_line.encode("ascii", "backslashreplace").decode()
-    characters = [
+    one_line_text = " ".join(str(text)[:_MOST_INPUT_CHARACTERS].split())
+    ascii_text = one_line_text.encode("ascii", "backslashreplace").decode()
+    printable_characters = [
         character if character.isprintable() else f"\\x{ord(character):02x}"
         for character in ascii_text
     ]
-    return "".join(characters)
+    return "".join(printable_characters)
 
 
 def _cut_text(text: str, most_characters: int) -> str:
@@ -185,14 +185,14 @@ def make_body(opening_lines: Sequence[str], sections: Sequence[Section], most_by
     If the text is too long, lines are dropped one by one, each time the last line of the longest
     section. The text is longer than `most_bytes` only if no line is left that may be dropped.
     """
-    dropped_counts = [0] * len(sections)
+    dropped_line_counts = [0] * len(sections)
     while True:
         part_texts = ["\n".join(opening_lines)]
         droppable_characters: list[int] = []
-        for section, dropped_count in zip(sections, dropped_counts, strict=True):
-            part_texts.append(section.text(dropped_count))
-            droppable_characters.append(section.count_droppable_characters(dropped_count))
+        for section, dropped_line_count in zip(sections, dropped_line_counts, strict=True):
+            part_texts.append(section.text(dropped_line_count))
+            droppable_characters.append(section.count_droppable_characters(dropped_line_count))
         body = "\n\n".join(part_texts) + "\n"
         if len(body.encode()) <= most_bytes or not any(droppable_characters):
             return body
-        dropped_counts[droppable_characters.index(max(droppable_characters))] += 1
+        dropped_line_counts[droppable_characters.index(max(droppable_characters))] += 1

@@ -97,7 +97,7 @@ def describe_lost_probes(probe: Probe, account: str, region: str) -> Notificatio
         f"What: Mendq's own failing call has to come by CloudTrail to heal within {deadline_text}.",
         f"Why: the last {probe.lost_in_a_row} did not, so failing queues may go unseen too.",
     )
-    fact_lines = (
+    probe_lines = (
         f"lost since {format_utc_time(probe.lost_since or probe.sent_at)}",
         f"seen last: {last_seen_text}",
         f"CloudTrail's word for the error then: {format_value(probe.spelled or 'not known', 64)}",
@@ -108,7 +108,7 @@ def describe_lost_probes(probe: Probe, account: str, region: str) -> Notificatio
         f"runbook: {PROBE_RUNBOOK}",
     )
     sections = (
-        Section("PROBE", fact_lines, can_be_cut=False),
+        Section("PROBE", probe_lines, can_be_cut=False),
         Section("NEXT", command_lines, can_be_cut=False),
     )
     subject = f"Mendq escalated: no probe in {place_text}"

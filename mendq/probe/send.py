@@ -41,15 +41,15 @@ class ProbeRecord(Table, frozen=True):
 
         Return False, with nothing changed, if another run has stored this probe or a later one.
         """
-        lost_since_value = {"lost_since": probe.lost_since} if probe.lost_since else {}
+        lost_since_argument = {"lost_since": probe.lost_since} if probe.lost_since else {}
         return self._set_attributes(
             "attribute_not_exists(scheduled_at) OR scheduled_at < :scheduled_at",
-            remove_clause="" if lost_since_value else " REMOVE lost_since",
+            remove_clause="" if lost_since_argument else " REMOVE lost_since",
             scheduled_at=probe.scheduled_at,
             sent_at=probe.sent_at,
             lost_in_a_row=probe.lost_in_a_row,
             notified=probe.notified,
-            **lost_since_value,
+            **lost_since_argument,
         )
 
     def note_notified(self, probe: Probe) -> None:
@@ -72,13 +72,17 @@ class ProbeRecord(Table, frozen=True):
             without_queue=call.queue_arn is None,
         )
 
-    def _set_attributes(self, condition: str, remove_clause: str = "", **values: Any) -> bool:
+    def _set_attributes(
+        self, condition: str, remove_clause: str = "", **value_by_attribute: Any
+    ) -> bool:
         """Set attributes of the item if the condition is true. Return False if it is not true.
 
-        `values` are the new values by attribute. `remove_clause` is a REMOVE clause or empty.
+        `value_by_attribute` has the new values. `remove_clause` is a REMOVE clause or empty.
         """
-        assignments = ", ".join(f"{name} = :{name}" for name in values)
-        return self.change(PROBE_ITEM_KEY, f"SET {assignments}{remove_clause}", condition, **values)
+        set_assignments = ", ".join(f"{name} = :{name}" for name in value_by_attribute)
+        return self.change(
+            PROBE_ITEM_KEY, f"SET {set_assignments}{remove_clause}", condition, **value_by_attribute
+        )
 
 
 # SQS's error code for a message without a deduplication id that is sent to a FIFO queue.
@@ -122,9 +126,9 @@ def send_probe(
                 chat_severities=settings.chat,
                 docs_url=settings.docs_url,
             )
-            news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
+            news_key = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
             notification_text = describe_lost_probes(probe, settings.account, clients.region)
-            notifier.send_about_account("probe", news, notification_text)
+            notifier.send_about_account("probe", news_key, notification_text)
             probe_record.note_notified(probe)
     return probe
 
