@@ -32,27 +32,27 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="rewrite docs/performance.md")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
-    parts = pages.load_parts()
+    part_by_name = pages.load_parts_by_name()
     measure_part_by_name: dict[str, Callable[[Console], Iterator[Measure]]] = {
         "handler": handler.run_measurements,
         "nightly": partial(nightly.run_measurements, with_peers=options.peers),
     }
     for part_name in options.only or PART_NAMES:
-        parts[part_name] = pages.make_part(
+        part_by_name[part_name] = pages.make_part_measures(
             _print_measures(measure_part_by_name[part_name](console), console)
         )
-        pages.store_parts(parts)
-    measures = pages.join_measures(parts)
-    rows = [
-        goal.make_goal_row(measures)
+        pages.store_parts_by_name(part_by_name)
+    measure_by_name = pages.join_measures(part_by_name)
+    goal_rows = [
+        goal.make_goal_row(measure_by_name)
         for goal in pages.GOALS
-        if goal.find_result(measures) is not None
+        if goal.find_result(measure_by_name) is not None
     ]
     title = "Goals: a machine that misses one is told so, and nothing fails"
-    console.print(_make_table(title, ("goal", "asked", "measured", ""), rows))
+    console.print(_make_table(title, ("goal", "asked", "measured", ""), goal_rows))
     console.print(f"measures: {pages.MEASURES_PATH}")
     if options.keep:
-        pages.PAGE_PATH.write_text(pages.make_page(parts))
+        pages.PAGE_PATH.write_text(pages.make_performance_page(part_by_name))
         console.print(f"wrote {pages.PAGE_PATH}")
     return 0
 
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 def _print_measures(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
     """Yield the given measures unchanged, and print each measure as soon as it was taken."""
     for measure in measures:
-        console.print(_make_table(measure.title, *pages.make_rows(measure)))
+        console.print(_make_table(measure.title, *pages.make_headings_and_rows(measure)))
         yield measure
 
 

@@ -8,8 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-measured_start, *start_arguments = sys.argv[1:]
-if measured_start == "client":
+measured_program, *start_arguments = sys.argv[1:]
+if measured_program == "client":
     import boto3
 
     client = boto3.Session().client("sqs")

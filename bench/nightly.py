@@ -34,7 +34,7 @@ from analytics.session import start_session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
-from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, take_measure
+from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, measure_variants
 from bench.trail import TRAIL_DAY, MadeUpTrail, make_trail
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 
@@ -115,31 +115,33 @@ def run_measurements(console: Console, *, with_peers: bool) -> Iterator[Measure]
     If `with_peers` is True, DuckDB and Polars are installed and measured too.
     """
     with ExitStack() as exit_stack:
-        limit_processes = exit_stack.enter_context(readers.start_processes())
-        peer_processes: Executor | None = None
+        fastest_reader_pool = exit_stack.enter_context(readers.start_processes())
+        peer_pool: Executor | None = None
         if with_peers:
             readers.install_peers()
-            peer_processes = exit_stack.enter_context(readers.start_processes(peers=True))
+            peer_pool = exit_stack.enter_context(readers.start_processes(for_peers=True))
         spark = start_session()
         exit_stack.callback(spark.stop)
-        for plan in NightlyPlans(spark, limit_processes, peer_processes).list_plans():
-            yield take_measure(
+        for planned_measure in NightlyMeasurePlanner(
+            spark, fastest_reader_pool, peer_pool
+        ).list_plans():
+            yield measure_variants(
                 console,
-                plan.name,
-                plan.title,
-                plan.variants,
-                plan.rounds,
-                dropped_rounds=plan.warm_up_rounds,
+                planned_measure.name,
+                planned_measure.title,
+                planned_measure.variants,
+                planned_measure.rounds,
+                dropped_rounds=planned_measure.warm_up_rounds,
             )
 
 
 @dataclass
-class NightlyPlans:
+class NightlyMeasurePlanner:
     """Plans the measures of the nightly job, which share a Spark session and processes."""
 
     spark: SparkSession
-    limit_processes: Executor  # the processes of the fastest possible reader
-    peer_processes: Executor | None = None  # the process of DuckDB and Polars, if they are measured
+    fastest_reader_pool: Executor  # the processes of the fastest possible reader
+    peer_pool: Executor | None = None  # the process of DuckDB and Polars, if they are measured
 
     def list_plans(self) -> Iterator[_PlannedMeasure]:
         """Yield the planned measures.
@@ -151,7 +153,9 @@ class NightlyPlans:
             f"From gzip files to failed SQS calls, {ONE_DAY_SIZE.records:,} records",
             INGEST_ROUNDS,
             [
-                self._make_limit_variant(ONE_DAY_SIZE, "limit: isal + msgspec in two processes"),
+                self._make_fastest_reader_variant(
+                    ONE_DAY_SIZE, "limit: isal + msgspec in two processes"
+                ),
                 *(
                     self._make_reader_variant(reader_name, ONE_DAY_SIZE, f"{reader_name} reader")
                     for reader_name in READER_BY_NAME
@@ -163,11 +167,11 @@ class NightlyPlans:
             "The same for ten times the records",
             SLOW_MEASURE_ROUNDS,
             [
-                self._make_limit_variant(ONE_DAY_SIZE, f"limit, {ONE_DAY_SIZE.records:,}"),
+                self._make_fastest_reader_variant(ONE_DAY_SIZE, f"limit, {ONE_DAY_SIZE.records:,}"),
                 self._make_reader_variant(
                     "native", ONE_DAY_SIZE, f"native reader, {ONE_DAY_SIZE.records:,}"
                 ),
-                self._make_limit_variant(TENFOLD_SIZE, f"limit, {TENFOLD_SIZE.records:,}"),
+                self._make_fastest_reader_variant(TENFOLD_SIZE, f"limit, {TENFOLD_SIZE.records:,}"),
                 self._make_reader_variant(
                     "native", TENFOLD_SIZE, f"native reader, {TENFOLD_SIZE.records:,}"
                 ),
@@ -187,7 +191,7 @@ class NightlyPlans:
                 ),
             ],
         )
-        if self.peer_processes:
+        if self.peer_pool:
             yield _PlannedMeasure(
                 "peers",
                 "One question, asked of others too: how many SQS calls failed?",
@@ -195,7 +199,7 @@ class NightlyPlans:
                 [
                     self._make_reader_variant("native", TENFOLD_SIZE, "native reader"),
                     *(
-                        self._make_peer_variant(self.peer_processes, peer_name)
+                        self._make_peer_variant(self.peer_pool, peer_name)
                         for peer_name in readers.COUNT_BY_PEER
                     ),
                 ],
@@ -204,13 +208,13 @@ class NightlyPlans:
             "sessions",
             "Incidents from failed calls that are there already",
             SLOWEST_MEASURE_ROUNDS,
-            [self._make_burst_variant(call_count) for call_count in FAILED_CALL_COUNTS],
+            [self._make_burst_finding_variant(call_count) for call_count in FAILED_CALL_COUNTS],
         )
         yield _PlannedMeasure(
             "session memory",
             "The same, each in a process of its own",
             1,
-            [_make_burst_process_variant(call_count) for call_count in FAILED_CALL_COUNTS],
+            [_make_burst_finding_process_variant(call_count) for call_count in FAILED_CALL_COUNTS],
         )
         yield _PlannedMeasure(
             "nightly_runs",
@@ -232,50 +236,54 @@ class NightlyPlans:
             ],
         )
 
-    def _make_limit_variant(self, size: TrailSize, variant_name: str) -> Variant:
+    def _make_fastest_reader_variant(self, trail_size: TrailSize, variant_name: str) -> Variant:
         """Return the variant that reads a trail with the fastest possible reader in Python."""
-        trail = make_trail(*size)
-        files = trail.files()
+        trail = make_trail(*trail_size)
+        files = trail.list_files()
 
         def count_trail() -> None:
-            counts = readers.count_all(self.limit_processes, files)
-            expected = (trail.true_counts.raw_bytes, trail.true_counts.failed_sqs_calls)
-            _require_equal("unpacked bytes, failed calls", counts, expected)
+            file_counts = readers.count_files(self.fastest_reader_pool, files)
+            expected_counts = (trail.true_counts.raw_bytes, trail.true_counts.failed_sqs_calls)
+            _require_equal("unpacked bytes, failed calls", file_counts, expected_counts)
 
         return _make_reading_variant(variant_name, trail, count_trail)
 
-    def _make_reader_variant(self, reader_name: str, size: TrailSize, variant_name: str) -> Variant:
+    def _make_reader_variant(
+        self, reader_name: str, trail_size: TrailSize, variant_name: str
+    ) -> Variant:
         """Return the variant that reads a trail with one of the nightly job's readers."""
-        trail = make_trail(*size)
+        trail = make_trail(*trail_size)
         return _make_reading_variant(
             variant_name, trail, partial(read_trail, self.spark, trail, reader_name)
         )
 
-    def _make_byte_reader_variant(self, size: TrailSize) -> Variant:
+    def _make_byte_reader_variant(self, trail_size: TrailSize) -> Variant:
         """Return the variant in which Spark reads the files and Python only gets their bytes."""
-        trail = make_trail(*size)
-        variant_name = f"Spark hands the bytes to Python, {size.records:,}"
+        trail = make_trail(*trail_size)
+        variant_name = f"Spark hands the bytes to Python, {trail_size.records:,}"
         return _make_reading_variant(
             variant_name, trail, partial(hand_bytes_to_python, self.spark, trail)
         )
 
-    def _make_peer_variant(self, peers: Executor, peer_name: str) -> Variant:
+    def _make_peer_variant(self, peer_pool: Executor, peer_name: str) -> Variant:
         """Return the variant that reads the trail of TENFOLD_SIZE with DuckDB or Polars."""
         trail = make_trail(*TENFOLD_SIZE)
 
         def count_trail() -> None:
-            failed_calls = peers.submit(readers.COUNT_BY_PEER[peer_name], trail.files()).result()
+            failed_calls = peer_pool.submit(
+                readers.COUNT_BY_PEER[peer_name], trail.list_files()
+            ).result()
             _require_equal("failed calls", failed_calls, trail.true_counts.failed_sqs_calls)
 
         return _make_reading_variant(peer_name, trail, count_trail)
 
-    def _make_burst_variant(self, call_count: int) -> Variant:
+    def _make_burst_finding_variant(self, call_count: int) -> Variant:
         """Return the variant that groups made-up failed calls into bursts, in this process."""
         find_bursts_once = partial(find_bursts, self.spark, call_count)
         return Variant(f"{call_count:,} calls", partial(measure_call, find_bursts_once))
 
 
-def _make_burst_process_variant(call_count: int) -> Variant:
+def _make_burst_finding_process_variant(call_count: int) -> Variant:
     """Return the variant that groups made-up failed calls into bursts, in a new process."""
     command = ("-m", "bench.nightly", f"{call_count}")
     return Variant(f"{call_count:,} calls", partial(measure_process, command))
@@ -287,18 +295,18 @@ def _make_spark_alone_variant() -> Variant:
 
     def measure_run() -> Cost:
         with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-            file_uri = f"file:{trail.files()[0]}"
+            file_uri = f"file:{trail.list_files()[0]}"
             return measure_process(("-c", SPARK_ALONE_PROGRAM, file_uri, f"{folder}/out"))
 
     return Variant("Spark alone: one file read, one table written", measure_run)
 
 
-def _make_nightly_run_variant(size: TrailSize) -> Variant:
+def _make_nightly_run_variant(trail_size: TrailSize) -> Variant:
     """Return the variant that runs the nightly job for one day in a new process.
 
     The run finds no cases.
     """
-    trail = make_trail(*size)
+    trail = make_trail(*trail_size)
     trail_day = f"{TRAIL_DAY:%Y-%m-%d}"
 
     def measure_run() -> Cost:
@@ -314,9 +322,9 @@ def _make_nightly_run_variant(size: TrailSize) -> Variant:
             )
             table_files = list(Path(folder).rglob(f"dt={trail_day}/*.parquet"))
             _require_equal("files written", len(table_files), 3)
-            return _add_bytes(cost, trail)
+            return _add_unpacked_bytes(cost, trail)
 
-    return Variant(f"{size.records:,} records in {size.files:,} files", measure_run)
+    return Variant(f"{trail_size.records:,} records in {trail_size.files:,} files", measure_run)
 
 
 def _make_reading_variant(
@@ -328,23 +336,23 @@ def _make_reading_variant(
     """
 
     def measure_run() -> Cost:
-        return _add_bytes(measure_call(read_files), trail)
+        return _add_unpacked_bytes(measure_call(read_files), trail)
 
     return Variant(variant_name, measure_run)
 
 
-def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
+def _add_unpacked_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
     return replace(cost, raw_bytes=trail.true_counts.raw_bytes)
 
 
-def _require_equal(value_names: str, result: object, expected: object) -> None:
-    """Raise RuntimeError if `result` is not `expected`.
+def _require_equal(value_names: str, result: object, expected_result: object) -> None:
+    """Raise RuntimeError if `result` is not `expected_result`.
 
     The cost of a variant with a wrong result would mean nothing. `value_names` says in the error
     which values were compared.
     """
-    if result != expected:
-        raise RuntimeError(f"{value_names} were {result}, not {expected}")
+    if result != expected_result:
+        raise RuntimeError(f"{value_names} were {result}, not {expected_result}")
 
 
 def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> None:
@@ -377,15 +385,15 @@ def hand_bytes_to_python(spark: SparkSession, trail: MadeUpTrail) -> None:
     Raises:
         RuntimeError: if the number of bytes is wrong.
     """
-    files = trail.files()
+    files = trail.list_files()
     folders = sorted({str(file.parent) for file in files})
     file_contents = load_binary_files(spark, "file:", folders).select("content")
-    file_sizes = file_contents.mapInArrow(_measure_lengths, "bytes bigint")
+    file_sizes = file_contents.mapInArrow(_measure_content_lengths, "bytes bigint")
     total_bytes = file_sizes.agg(sf.sum("bytes")).collect()[0][0]
     _require_equal("bytes", total_bytes, sum(file.stat().st_size for file in files))
 
 
-def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _measure_content_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.record_batch([pc.binary_length(batch.column(0)).cast("int64")], ["bytes"])
 
@@ -414,7 +422,7 @@ def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
     burst_number = sf.floor(call_number / CALLS_PER_BURST)
     position_in_burst = call_number % CALLS_PER_BURST
     seconds_per_burst = CALLS_PER_BURST * SECONDS_BETWEEN_CALLS + SECONDS_BETWEEN_BURSTS
-    call_second = (
+    call_epoch_seconds = (
         sf.lit(int(TRAIL_DAY.timestamp()))
         + burst_number * seconds_per_burst
         + position_in_burst * SECONDS_BETWEEN_CALLS
@@ -429,9 +437,12 @@ def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
     }
     return spark.range(call_count).select(
         sf.concat(sf.lit("event-"), "id").alias("event_id"),
-        sf.timestamp_seconds(call_second).alias("event_time"),
+        sf.timestamp_seconds(call_epoch_seconds).alias("event_time"),
         sf.concat(sf.lit(f"{queue_arn_prefix}:queue-"), queue_number).alias("queue_arn"),
-        *(sf.lit(value).alias(name) for name, value in value_by_constant_column.items()),
+        *(
+            sf.lit(value).alias(column_name)
+            for column_name, value in value_by_constant_column.items()
+        ),
         sf.lit(None).cast("string").alias("ignored"),
         sf.lit("false").cast("boolean").alias("is_own_look"),
     )

@@ -56,9 +56,9 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         comparison_sign = "≥" if self.is_least else "≤"
         return f"{comparison_sign} {self.add_unit(self.bound)}"
 
-    def find_result(self, measures: Mapping[str, Measure]) -> float | None:
+    def find_result(self, measure_by_name: Mapping[str, Measure]) -> float | None:
         """Return the measured figure or ratio; None if it was not measured."""
-        measure = measures.get(self.measure)
+        measure = measure_by_name.get(self.measure)
         if measure is None or self.variant not in measure.costs:
             return None
         if self.against and self.against not in measure.costs:
@@ -76,17 +76,17 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         """Return an amount with its unit, as text."""
         return f"{amount:,.4g}{self.unit}" if amount < 1000 else f"{amount:,.0f}{self.unit}"
 
-    def make_goal_row(self, measures: Mapping[str, Measure]) -> tuple[str, str, str, str]:
+    def make_goal_row(self, measure_by_name: Mapping[str, Measure]) -> tuple[str, str, str, str]:
         """Return the goal's row in the table of goals: goal, limit, result and verdict.
 
         If the result is a ratio of wall times, it also shows the ratio of CPU times.
         """
-        result = self.find_result(measures)
+        result = self.find_result(measure_by_name)
         if result is None:
             return (self.text, self.bound_text, "not measured", "")
         result_text = self.add_unit(result)
         if self.against and self.of == "wall_ms":
-            cpu_ratio = msgspec.structs.replace(self, of="cpu_ms").find_result(measures)
+            cpu_ratio = msgspec.structs.replace(self, of="cpu_ms").find_result(measure_by_name)
             result_text += f" (CPU {self.add_unit(cpu_ratio or 0)})"
         return (self.text, self.bound_text, result_text, self.verdict(result))
 
@@ -103,7 +103,7 @@ class PartMeasures(Struct, frozen=True):
     measures: dict[str, Measure]
 
 
-def make_part(measures: Iterable[Measure]) -> PartMeasures:
+def make_part_measures(measures: Iterable[Measure]) -> PartMeasures:
     """Return a part with these measures, the present time and a description of this machine."""
     cpu_lines = Path("/proc/cpuinfo").read_text().splitlines()
     cpu_models = [
@@ -119,7 +119,7 @@ def make_part(measures: Iterable[Measure]) -> PartMeasures:
     return PartMeasures(taken_at, machine_text, {measure.name: measure for measure in measures})
 
 
-def load_parts(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
+def load_parts_by_name(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
     """Return the stored parts by name.
 
     Empty if the file is missing or was written with another SCHEMA_VERSION.
@@ -132,13 +132,15 @@ def load_parts(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
     return msgspec.convert(document["parts"], dict[str, PartMeasures])
 
 
-def store_parts(parts: Mapping[str, PartMeasures], path: Path = MEASURES_PATH) -> None:
+def store_parts_by_name(
+    part_by_name: Mapping[str, PartMeasures], path: Path = MEASURES_PATH
+) -> None:
     """Store the parts in a JSON file.
 
     A later run that measures only one part takes the other part from this file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    encoded_document = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(parts)})
+    encoded_document = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(part_by_name)})
     path.write_bytes(msgspec.json.format(encoded_document, indent=2) + b"\n")
 
 
@@ -155,19 +157,19 @@ class _Column(NamedTuple):
     """A column in the table of a measure."""
 
     heading: str
-    figure: str  # a field of `Cost`
+    figure_name: str  # a field of `Cost`
     format_figure: Callable[[float], str]
     is_ratio: bool = False  # the ratio to the floor's figure instead of the figure
 
-    def find_figure(self, measure: Measure, variant: str) -> float:
+    def find_figure(self, measure: Measure, variant_name: str) -> float:
         """Return the figure that this column shows for a variant."""
         if self.is_ratio:
-            return measure.ratio(variant, self.figure)
-        return measure.median_cost(variant, self.figure)
+            return measure.ratio(variant_name, self.figure_name)
+        return measure.median_cost(variant_name, self.figure_name)
 
     def has_figures(self, measure: Measure) -> bool:
         """Return True if at least one variant has a figure other than 0 in this column."""
-        return any(self.find_figure(measure, variant) for variant in measure.costs)
+        return any(self.find_figure(measure, variant_name) for variant_name in measure.costs)
 
 
 _MEASURE_COLUMNS = (
@@ -181,43 +183,44 @@ _MEASURE_COLUMNS = (
 )
 
 
-def make_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def make_headings_and_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the headings and the rows of a measure's table.
 
     A column in which all figures are 0 is left out.
     """
-    variants = list(measure.costs)
+    variant_names = list(measure.costs)
     shown_columns = [column for column in _MEASURE_COLUMNS if column.has_figures(measure)]
     rows: list[tuple[str, ...]] = []
-    for variant in variants:
-        figures = [
-            column.format_figure(column.find_figure(measure, variant)) for column in shown_columns
+    for variant_name in variant_names:
+        figure_texts = [
+            column.format_figure(column.find_figure(measure, variant_name))
+            for column in shown_columns
         ]
-        rows.append((variant, *figures))
+        rows.append((variant_name, *figure_texts))
     return ("medians", *(column.heading for column in shown_columns)), rows
 
 
-def join_measures(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
+def join_measures(part_by_name: Mapping[str, PartMeasures]) -> dict[str, Measure]:
     """Return the measures of all parts by name."""
-    measures: dict[str, Measure] = {}
-    for part in parts.values():
-        measures.update(part.measures)
-    return measures
+    measure_by_name: dict[str, Measure] = {}
+    for part in part_by_name.values():
+        measure_by_name.update(part.measures)
+    return measure_by_name
 
 
-def make_page(parts: Mapping[str, PartMeasures]) -> str:
+def make_performance_page(part_by_name: Mapping[str, PartMeasures]) -> str:
     """Return the text of docs/performance.md.
 
-    A part that is missing in `parts` is shown as not measured.
+    A part that is missing in `part_by_name` is shown as not measured.
     """
-    measures = join_measures(parts)
+    measure_by_name = join_measures(part_by_name)
     note_by_measure = tomllib.loads((TEXTS_FOLDER / "notes.toml").read_text())
-    goal_rows = [goal.make_goal_row(measures) for goal in GOALS]
+    goal_rows = [goal.make_goal_row(measure_by_name) for goal in GOALS]
     text_by_placeholder = {
         "goals": make_markdown_table(("goal", "asked", "measured", ""), goal_rows)
     }
     for part_name in ("nightly", "handler"):
-        part = parts.get(part_name)
+        part = part_by_name.get(part_name)
         if part is None:
             text_by_placeholder[f"{part_name}_taken"] = "Not measured."
             text_by_placeholder[part_name] = ""
@@ -238,7 +241,7 @@ def _make_section(measure: Measure, note: str | None) -> str:
     paragraphs = [f"### {measure.title}"]
     if note:
         paragraphs.append(note)
-    paragraphs.append(make_markdown_table(*make_rows(measure)))
+    paragraphs.append(make_markdown_table(*make_headings_and_rows(measure)))
     return "\n\n".join(paragraphs)
 
 

@@ -59,7 +59,7 @@ _file_decoder = msgspec.json.Decoder(_File)
 
 def count_file(file: Path) -> FileCounts:
     """Unpack a file and count its failed SQS calls: the records of SQS that have an error code."""
-    json_bytes = _unpack(file)
+    json_bytes = _unpack_file(file)
     records = _file_decoder.decode(json_bytes).Records
     failed_calls = sum(
         record.errorCode is not None and record.eventSource == SQS_EVENT_SOURCE
@@ -68,21 +68,21 @@ def count_file(file: Path) -> FileCounts:
     return FileCounts(len(json_bytes), failed_calls)
 
 
-def _unpack(file: Path) -> bytes:
+def _unpack_file(file: Path) -> bytes:
     gzip_content = file.read_bytes()
     unpacked_size = int.from_bytes(gzip_content[-4:], "little")
     unpacked_bytes: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW, unpacked_size)
     return unpacked_bytes
 
 
-def start_processes(*, peers: bool = False) -> Executor:
+def start_processes(*, for_peers: bool = False) -> Executor:
     """Return a pool of PROCESS_COUNT processes for the fastest possible reader.
 
-    If `peers` is True, return a pool of one process that can import DuckDB and Polars. To limit the
-    threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
+    If `for_peers` is True, return a pool of one process that can import DuckDB and Polars. To limit
+    the threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
     """
     spawn_context = get_context("spawn")
-    if not peers:
+    if not for_peers:
         return ProcessPoolExecutor(PROCESS_COUNT, spawn_context)
     os.environ["POLARS_MAX_THREADS"] = str(PROCESS_COUNT)
     return ProcessPoolExecutor(1, spawn_context, _add_peers_to_path)
@@ -97,14 +97,14 @@ def _add_peers_to_path() -> None:
     sys.path.insert(0, str(PEERS_FOLDER))
 
 
-def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
-    """Count the failed SQS calls of all files, in the parallel processes of `pool`."""
+def count_files(process_pool: Executor, files: Sequence[Path]) -> FileCounts:
+    """Count the failed SQS calls of all files, in the parallel processes of `process_pool`."""
     files_per_chunk = max(1, min(MAXIMUM_FILES_PER_CHUNK, len(files) // (8 * PROCESS_COUNT)))
     raw_bytes = 0
     failed_sqs_calls = 0
-    for counts in pool.map(count_file, files, chunksize=files_per_chunk):
-        raw_bytes += counts.raw_bytes
-        failed_sqs_calls += counts.failed_sqs_calls
+    for chunk_counts in process_pool.map(count_file, files, chunksize=files_per_chunk):
+        raw_bytes += chunk_counts.raw_bytes
+        failed_sqs_calls += chunk_counts.failed_sqs_calls
     return FileCounts(raw_bytes, failed_sqs_calls)
 
 
@@ -116,7 +116,7 @@ def install_peers() -> None:
         and installed_lock_file.read_bytes() == PEERS_LOCK_FILE.read_bytes()
     ):
         return
-    uv = str(Path(sys.executable).with_name("uv"))
+    uv_path = str(Path(sys.executable).with_name("uv"))
     install_options = (
         "--python",
         sys.executable,
@@ -125,7 +125,8 @@ def install_peers() -> None:
         "--require-hashes",
     )
     subprocess.run(
-        [uv, "pip", "install", "--quiet", *install_options, "-r", str(PEERS_LOCK_FILE)], check=True
+        [uv_path, "pip", "install", "--quiet", *install_options, "-r", str(PEERS_LOCK_FILE)],
+        check=True,
     )
     installed_lock_file.write_bytes(PEERS_LOCK_FILE.read_bytes())
 
@@ -137,8 +138,8 @@ def count_by_duckdb(files: Sequence[Path]) -> int:
         columns = {Records: 'STRUCT(eventSource VARCHAR, errorCode VARCHAR)[]'}))
         WHERE record.eventSource = ? AND record.errorCode IS NOT NULL"""
     with import_module("duckdb").connect(config={"threads": PROCESS_COUNT}) as connection:
-        parameters = [[str(file) for file in files], MAXIMUM_OBJECT_BYTES, SQS_EVENT_SOURCE]
-        return int(connection.execute(query, parameters).fetchone()[0])
+        query_parameters = [[str(file) for file in files], MAXIMUM_OBJECT_BYTES, SQS_EVENT_SOURCE]
+        return int(connection.execute(query, query_parameters).fetchone()[0])
 
 
 def count_by_polars(files: Sequence[Path]) -> int:
@@ -153,12 +154,14 @@ def count_by_polars(files: Sequence[Path]) -> int:
     ).is_not_null()
 
     def count_in_file(file: Path) -> int:
-        file_frame = polars.read_json(_unpack(file), schema={"Records": polars.List(record_type)})
+        file_frame = polars.read_json(
+            _unpack_file(file), schema={"Records": polars.List(record_type)}
+        )
         records = file_frame.explode("Records").unnest("Records")
         return int(records.filter(is_failed_sqs_call).height)
 
-    with ThreadPoolExecutor(PROCESS_COUNT) as threads:
-        return sum(threads.map(count_in_file, files))
+    with ThreadPoolExecutor(PROCESS_COUNT) as thread_pool:
+        return sum(thread_pool.map(count_in_file, files))
 
 
 COUNT_BY_PEER = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}

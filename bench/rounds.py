@@ -58,25 +58,25 @@ class Measure(Struct, frozen=True):
     floor: str
     costs: dict[str, list[Cost]]
 
-    def median_cost(self, variant: str, figure: str) -> float:
+    def median_cost(self, variant_name: str, figure_name: str) -> float:
         """Return the median of one figure of a variant over all counted rounds.
 
-        `variant` is the variant's name, `figure` the name of a field or property of `Cost`.
+        `figure_name` is the name of a field or property of `Cost`.
         """
-        return float(median(getattr(cost, figure) for cost in self.costs[variant]))
+        return float(median(getattr(cost, figure_name) for cost in self.costs[variant_name]))
 
-    def ratio(self, variant: str, figure: str, floor: str = "") -> float:
-        """Return the ratio of a variant's figure to the same figure of the variant `floor`.
+    def ratio(self, variant_name: str, figure_name: str, floor_name: str = "") -> float:
+        """Return the ratio of a variant's figure to the same figure of the variant `floor_name`.
 
-        It is the median of the rounds' ratios. A ratio to 0 counts as 0. `figure` names a
-        field or property of `Cost`. If `floor` is empty, the measure's own `floor` is used.
+        It is the median of the rounds' ratios. A ratio to 0 counts as 0. `figure_name` names a
+        field or property of `Cost`. If `floor_name` is empty, the measure's own `floor` is used.
         """
         ratios: list[float] = []
         for cost, floor_cost in zip(
-            self.costs[variant], self.costs[floor or self.floor], strict=True
+            self.costs[variant_name], self.costs[floor_name or self.floor], strict=True
         ):
-            variant_figure = getattr(cost, figure)
-            floor_figure = getattr(floor_cost, figure)
+            variant_figure = getattr(cost, figure_name)
+            floor_figure = getattr(floor_cost, figure_name)
             ratios.append(variant_figure / floor_figure if floor_figure else 0)
         return float(median(ratios))
 
@@ -91,7 +91,7 @@ class Variant(Struct, frozen=True):
     run: Callable[[], Cost]
 
 
-def take_measure(  # noqa: PLR0913 - a measure has as many sides
+def measure_variants(  # noqa: PLR0913 - a measure has as many sides
     console: Console,
     name: str,
     title: str,
@@ -171,14 +171,14 @@ def _read_children_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def measure_call(function: Callable[[], object]) -> Cost:
+def measure_call(measured_function: Callable[[], object]) -> Cost:
     """Call a function and return its cost.
 
     The CPU time includes that of every process that this process has started, also before the call.
     """
     usage_before = read_process_tree(os.getpid())
     started_at = time.perf_counter()
-    function()
+    measured_function()
     wall_ms = 1000 * (time.perf_counter() - started_at)
     usage = read_process_tree(os.getpid())
     cpu_seconds = max(0.0, usage.cpu_seconds - usage_before.cpu_seconds)
@@ -199,7 +199,7 @@ class PeakUsage:
         self.cpu_seconds = 0.0
         self.resident_bytes = 0.0
 
-    def add(self, usage: ProcessUsage) -> None:
+    def add_sample(self, usage: ProcessUsage) -> None:
         """Take a sample into account."""
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
         self.resident_bytes = max(self.resident_bytes, usage.resident_bytes)
@@ -213,19 +213,19 @@ def sample_processes(root_process_id: int) -> Iterator[PeakUsage]:
     page that several processes share is counted once for each of them.
     """
     peak_usage = PeakUsage()
-    block_ended = threading.Event()
+    sampling_must_end = threading.Event()
 
     def take_samples() -> None:
-        while not block_ended.wait(SAMPLE_INTERVAL_SECONDS):
-            peak_usage.add(read_process_tree(root_process_id))
+        while not sampling_must_end.wait(SAMPLE_INTERVAL_SECONDS):
+            peak_usage.add_sample(read_process_tree(root_process_id))
 
-    thread = threading.Thread(target=take_samples, daemon=True)
-    thread.start()
+    sampling_thread = threading.Thread(target=take_samples, daemon=True)
+    sampling_thread.start()
     try:
         yield peak_usage
     finally:
-        block_ended.set()
-        thread.join()
+        sampling_must_end.set()
+        sampling_thread.join()
 
 
 class _Process(NamedTuple):
@@ -267,7 +267,7 @@ def _read_process(folder: Path) -> _Process | None:
     # third field begins after the last bracket.
     stat_fields = stat_text.rpartition(")")[2].split()
     # utime, stime, and both of the children that were waited for.
-    cpu_ticks = sum(int(field) for field in stat_fields[11:15])
+    cpu_ticks = sum(int(stat_field) for stat_field in stat_fields[11:15])
     return _Process(
         int(stat_fields[1]), cpu_ticks / _TICKS_PER_SECOND, int(stat_fields[21]) * _PAGE_BYTES
     )

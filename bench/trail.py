@@ -28,8 +28,8 @@ from bench.rounds import ROOT
 RECORD_SAMPLES = json.loads((ROOT / "bench" / "texts" / "records.json").read_text())
 TRAIL_DAY = datetime(2026, 11, 10, tzinfo=UTC)
 DAY_SECONDS = 86_400
-SQS_SHARE = 0.70
-FAILED_SHARE = 0.01
+SQS_CALL_SHARE = 0.70
+FAILED_CALL_SHARE = 0.01
 QUEUE_COUNT = 40
 # The number of sessions, each an instance with an assumed role, that make the calls.
 SESSION_COUNT = 3_000
@@ -62,7 +62,7 @@ class MadeUpTrail(NamedTuple):
     root: Path  # the folder that contains AWSLogs
     true_counts: TrueCounts
 
-    def files(self) -> list[Path]:
+    def list_files(self) -> list[Path]:
         """Return all log files, sorted by path."""
         return sorted(self.root.rglob("*.json.gz"))
 
@@ -81,10 +81,10 @@ def make_trail(
     true_counts_file = trail_root / "truth.json"
     if not true_counts_file.exists():
         shutil.rmtree(trail_root, ignore_errors=True)
-        with ProcessPoolExecutor(min(os.cpu_count() or 1, file_count)) as processes:
+        with ProcessPoolExecutor(min(os.cpu_count() or 1, file_count)) as process_pool:
             write_file = partial(_write_file, trail_root, file_count, records_per_file)
             file_counts = list(
-                processes.map(write_file, range(file_count), chunksize=max(1, file_count // 64))
+                process_pool.map(write_file, range(file_count), chunksize=max(1, file_count // 64))
             )
             true_counts = TrueCounts(
                 records=sum(counts.records for counts in file_counts),
@@ -115,12 +115,12 @@ def _write_file(
     failed_count = 0
     for record_position in range(first_record_position, first_record_position + records_per_file):
         if (record_position - first_record_position) % RECORDS_PER_SEED == 0:
-            random = Random(str(record_position))  # noqa: S311 - the files must be the same every time
-        record_text, is_failed = _make_record(
-            account_and_region, random, DAY_SECONDS * record_position // record_count
+            random_generator = Random(str(record_position))  # noqa: S311 - the files must be the same every time
+        record_text, is_failed_call = _make_record(
+            account_and_region, random_generator, DAY_SECONDS * record_position // record_count
         )
         record_texts.append(record_text)
-        if is_failed:
+        if is_failed_call:
             failed_count += 1
     raw_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
     # One gzip member whose header has no time. This level makes the texts seven times smaller.
@@ -152,22 +152,22 @@ def _make_path(
 
 
 def _make_record(
-    account_and_region: tuple[str, str], random: Random, second_of_day: int
+    account_and_region: tuple[str, str], random_generator: Random, second_of_day: int
 ) -> tuple[str, bool]:
     """Return a record as JSON, and True if it is a failed SQS call.
 
     `second_of_day` is the time of the call, in seconds since midnight.
     """
-    is_sqs = random.random() < SQS_SHARE
-    is_failed = random.random() < FAILED_SHARE
-    call_number = random.getrandbits(16) % 4
+    is_sqs_call = random_generator.random() < SQS_CALL_SHARE
+    is_failed_call = random_generator.random() < FAILED_CALL_SHARE
+    call_number = random_generator.getrandbits(16) % 4
     queue_number = (
         second_of_day // BURST_SECONDS * 7 % QUEUE_COUNT
-        if is_failed
-        else random.randrange(QUEUE_COUNT)
+        if is_failed_call
+        else random_generator.randrange(QUEUE_COUNT)
     )
-    session_fields = _make_session(random.randrange(SESSION_COUNT))
-    random_hex_digits = f"{random.getrandbits(704):0176x}"
+    session_fields = _make_session(random_generator.randrange(SESSION_COUNT))
+    random_hex_digits = f"{random_generator.getrandbits(704):0176x}"
     varying_fields = {
         "time": (TRAIL_DAY + timedelta(seconds=second_of_day)).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "digest": random_hex_digits[128:160],
@@ -178,29 +178,29 @@ def _make_record(
         varying_fields[name] = str(
             UUID(random_hex_digits[32 * id_position : 32 * id_position + 32])
         )
-    role = session_fields["role"]
+    role_name = session_fields["role"]
     template = _make_template(
         account_and_region,
-        is_sqs=is_sqs,
-        is_failed=is_failed,
+        is_sqs_call=is_sqs_call,
+        is_failed_call=is_failed_call,
         call_number=call_number,
         queue_number=queue_number,
-        role=role,
+        role_name=role_name,
     )
-    return template % (varying_fields | session_fields), is_sqs and is_failed
+    return template % (varying_fields | session_fields), is_sqs_call and is_failed_call
 
 
 @cache
 def _make_session(session_number: int) -> dict[str, str]:
     """Return the fields of a caller's session: an instance that uses an assumed role."""
-    random = Random(f"session {session_number}")  # noqa: S311 - the session must be the same every time
-    session_start = TRAIL_DAY + timedelta(seconds=random.randrange(-3600, DAY_SECONDS))
+    random_generator = Random(f"session {session_number}")  # noqa: S311 - the session must be the same every time
+    session_start = TRAIL_DAY + timedelta(seconds=random_generator.randrange(-3600, DAY_SECONDS))
     return {
-        "role": f"{random.choice(RECORD_SAMPLES['services'])}-worker",
-        "key": "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
-        "instance": f"i-0{random.getrandbits(64):016x}",
+        "role": f"{random_generator.choice(RECORD_SAMPLES['services'])}-worker",
+        "key": "".join(random_generator.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
+        "instance": f"i-0{random_generator.getrandbits(64):016x}",
         "began": session_start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "address": f"10.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(256)}",
+        "address": ".".join(["10", *(str(random_generator.randrange(256)) for _ in range(3))]),
     }
 
 
@@ -208,33 +208,33 @@ def _make_session(session_number: int) -> dict[str, str]:
 def _make_template(  # noqa: PLR0913 - so much decides a record's shape
     account_and_region: tuple[str, str],
     *,
-    is_sqs: bool,
-    is_failed: bool,
+    is_sqs_call: bool,
+    is_failed_call: bool,
     call_number: int,
     queue_number: int,
-    role: str,
+    role_name: str,
 ) -> str:
     """Return a record as JSON with a placeholder `%(name)s` for each part that varies.
 
     Args:
         account_and_region: Account and region.
-        is_sqs: True for an SQS call, False for a call of another service.
-        is_failed: True for a failed call.
+        is_sqs_call: True for an SQS call, False for a call of another service.
+        is_failed_call: True for a failed call.
         call_number: Chooses one of four calls. Not used for a failed SQS call.
         queue_number: The number of the queue. It also decides which SQS call failed, and how.
-        role: The caller's role.
+        role_name: The caller's role.
     """
-    services = RECORD_SAMPLES["services"]
-    failures = RECORD_SAMPLES["failures"]
-    call_fields = RECORD_SAMPLES["sqs_calls"]
-    if is_sqs:
-        event_name, error_code, error_message = failures[queue_number % len(failures)]
-        if not is_failed:
-            event_name = list(call_fields)[call_number]
+    service_names = RECORD_SAMPLES["services"]
+    failure_samples = RECORD_SAMPLES["failures"]
+    fields_by_sqs_call = RECORD_SAMPLES["sqs_calls"]
+    if is_sqs_call:
+        event_name, error_code, error_message = failure_samples[queue_number % len(failure_samples)]
+        if not is_failed_call:
+            event_name = list(fields_by_sqs_call)[call_number]
         record_fields = {
             "eventName": event_name,
             **RECORD_SAMPLES["sqs"],
-            **call_fields[event_name],
+            **fields_by_sqs_call[event_name],
         }
     else:
         event_source, event_name = RECORD_SAMPLES["other_calls"][call_number]
@@ -245,18 +245,18 @@ def _make_template(  # noqa: PLR0913 - so much decides a record's shape
             "eventName": event_name,
             **RECORD_SAMPLES["other"],
         }
-    if is_failed:
+    if is_failed_call:
         record_fields |= {"errorCode": error_code, "errorMessage": error_message}
-        if is_sqs:
+        if is_sqs_call:
             record_fields["responseElements"] = None
     account, region = account_and_region
     record_json = json.dumps({**RECORD_SAMPLES["record"], **record_fields}, separators=(",", ":"))
     return Template(record_json).substitute(
         account=account,
         region=region,
-        role=role,
-        role_id=f"AROA{sha256(role.encode()).hexdigest()[:17].upper()}",
-        agent=RECORD_SAMPLES["agents"][len(role) % 2],
-        queue=f"{services[queue_number % len(services)]}-{queue_number:02}",
-        bucket=f"{services[call_number]}-documents-{account}-{region}",
+        role=role_name,
+        role_id=f"AROA{sha256(role_name.encode()).hexdigest()[:17].upper()}",
+        agent=RECORD_SAMPLES["agents"][len(role_name) % 2],
+        queue=f"{service_names[queue_number % len(service_names)]}-{queue_number:02}",
+        bucket=f"{service_names[call_number]}-documents-{account}-{region}",
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from docs.stack_outline import template
-from docs.tables import code, table
+from docs.stack_outline import synthesize_template
+from docs.tables import format_as_code, make_table
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import (
     HOURS_PER_MONTH,
@@ -49,15 +49,15 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
     if stacks:
         default_stack, cheapest_stack = stacks
     else:
-        default_stack = BilledStack(template())
-        cheapest_stack = BilledStack(template(alarms="essential", dashboard=False))
+        default_stack = BilledStack(synthesize_template())
+        cheapest_stack = BilledStack(synthesize_template(alarms="essential", dashboard=False))
     cost_lines = bill.list_costs(default_stack)
     with_dashboard, without_dashboard = sum_with_and_without_dashboard(cost_lines)
     cheapest_stack_dollars = sum(cost.dollars for cost in bill.list_costs(cheapest_stack))
     dollars_beyond_free_units = 0.0
     for cost in cost_lines:
-        for price, used_units in cost.units_by_price.items():
-            dollars_beyond_free_units += price.cost_beyond_free(used_units)
+        for price, used_unit_count in cost.units_by_price.items():
+            dollars_beyond_free_units += price.cost_beyond_free(used_unit_count)
     figure_by_name: dict[str, float] = {
         "with_dashboard": with_dashboard,
         "without_dashboard": without_dashboard,
@@ -89,7 +89,7 @@ def many_stacks(stack_count_text: str, queue_count_text: str) -> str:
         ("before the hourly scans", *without_scans),
         (f"with those of {queue_count_text} managed queues in each", *with_scans),
     ]
-    return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
+    return make_table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
 
 def stack_bill(stack: BilledStack | None = None) -> str:
@@ -99,27 +99,29 @@ def stack_bill(stack: BilledStack | None = None) -> str:
         ValueError: The stack has a resource type whose cost is not known.
     """
     if stack is None:
-        stack = BilledStack(template())
-    costs = bill.list_costs(stack)
+        stack = BilledStack(synthesize_template())
+    cost_lines = bill.list_costs(stack)
     unpriced_types = bill.list_unpriced_types(stack)
     if unpriced_types:
         raise ValueError(f"mendq/cli/cost/bill.py has no cost for {', '.join(unpriced_types)}")
-    rows = [(cost.item, cost.quantity, format_dollars(cost.dollars), cost.reason) for cost in costs]
-    total_text = format_dollars(sum(cost.dollars for cost in costs))
+    rows = [
+        (cost.item, cost.quantity, format_dollars(cost.dollars), cost.reason) for cost in cost_lines
+    ]
+    total_text = format_dollars(sum(cost.dollars for cost in cost_lines))
     rows.append(("**together**", "", f"**{total_text}**", ""))
-    return table("of what|how much|#dollars|because", rows)
+    return make_table("of what|how much|#dollars|because", rows)
 
 
 def free_types() -> str:
     """Return a list of the stack's resource types that cost nothing while no call fails."""
     types_by_reason = defaultdict[str, list[str]](list)
-    for resource_type, reason in bill.list_free_types(BilledStack(template())).items():
+    for resource_type, reason in bill.list_free_types(BilledStack(synthesize_template())).items():
         types_by_reason[reason].append(resource_type)
-    lines = [
-        f"- {code(resource_types)}: {reason}"
+    list_items = [
+        f"- {format_as_code(resource_types)}: {reason}"
         for reason, resource_types in sorted(types_by_reason.items())
     ]
-    return "\n".join(lines)
+    return "\n".join(list_items)
 
 
 def price_list() -> str:
@@ -129,4 +131,4 @@ def price_list() -> str:
         free_units = f"{price.free_units:,}" if price.free_units else "-"
         rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
     headings = "of what|price|given to each payer, a month"
-    return f"Of {PRICE_REGION}, noted {PRICES_NOTED_ON}.\n\n{table(headings, rows)}"
+    return f"Of {PRICE_REGION}, noted {PRICES_NOTED_ON}.\n\n{make_table(headings, rows)}"

@@ -20,7 +20,7 @@ from infra.settings.page import render_page
 from tests.prove import scale
 from tests.source_files import list_files
 
-DERIVED_PART = re.compile(
+DERIVED_PART_PATTERN = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
@@ -41,26 +41,28 @@ def _call_marked_function(mark: str) -> str:
 def fill_marks(page_text: str) -> str:
     """Return the text of a page in which the content of every derived part is new."""
 
-    def replace_part(derived_part: re.Match[str]) -> str:
-        line_ending = "\n" if derived_part["begin"].endswith("\n") else ""
-        content = _call_marked_function(derived_part["name"])
-        return f"{derived_part['begin']}{content}{line_ending}{derived_part['end']}"
+    def replace_part(derived_part_match: re.Match[str]) -> str:
+        line_ending = "\n" if derived_part_match["begin"].endswith("\n") else ""
+        derived_text = _call_marked_function(derived_part_match["name"])
+        return (
+            f"{derived_part_match['begin']}{derived_text}{line_ending}{derived_part_match['end']}"
+        )
 
-    return DERIVED_PART.sub(replace_part, page_text)
+    return DERIVED_PART_PATTERN.sub(replace_part, page_text)
 
 
 def make_documents() -> dict[Path, str]:
     """Return the new content of every file that is derived, wholly or in parts, by its path."""
-    documents: dict[Path, str] = {}
+    text_by_path: dict[Path, str] = {}
     for path in (ROOT / "README.md", *list_files("docs/*.md")):
-        text = path.read_text()
-        if DERIVED_PART.search(text):
-            documents[path] = fill_marks(text)
-    for name, svg in pictures.draw_pictures().items():
-        documents[pictures.PICTURES_FOLDER / name] = svg
-    documents[pictures.PICTURES_FOLDER / "scale.svg"] = pictures.draw_curves(scale.curves())
-    documents[ROOT / "docs" / "settings.md"] = render_page()
-    return documents
+        page_text = path.read_text()
+        if DERIVED_PART_PATTERN.search(page_text):
+            text_by_path[path] = fill_marks(page_text)
+    for file_name, svg in pictures.draw_pictures().items():
+        text_by_path[pictures.PICTURES_FOLDER / file_name] = svg
+    text_by_path[pictures.PICTURES_FOLDER / "scale.svg"] = pictures.draw_curves(scale.curves())
+    text_by_path[ROOT / "docs" / "settings.md"] = render_page()
+    return text_by_path
 
 
 def main(arguments: list[str]) -> int:
@@ -70,14 +72,14 @@ def main(arguments: list[str]) -> int:
     """
     must_only_check = "--check" in arguments
     stale_count = 0
-    for path, text in make_documents().items():
-        if path.exists() and path.read_text() == text:
+    for path, new_text in make_documents().items():
+        if path.exists() and path.read_text() == new_text:
             continue
         stale_count += 1
         if must_only_check:
             print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
         else:
-            path.write_text(text)
+            path.write_text(new_text)
             print(f"wrote {path.relative_to(ROOT)}")
     return 1 if stale_count and must_only_check else 0
 

@@ -35,10 +35,10 @@ def draw_pictures() -> dict[str, str]:
         "message-group.svg": _make_message_group_picture(),
         "redrive.svg": _make_redrive_picture(),
     }
-    documents: dict[str, str] = {}
-    for name, lanes in lanes_by_file_name.items():
-        documents[name] = f"{str(draw_lanes(lanes, style_sheet)).strip()}\n"
-    return documents
+    svg_by_file_name: dict[str, str] = {}
+    for file_name, lanes in lanes_by_file_name.items():
+        svg_by_file_name[file_name] = f"{str(draw_lanes(lanes, style_sheet)).strip()}\n"
+    return svg_by_file_name
 
 
 def _make_visibility_picture() -> Lanes:
@@ -59,49 +59,50 @@ def _make_message_group_picture() -> Lanes:
 
     Times are in seconds.
     """
-    failures = tuple(
+    failure_bars = tuple(
         Bar(start_seconds + 1, start_seconds + 30, "bad") for start_seconds in (0, 30, 60)
     )
-    successes = tuple(
+    success_bars = tuple(
         Bar(start_seconds, start_seconds + 9, "good") for start_seconds in range(0, 120, 10)
     )
     lanes = (
-        Lane("Group A, message 1: received, fails", failures, "3 times 30 s"),
+        Lane("Group A, message 1: received, fails", failure_bars, "3 times 30 s"),
         Lane("It moves to the DLQ", (Bar(90, 90, "bad"),), "at 90 s"),
-        Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *successes[9:]), "90 s"),
-        Lane("Group B: nothing holds it up", successes),
+        Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *success_bars[9:]), "90 s"),
+        Lane("Group B: nothing holds it up", success_bars),
     )
     return Lanes("A message holds up its group", lanes, _MADE_UP_NOTE)
 
 
 def _make_redrive_picture() -> Lanes:
     """Return the data of the picture about a redrive, in seconds."""
-    return Lanes("A redrive sends more and more", tuple(_list_stages()), _MADE_UP_NOTE)
+    return Lanes("A redrive sends more and more", tuple(_list_redrive_lanes()), _MADE_UP_NOTE)
 
 
-def _list_stages() -> Iterator[Lane]:
+def _list_redrive_lanes() -> Iterator[Lane]:
     """Yield the stages of a redrive with the default limits, one lane each.
 
     The source queue has a visibility timeout of 30 s and a maxReceiveCount of 3. Mendq sends four
     messages per second.
     """
-    bounds = Bounds()
-    begins_at_seconds = 0.0
+    redrive_bounds = Bounds()
+    batch_begin_seconds = 0.0
     batch_labels = ("Canary batch", "Nothing came back", "Nothing came back")
     for position, batch_label in enumerate(batch_labels):
-        message_count = bounds.canary * bounds.growth**position
-        sent_at_seconds = begins_at_seconds + message_count / 4
-        soaked_at_seconds = sent_at_seconds + bounds.soak_factor * 3 * 30
+        message_count = redrive_bounds.canary * redrive_bounds.growth**position
+        batch_end_seconds = batch_begin_seconds + message_count / 4
+        soak_end_seconds = batch_end_seconds + redrive_bounds.soak_factor * 3 * 30
         yield Lane(
-            f"{batch_label}: {message_count} messages", (Bar(begins_at_seconds, sent_at_seconds),)
+            f"{batch_label}: {message_count} messages",
+            (Bar(batch_begin_seconds, batch_end_seconds),),
         )
         yield Lane(
             "Soak: do any come back?",
-            (Bar(sent_at_seconds, soaked_at_seconds, "waits"),),
-            f"{soaked_at_seconds - sent_at_seconds:.0f} s",
+            (Bar(batch_end_seconds, soak_end_seconds, "waits"),),
+            f"{soak_end_seconds - batch_end_seconds:.0f} s",
         )
-        begins_at_seconds = soaked_at_seconds
-    yield Lane("Verified", (Bar(begins_at_seconds, begins_at_seconds, "good"),))
+        batch_begin_seconds = soak_end_seconds
+    yield Lane("Verified", (Bar(batch_begin_seconds, batch_begin_seconds, "good"),))
 
 
 def draw_curves(curves: Iterable[Curve]) -> str:
@@ -110,7 +111,7 @@ def draw_curves(curves: Iterable[Curve]) -> str:
     pictures/scale.json has the Vega-Lite chart, with the appearance of one panel.
     """
     chart = json.loads((PICTURES_FOLDER / "scale.json").read_text())
-    chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
+    chart["vconcat"] = [_make_curve_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
     dark_mode_rules: list[str] = []
     for light_colour, dark_colour in zip(
@@ -131,20 +132,27 @@ def _list_colours(palette: Palette) -> list[str]:
     return [*astuple(palette)[:5], palette.series_colours[0]]
 
 
-def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
+def _make_curve_panel(curve: Curve, panel_template: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a Vega-Lite panel that shows a curve.
 
     The panel has a line, a dot for each row of the curve's table, and vertical rules at the first
-    two marks of the curve. The subtitle explains the rules. The axis title in `panel` changes too.
+    two marks of the curve. The subtitle explains the rules. The axis title in `panel_template`
+    changes too.
     """
-    chart_rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
-    chart_rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)
+    chart_rows = [
+        {"kind": "line", "x": x_value, "y": curve.dollars_at(x_value)} for x_value in curve.points()
+    ]
+    chart_rows.extend(
+        {"kind": "dot", "x": x_value, "y": curve.dollars_at(x_value)} for x_value in curve.xs
+    )
     subtitle: list[str] = []
-    for rule_kind, (mark_text, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
-        chart_rows.append({"kind": rule_kind, "x": x})
-        subtitle.append(f"{rule_kind}: {x:,.0f}, {mark_text}")
-    panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
-    return panel | {
+    for rule_style, (mark_text, x_value) in zip(
+        ("red", "dashed"), curve.marks.items(), strict=False
+    ):
+        chart_rows.append({"kind": rule_style, "x": x_value})
+        subtitle.append(f"{rule_style}: {x_value:,.0f}, {mark_text}")
+    panel_template["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
+    return panel_template | {
         "data": {"values": chart_rows},
         "title": {"text": curve.title, "subtitle": subtitle},
     }

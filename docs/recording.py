@@ -23,7 +23,7 @@ PICTURE_PATH = Path(__file__).parent / "pictures" / "demo.svg"
 # The SVG around the lines, with placeholders.
 FRAME_TEMPLATE_PATH = PICTURE_PATH.with_name("recording.svg.txt")
 TERMINAL_COLUMNS = 64
-SHOWN_ROWS = 26
+SHOWN_LINE_COUNT = 26
 LINE_HEIGHT_PIXELS = 18
 CHARACTER_WIDTH_PIXELS = 7.9
 # The wait between two lines is divided by SPEED_FACTOR, and then kept within these limits.
@@ -32,14 +32,14 @@ LONGEST_WAIT_SECONDS = 1.5
 SPEED_FACTOR = 3
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A line of output, and the seconds from the start of the demo until it was printed."""
 
     printed_at_seconds: float
     text: str
 
 
-def record_demo() -> list[Line]:
+def record_demo() -> list[OutputLine]:
     """Run the demo and return its output, wrapped to TERMINAL_COLUMNS.
 
     The first line is `$ make demo`. The path of the current folder is replaced by a dot.
@@ -49,48 +49,53 @@ def record_demo() -> list[Line]:
     """
     command = [sys.executable, "-u", "-m", "local_account.demo"]
     environment = {**os.environ, "COLUMNS": f"{TERMINAL_COLUMNS}"}
-    lines = [Line(0.0, "$ make demo")]
+    lines = [OutputLine(0.0, "$ make demo")]
     started_at = time.monotonic()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=environment
     ) as demo_process:
         for output_line in demo_process.stdout or ():
-            seconds = time.monotonic() - started_at
-            text = output_line.rstrip().replace(str(Path.cwd()), ".")
+            seconds_since_start = time.monotonic() - started_at
+            output_text = output_line.rstrip().replace(str(Path.cwd()), ".")
             lines.extend(
-                Line(seconds, line_text) for line_text in wrap(text, TERMINAL_COLUMNS) or [""]
+                OutputLine(seconds_since_start, line_text)
+                for line_text in wrap(output_text, TERMINAL_COLUMNS) or [""]
             )
     if demo_process.returncode:
         raise subprocess.CalledProcessError(demo_process.returncode, command)
     return lines
 
 
-def draw_recording(lines: Sequence[Line]) -> str:
+def draw_recording(lines: Sequence[OutputLine]) -> str:
     """Return an SVG document in which the lines appear one after the other and scroll up."""
     shown_at_seconds = _shorten_waits(lines)
     total_seconds = shown_at_seconds[-1]
     text_elements: list[str] = []
     scroll_keyframes: list[str] = []
-    for position, (line, seconds) in enumerate(zip(lines, shown_at_seconds, strict=True)):
-        y = (position + 1) * LINE_HEIGHT_PIXELS + 6
+    for position, (line, shown_after_seconds) in enumerate(
+        zip(lines, shown_at_seconds, strict=True)
+    ):
+        text_y = (position + 1) * LINE_HEIGHT_PIXELS + 6
         text_elements.append(
-            f'<text x="12" y="{y}" style="animation-duration:{seconds:.2f}s">'
+            f'<text x="12" y="{text_y}" style="animation-duration:{shown_after_seconds:.2f}s">'
             f"{escape(line.text)}</text>"
         )
-        scroll_pixels = -max(0, position + 1 - SHOWN_ROWS) * LINE_HEIGHT_PIXELS
-        percent = 100 * seconds / total_seconds
-        scroll_keyframes.append(f"{percent:.2f}%{{transform:translateY({scroll_pixels}px)}}")
+        scroll_offset_pixels = -max(0, position + 1 - SHOWN_LINE_COUNT) * LINE_HEIGHT_PIXELS
+        animation_percent = 100 * shown_after_seconds / total_seconds
+        scroll_keyframes.append(
+            f"{animation_percent:.2f}%{{transform:translateY({scroll_offset_pixels}px)}}"
+        )
     return Template(FRAME_TEMPLATE_PATH.read_text()).substitute(
         width=round(TERMINAL_COLUMNS * CHARACTER_WIDTH_PIXELS) + 24,
-        height=SHOWN_ROWS * LINE_HEIGHT_PIXELS + 24,
-        end=-max(0, len(lines) - SHOWN_ROWS) * LINE_HEIGHT_PIXELS,
+        height=SHOWN_LINE_COUNT * LINE_HEIGHT_PIXELS + 24,
+        end=-max(0, len(lines) - SHOWN_LINE_COUNT) * LINE_HEIGHT_PIXELS,
         seconds=f"{total_seconds:.2f}",
         scrolls="".join(scroll_keyframes),
         texts="\n".join(text_elements),
     )
 
 
-def _shorten_waits(lines: Sequence[Line]) -> list[float]:
+def _shorten_waits(lines: Sequence[OutputLine]) -> list[float]:
     """Return for each line after how many seconds the animation shows it.
 
     Each wait is divided by SPEED_FACTOR, and is then made SHORTEST_WAIT_SECONDS at least and

@@ -12,20 +12,20 @@ from typing import Any
 
 from docs.stack_outline import (
     QUEUE_TYPE,
+    QUEUES_OUTSIDE_TEMPLATE,
     REGION,
     WRITES_VERB,
-    YOUR_QUEUES,
     Resources,
     StartArrow,
     choose_verb,
-    find_access,
+    find_verbs_by_used_resource,
     list_grants,
     list_parts,
-    list_starts,
+    list_start_arrows,
     load_resources,
     make_title,
 )
-from docs.tables import code, table
+from docs.tables import format_as_code, make_table
 from infra.stackset import publishing
 
 _NO_RIGHTS = "nothing"
@@ -40,7 +40,7 @@ def guard() -> str:
 def diagram() -> str:
     """Return a Mermaid diagram of what starts each Lambda and the nightly job."""
     resources = load_resources()
-    arrows = list(list_starts(resources))
+    arrows = list(list_start_arrows(resources))
     started_ids = {arrow.target for arrow in arrows}
     unstarted_ids = [
         logical_id for logical_id in list_parts(resources) if logical_id not in started_ids
@@ -74,15 +74,19 @@ def parts() -> str:
     rows: list[tuple[str, str, str]] = []
     for part_id in list_parts(resources):
         description = str(resources[part_id]["Properties"].get("Description", ""))
-        what_it_does = description.removeprefix("Mendq: ")
-        if not what_it_does:
-            what_it_does = "Spark on EMR Serverless, started each night"
+        purpose = description.removeprefix("Mendq: ")
+        if not purpose:
+            purpose = "Spark on EMR Serverless, started each night"
         access_texts: list[str] = []
-        for target, verbs in find_access(part_id, resources).items():
-            target_title = target if target == YOUR_QUEUES else make_title(target, resources)
-            access_texts.append(f"{' and '.join(sorted(verbs))} {target_title}")
-        rows.append((make_title(part_id, resources), what_it_does, "; ".join(access_texts)))
-    return table("part|what it does|touches", rows)
+        for used_resource_id, verbs in find_verbs_by_used_resource(part_id, resources).items():
+            used_resource_title = (
+                used_resource_id
+                if used_resource_id == QUEUES_OUTSIDE_TEMPLATE
+                else make_title(used_resource_id, resources)
+            )
+            access_texts.append(f"{' and '.join(sorted(verbs))} {used_resource_title}")
+        rows.append((make_title(part_id, resources), purpose, "; ".join(access_texts)))
+    return make_table("part|what it does|touches", rows)
 
 
 def roles() -> str:
@@ -95,22 +99,28 @@ def roles() -> str:
     role_names_by_rights = defaultdict[tuple[str, str], list[str]](list)
     for logical_id, resource in sorted(resources.items()):
         if resource["Type"] == "AWS::IAM::Role":
-            properties = resource["Properties"]
-            rights = code(_list_writes(logical_id, resources)) or _NO_RIGHTS
-            role_name = properties["RoleName"][len("mendq-") : -len(f"-{REGION}")]
-            role_names_by_rights[rights, _find_service(properties)].append(role_name)
+            role_properties = resource["Properties"]
+            rights_text = format_as_code(_list_write_actions(logical_id, resources)) or _NO_RIGHTS
+            role_name = role_properties["RoleName"][len("mendq-") : -len(f"-{REGION}")]
+            role_names_by_rights[rights_text, _find_trusted_service(role_properties)].append(
+                role_name
+            )
     rows = [
-        (sorted(role_names), service, rights)
-        for (rights, service), role_names in role_names_by_rights.items()
+        (sorted(role_names), trusted_service, rights_text)
+        for (rights_text, trusted_service), role_names in role_names_by_rights.items()
     ]
     rows.sort(key=lambda row: (row[2] == _NO_RIGHTS, row[0]))
     headings = "role|taken on by|what it may do to queues beside reading"
-    return table(
-        headings, [(code(role_names), service, rights) for role_names, service, rights in rows]
+    return make_table(
+        headings,
+        [
+            (format_as_code(role_names), trusted_service, rights_text)
+            for role_names, trusted_service, rights_text in rows
+        ],
     )
 
 
-def _list_writes(role_id: str, resources: Resources) -> list[str]:
+def _list_write_actions(role_id: str, resources: Resources) -> list[str]:
     """Return the SQS actions that a role may call on queues outside the template, without reads.
 
     The names are sorted and have no prefix `sqs:`.
@@ -127,7 +137,7 @@ def _list_writes(role_id: str, resources: Resources) -> list[str]:
     return [action.removeprefix("sqs:") for action in write_actions]
 
 
-def _find_service(role: Mapping[str, Any]) -> str:
+def _find_trusted_service(role_properties: Mapping[str, Any]) -> str:
     """Return the AWS service that may assume a role, such as `lambda`."""
-    (trust_statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    (trust_statement,) = role_properties["AssumeRolePolicyDocument"]["Statement"]
     return str(trust_statement["Principal"]["Service"]).removesuffix(".amazonaws.com")

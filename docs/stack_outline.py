@@ -25,7 +25,7 @@ TABLE_TYPE = "AWS::DynamoDB::Table"
 BUCKET_TYPE = "AWS::S3::Bucket"
 # The resource types that a part may use.
 _USED_TYPES = frozenset({FUNCTION_TYPE, JOB_TYPE, QUEUE_TYPE, TOPIC_TYPE, TABLE_TYPE, BUCKET_TYPE})
-YOUR_QUEUES = "your queues"
+QUEUES_OUTSIDE_TEMPLATE = "your queues"
 WRITES_VERB = "writes"
 # A verb for each action, by the beginning of the action's name. Other actions get WRITES_VERB.
 _VERB_BY_ACTION_BEGINNING = {
@@ -76,8 +76,8 @@ class Grant(NamedTuple):
 
         If the statement is about queues outside the template, only its SQS actions count.
         """
-        prefix = "sqs:" if self.is_about_your_queues else ""
-        return {choose_verb(action) for action in self.actions if action.startswith(prefix)}
+        action_prefix = "sqs:" if self.is_about_your_queues else ""
+        return {choose_verb(action) for action in self.actions if action.startswith(action_prefix)}
 
 
 def choose_verb(action: str) -> str:
@@ -94,11 +94,11 @@ def load_resources() -> Resources:
 
     With this setting, every role has all the rights that it can have.
     """
-    return dict(template(tagMayRaiseTo="heal")["Resources"])
+    return dict(synthesize_template(tagMayRaiseTo="heal")["Resources"])
 
 
 @cache
-def template(**settings: Any) -> Mapping[str, Any]:
+def synthesize_template(**settings: Any) -> Mapping[str, Any]:
     """Return the stack's template with these settings. Results are cached by the settings."""
     require_node()
     from infra.synthesis import synthesize_undeployable_template  # noqa: PLC0415 - the CDK: it starts Node
@@ -127,8 +127,8 @@ def find_references(value: object) -> set[str]:
 def list_triggers(resources: Resources) -> Iterator[StartArrow]:
     """Yield an arrow for each target of a schedule, rule or event source mapping.
 
-    Targets outside the template are left out. The arrows have the template's order. `list_starts`
-    also yields the parts that another part calls.
+    Targets outside the template are left out. The arrows have the template's order.
+    `list_start_arrows` also yields the parts that another part calls.
     """
     for resource in resources.values():
         properties = resource["Properties"]
@@ -137,17 +137,19 @@ def list_triggers(resources: Resources) -> Iterator[StartArrow]:
                 properties["ScheduleExpression"], properties["ScheduleExpressionTimezone"]
             )
             target = properties["Target"]["Arn"]
-            yield from _make_starts("the clock", schedule_text, target, resources)
+            yield from _make_start_arrows("the clock", schedule_text, target, resources)
         elif resource["Type"] == "AWS::Events::Rule":
             for target in properties["Targets"]:
                 rule_description = properties["Description"]
-                yield from _make_starts("EventBridge", rule_description, target["Arn"], resources)
+                yield from _make_start_arrows(
+                    "EventBridge", rule_description, target["Arn"], resources
+                )
         elif resource["Type"] == "AWS::Lambda::EventSourceMapping":
             (queue,) = find_references(properties["EventSourceArn"])
-            yield from _make_starts(queue, "", properties["FunctionName"], resources)
+            yield from _make_start_arrows(queue, "", properties["FunctionName"], resources)
 
 
-def _make_starts(
+def _make_start_arrows(
     source: str, trigger_text: str, target: object, resources: Resources
 ) -> Iterator[StartArrow]:
     """Yield an arrow from `source` to each resource to which the value `target` refers."""
@@ -198,39 +200,42 @@ def list_parts(resources: Resources) -> list[str]:
     ]
 
 
-def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
+def find_verbs_by_used_resource(part_id: str, resources: Resources) -> dict[str, set[str]]:
     """Return what a part may use, and how: verbs such as `reads`, by logical id.
 
     The key YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the
     sources that start the part, queues for messages that could not be handled or delivered, and
     resources whose type is not one of _USED_TYPES.
     """
-    role_ids = _find_role(part_id, resources)
-    left_out_ids = {
+    role_ids = _find_role_ids(part_id, resources)
+    excluded_resource_ids = {
         logical_id for logical_id in resources if _UNDELIVERED_QUEUE_ID.search(logical_id)
     }
-    left_out_ids |= {
+    excluded_resource_ids |= {
         start_arrow.source
         for start_arrow in list_triggers(resources)
         if start_arrow.target == part_id
     }
-    verbs_by_id: dict[str, set[str]] = {}
+    verbs_by_resource_id: dict[str, set[str]] = {}
     for grant in list_grants(role_ids, resources):
         if grant.is_about_your_queues:
-            verbs_by_id.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
-        used_ids = [
-            used_id
-            for used_id in grant.resource_ids - left_out_ids
-            if resources[used_id]["Type"] in _USED_TYPES
+            verbs_by_resource_id.setdefault(QUEUES_OUTSIDE_TEMPLATE, set()).update(grant.verbs)
+        used_resource_ids = [
+            used_resource_id
+            for used_resource_id in grant.resource_ids - excluded_resource_ids
+            if resources[used_resource_id]["Type"] in _USED_TYPES
         ]
-        for used_id in sorted(used_ids):
-            verbs_by_id.setdefault(used_id, set()).update(grant.verbs)
-    if YOUR_QUEUES in verbs_by_id:
-        return {YOUR_QUEUES: verbs_by_id.pop(YOUR_QUEUES), **verbs_by_id}
-    return verbs_by_id
+        for used_resource_id in sorted(used_resource_ids):
+            verbs_by_resource_id.setdefault(used_resource_id, set()).update(grant.verbs)
+    if QUEUES_OUTSIDE_TEMPLATE in verbs_by_resource_id:
+        return {
+            QUEUES_OUTSIDE_TEMPLATE: verbs_by_resource_id.pop(QUEUES_OUTSIDE_TEMPLATE),
+            **verbs_by_resource_id,
+        }
+    return verbs_by_resource_id
 
 
-def _find_role(part_id: str, resources: Resources) -> set[str]:
+def _find_role_ids(part_id: str, resources: Resources) -> set[str]:
     """Return a set with the logical id of a part's role."""
     role_ids = find_references(resources[part_id]["Properties"].get("Role"))
     if role_ids:
@@ -239,11 +244,11 @@ def _find_role(part_id: str, resources: Resources) -> set[str]:
     return {logical_id for logical_id in resources if logical_id.startswith("NightlyRole")}
 
 
-def list_starts(resources: Resources) -> Iterator[StartArrow]:
+def list_start_arrows(resources: Resources) -> Iterator[StartArrow]:
     """Yield an arrow for everything that starts a part, or fills a queue that starts a part."""
     yield from list_triggers(resources)
     for part_id in list_parts(resources):
-        for target, verbs in find_access(part_id, resources).items():
+        for target, verbs in find_verbs_by_used_resource(part_id, resources).items():
             if "calls" in verbs and target in resources:
                 yield StartArrow(part_id, "", target)
 

@@ -62,7 +62,7 @@ EXAMPLE_QUEUE_ARNS = (
 )
 
 
-def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
+def make_table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
     """Return a Markdown table.
 
     Args:
@@ -71,20 +71,20 @@ def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
         rows: The cells of each row.
     """
     headings: list[str] = []
-    rule_cells: list[str] = []
+    alignment_cells: list[str] = []
     for heading in heading_text.split("|"):
         headings.append(heading.lstrip("#"))
-        rule_cells.append("---:" if heading.startswith("#") else "---")
-    all_rows = [headings, rule_cells, *rows]
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in all_rows)
+        alignment_cells.append("---:" if heading.startswith("#") else "---")
+    all_rows = [headings, alignment_cells, *rows]
+    return "\n".join(f"| {' | '.join(map(str, row_cells))} |" for row_cells in all_rows)
 
 
-def code(words: Iterable[object]) -> str:
+def format_as_code(words: Iterable[object]) -> str:
     """Return each word as Markdown code, separated by commas. Empty if there are no words."""
     return ", ".join(f"`{word}`" for word in words)
 
 
-def links(page_paths: Iterable[str], folder: str) -> str:
+def link_pages(page_paths: Iterable[str], folder: str) -> str:
     """Return a Markdown link to each page, without duplicates.
 
     Args:
@@ -102,8 +102,8 @@ def symptoms() -> str:
         found_by_texts: list[str] = []
         cost_texts: list[str] = []
         if symptom.seen_as:
-            confirmation = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
-            found_by_texts.append(f"failed calls{confirmation}")
+            confirmation_note = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
+            found_by_texts.append(f"failed calls{confirmation_note}")
             cost_texts.append("data events")
         if symptom.detection:
             found_by_texts.append("the scan")
@@ -119,7 +119,7 @@ def symptoms() -> str:
             )
         )
     headings = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
-    return table(headings, rows)
+    return make_table(headings, rows)
 
 
 def families() -> str:
@@ -129,28 +129,29 @@ def families() -> str:
         (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
         runbooks_by_family[path.parent.name].append(symptom.runbook)
     rows = (
-        (family, links(runbook_pages, "docs"))
+        (family, link_pages(runbook_pages, "docs"))
         for family, runbook_pages in sorted(runbooks_by_family.items())
     )
-    return table("family|symptoms", rows)
+    return make_table("family|symptoms", rows)
 
 
 def tags() -> str:
     """Return a table of the queue tags that Mendq reads."""
     rows: list[tuple[str, ...]] = []
     for tag in list_known_tags().values():
-        reading_symptoms = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
-        values_text = code(tag.words) if tag.words else tag.values
+        symptoms_with_tag = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
+        values_text = format_as_code(tag.words) if tag.words else tag.values
         read_by_text = (
-            links((symptom.runbook for symptom in reading_symptoms), "docs") or "every symptom"
+            link_pages((symptom.runbook for symptom in symptoms_with_tag), "docs")
+            or "every symptom"
         )
-        rows.append((code([tag.key]), values_text, tag.meaning, read_by_text))
-    return table("tag|value|what it does|read by", rows)
+        rows.append((format_as_code([tag.key]), values_text, tag.meaning, read_by_text))
+    return make_table("tag|value|what it does|read by", rows)
 
 
-def _has_tag(symptom: Symptom, key: str) -> bool:
+def _has_tag(symptom: Symptom, tag_key: str) -> bool:
     """Return True if a symptom reads the tag with this key."""
-    return any(tag.key == key for tag in symptom.tags)
+    return any(tag.key == tag_key for tag in symptom.tags)
 
 
 def _describe_scan_costs(detection: Detection) -> str:
@@ -158,11 +159,11 @@ def _describe_scan_costs(detection: Detection) -> str:
 
     Metrics are read only for queues that the calls have made suspect.
     """
-    is_measured = Need.MEASUREMENTS in detection.needs
-    needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if is_measured else {Need.QUEUE})
-    calls_text = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
+    needs_measurements = Need.MEASUREMENTS in detection.needs
+    read_needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if needs_measurements else {Need.QUEUE})
+    calls_text = format_count(len(scan_read_actions(read_needs)), "kind of call", "kinds of call")
     metric_series = select_series(detection.metric_kinds or ["every queue"])
-    metric_count = len(metric_series) * is_measured + (Need.SOLE_SOURCE in needs)
+    metric_count = len(metric_series) * needs_measurements + (Need.SOLE_SOURCE in read_needs)
     if not metric_count:
         return f"{calls_text}, no metric"
     return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRIC_BY_KEY)} a function"
@@ -170,8 +171,8 @@ def _describe_scan_costs(detection: Detection) -> str:
 
 def runbooks() -> str:
     """Return links to all runbooks: first of the symptoms, then of the alarms."""
-    symptom_links = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
-    alarm_links = links(
+    symptom_links = link_pages((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
+    alarm_links = link_pages(
         (alarm.runbook_path for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)),
         "docs/runbooks",
     )
@@ -180,12 +181,12 @@ def runbooks() -> str:
 
 def next_steps() -> str:
     """Return a list of next steps for people: by the code of a refusal, then by a case's state."""
-    steps = sorted(NEXT_STEP_BY_CODE.items())
+    named_steps = sorted(NEXT_STEP_BY_CODE.items())
     for state in State:
         if NEXT_STEP_BY_STATE[state][0]:
-            steps.append((str(state), NEXT_STEP_BY_STATE[state]))
+            named_steps.append((str(state), NEXT_STEP_BY_STATE[state]))
     step_lines: list[str] = []
-    for name, (sentence, command) in steps:
+    for name, (sentence, command) in named_steps:
         step_lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
     return "\n".join(step_lines)
 
@@ -196,17 +197,17 @@ def _format_command(command: CommandSource) -> str:
     The example queue is `orders`.
     """
     if not isinstance(command, str):
-        return code([command(EXAMPLE_QUEUE_ARNS[0])])
-    return code([f"mendq {command} CASE"]) if command else ""
+        return format_as_code([command(EXAMPLE_QUEUE_ARNS[0])])
+    return format_as_code([f"mendq {command} CASE"]) if command else ""
 
 
 def lint_rules() -> str:
     """Return a table of Mendq's rules for cfn-lint that are about a symptom."""
     rows = [
-        (code([rule.id]), links([SYMPTOM_BY_NAME[rule.shortdesc].runbook], "docs"))
+        (format_as_code([rule.id]), link_pages([SYMPTOM_BY_NAME[rule.shortdesc].runbook], "docs"))
         for rule in RULES
     ]
-    return table("rule|symptom", sorted(rows))
+    return make_table("rule|symptom", sorted(rows))
 
 
 def commands() -> str:
@@ -214,16 +215,16 @@ def commands() -> str:
     command_group = get_command(app)
     assert isinstance(command_group, TyperGroup)  # noqa: S101 - mendq is a group of commands
     rows: list[tuple[str, str]] = []
-    for name, command in command_group.commands.items():
-        usage = f"`mendq {' '.join((name, *_list_arguments(command)))}`"
-        page = PAGE_BY_COMMAND.get(name, f"{name}.md")
-        if (ROOT / "docs" / page.partition("#")[0]).exists():
-            usage = f"[{usage}]({page})"
+    for command_name, command in command_group.commands.items():
+        usage_text = f"`mendq {' '.join((command_name, *_list_arguments(command)))}`"
+        page_path = PAGE_BY_COMMAND.get(command_name, f"{command_name}.md")
+        if (ROOT / "docs" / page_path.partition("#")[0]).exists():
+            usage_text = f"[{usage_text}]({page_path})"
         summary = " ".join((command.help or "").partition("\n\n")[0].split())
         if isinstance(command, TyperGroup):
-            summary = f"{summary} ({code(command.commands)})"
-        rows.append((usage, summary))
-    return table("command|what it does", rows)
+            summary = f"{summary} ({format_as_code(command.commands)})"
+        rows.append((usage_text, summary))
+    return make_table("command|what it does", rows)
 
 
 def examples() -> str:
@@ -256,14 +257,17 @@ def blind_spots() -> str:
         rows.append(
             (trail_choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part))
         )
-    return table("a trail that logs|does not show|shows in part", rows)
+    return make_table("a trail that logs|does not show|shows in part", rows)
 
 
-def _link_symptoms(names: Iterable[str]) -> str:
-    return links([f"docs/runbooks/{name}.md" for name in names], "docs") or "-"
+def _link_symptoms(symptom_names: Iterable[str]) -> str:
+    return (
+        link_pages([f"docs/runbooks/{symptom_name}.md" for symptom_name in symptom_names], "docs")
+        or "-"
+    )
 
 
-def _make_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
+def _make_state_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
     """Return a Mermaid state diagram. Each arrow is a state, the next state and a label."""
     arrow_lines: list[str] = []
     for state, next_state, label in arrows:
@@ -283,32 +287,33 @@ def states() -> str:
         if not set(STATES_UNDER_VERIFICATION) <= set(transition.out_of):
             states_before = transition.out_of or ("[*]",)
             arrows.extend((state, transition.into, transition.who) for state in states_before)
-    for table_row in lifecycle.FOLLOW_UP_TRANSITIONS:
+    for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS:
         arrows.extend(
-            (state, table_row.into, TransitionActor.FOLLOW_UP) for state in table_row.out_of
+            (state, follow_up_transition.into, TransitionActor.FOLLOW_UP)
+            for state in follow_up_transition.out_of
         )
     arrows.extend((state, "[*]", "") for state in State if state in FINAL_STATES)
-    return _make_diagram(arrows)
+    return _make_state_diagram(arrows)
 
 
 def transitions() -> str:
     """Return a table of a case's transitions: those of follow_up come after all others."""
     rows: list[tuple[object, ...]] = []
     for transition in OTHER_TRANSITIONS:
-        states_before = code(transition.out_of) or "opens"
+        states_before = format_as_code(transition.out_of) or "opens"
         rows.append((states_before, f"`{transition.into}`", transition.who, "", transition.because))
-    for table_row in lifecycle.FOLLOW_UP_TRANSITIONS:
+    for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS:
         actor = TransitionActor.FOLLOW_UP
         rows.append(
             (
-                code(table_row.out_of),
-                f"`{table_row.into}`",
+                format_as_code(follow_up_transition.out_of),
+                f"`{follow_up_transition.into}`",
                 actor,
-                table_row.condition,
-                table_row.because,
+                follow_up_transition.condition,
+                follow_up_transition.because,
             )
         )
-    return table("out of|into|who|when|because", rows)
+    return make_table("out of|into|who|when|because", rows)
 
 
 def state_limits() -> str:
@@ -322,49 +327,54 @@ def state_limits() -> str:
         longest_stay = longest_stay_in(state, Timing())
         if longest_stay:
             next_states = [
-                table_row.into
-                for table_row in lifecycle.FOLLOW_UP_TRANSITIONS
-                if state in table_row.out_of
+                follow_up_transition.into
+                for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS
+                if state in follow_up_transition.out_of
             ]
             hours_text = f"{longest_stay.total_seconds() / 3600:g} h"
             rows.append((f"`{state}`", hours_text, f"`{next_states[-1]}`"))
-    final_states = code(state for state in State if state in FINAL_STATES)
-    return f"{table('state|longest|then', rows)}\n\nFinal: {final_states}."
+    final_states = format_as_code(state for state in State if state in FINAL_STATES)
+    return f"{make_table('state|longest|then', rows)}\n\nFinal: {final_states}."
 
 
 def stages() -> str:
     """Return a diagram of the stages of a redrive."""
     arrows: list[tuple[object, object, object]] = [("[*]", Stage.CANARY, "")]
-    for table_row in machine.DECISION_TABLE:
-        changing_stages = [
-            stage for stage in table_row.stages if table_row.next_stage not in {None, stage}
+    for decision_row in machine.DECISION_TABLE:
+        stages_left = [
+            stage for stage in decision_row.stages if decision_row.next_stage not in {None, stage}
         ]
-        arrows.extend((stage, table_row.next_stage, "") for stage in changing_stages)
+        arrows.extend((stage, decision_row.next_stage, "") for stage in stages_left)
     arrows.extend((stage, "[*]", "") for stage in FINAL_STAGES)
-    return _make_diagram(arrows)
+    return _make_state_diagram(arrows)
 
 
 def stage_rows() -> str:
     """Return a table of what one run of the redrive Lambda does, by stage and condition."""
     rows: list[tuple[object, ...]] = []
-    for table_row in machine.DECISION_TABLE:
-        next_stage_text = f"`{table_row.next_stage}`" if table_row.next_stage else ""
+    for decision_row in machine.DECISION_TABLE:
+        next_stage_text = f"`{decision_row.next_stage}`" if decision_row.next_stage else ""
         rows.append(
-            (code(table_row.stages), table_row.condition, table_row.action, next_stage_text)
+            (
+                format_as_code(decision_row.stages),
+                decision_row.condition,
+                decision_row.action,
+                next_stage_text,
+            )
         )
-    return table("at|when|it does|then", rows)
+    return make_table("at|when|it does|then", rows)
 
 
 def redrive_bounds() -> str:
     """Return a table of the limits of a redrive (`Bounds`) with their default values."""
-    rows = [(f"`{name}`", f"{value:,}") for name, value in asdict(Bounds()).items()]
-    return table("bound|as shipped", rows)
+    rows = [(f"`{bound_name}`", f"{value:,}") for bound_name, value in asdict(Bounds()).items()]
+    return make_table("bound|as shipped", rows)
 
 
 def notifying_alarms() -> str:
     """Return a table of the alarms that notify people directly."""
     rows = [_make_alarm_row(alarm, alarm.severity) for alarm in NOTIFYING_ALARMS]
-    return table("alarm|topic|fires when|type first|read", rows)
+    return make_table("alarm|topic|fires when|type first|read", rows)
 
 
 def essential_alarms() -> str:
@@ -372,13 +382,13 @@ def essential_alarms() -> str:
     always_created_alarms = [
         alarm for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES) if alarm.is_essential
     ]
-    return code(alarm.alarm_name() for alarm in always_created_alarms)
+    return format_as_code(alarm.alarm_name() for alarm in always_created_alarms)
 
 
 def watched_alarms() -> str:
     """Return a table of the alarms that notify people only through a composite alarm."""
     rows = [_make_alarm_row(alarm) for alarm in dict.fromkeys(ALARMS_IN_COMPOSITES)]
-    return table("alarm|fires when|type first|read", rows)
+    return make_table("alarm|fires when|type first|read", rows)
 
 
 def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ...]:
@@ -388,7 +398,7 @@ def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ..
         *topic,
         alarm.when,
         f"`{alarm.command}`",
-        links([alarm.runbook_path], "docs"),
+        link_pages([alarm.runbook_path], "docs"),
     )
 
 
@@ -397,19 +407,25 @@ def alarm_meanings() -> str:
 
     Alarms with the same meaning and runbook share a row.
     """
-    names_by_meaning = defaultdict[tuple[str, str], list[str]](list)
+    alarm_names_by_meaning = defaultdict[tuple[str, str], list[str]](list)
     for alarm in NOTIFYING_ALARMS:
-        names_by_meaning[alarm.impact, alarm.runbook_path].append(alarm.alarm_name())
+        alarm_names_by_meaning[alarm.impact, alarm.runbook_path].append(alarm.alarm_name())
     rows: list[tuple[str, str, str]] = []
-    for (impact, page), names in names_by_meaning.items():
-        title = (ROOT / page).read_text().partition("\n")[0].strip("# ")
-        rows.append((code(names), impact, f"[{title}]({page.removeprefix('docs/')})"))
-    return table("you got|it means|go on with", rows)
+    for (impact, runbook_path), alarm_names in alarm_names_by_meaning.items():
+        runbook_title = (ROOT / runbook_path).read_text().partition("\n")[0].strip("# ")
+        rows.append(
+            (
+                format_as_code(alarm_names),
+                impact,
+                f"[{runbook_title}]({runbook_path.removeprefix('docs/')})",
+            )
+        )
+    return make_table("you got|it means|go on with", rows)
 
 
 def lambdas() -> str:
     """Return the construct ids of all Lambdas as Markdown code, sorted."""
-    return code(sorted(lambda_row.handler.construct_id for lambda_row in LAMBDA_ROWS))
+    return format_as_code(sorted(lambda_row.handler.construct_id for lambda_row in LAMBDA_ROWS))
 
 
 def policy(name: str) -> str:
@@ -419,15 +435,17 @@ def policy(name: str) -> str:
 
 def commands_by_policy() -> str:
     """Return a table of the operators' IAM policies, with the commands that need each."""
-    message_rights = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
+    rights_on_messages = (
+        "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
+    )
     rows = [
-        ("look", code(LOOK_ACTIONS_BY_COMMAND)),
-        ("look and steer", code(STEER_ACTIONS_BY_COMMAND)),
-        (message_rights, code(MESSAGES_ACTIONS_BY_COMMAND)),
-        ("[record](record.md)", code(["drill --record DIR"])),
-        ("none", code(OFFLINE_ACTIONS_BY_COMMAND)),
+        ("look", format_as_code(LOOK_ACTIONS_BY_COMMAND)),
+        ("look and steer", format_as_code(STEER_ACTIONS_BY_COMMAND)),
+        (rights_on_messages, format_as_code(MESSAGES_ACTIONS_BY_COMMAND)),
+        ("[record](record.md)", format_as_code(["drill --record DIR"])),
+        ("none", format_as_code(OFFLINE_ACTIONS_BY_COMMAND)),
     ]
-    return table("policy|commands", rows)
+    return make_table("policy|commands", rows)
 
 
 def rights() -> str:
@@ -442,6 +460,7 @@ def rights() -> str:
         "drill --record DIR": recording_actions,
     }
     rows = [
-        (f"`mendq {name}`", code(sorted(actions))) for name, actions in actions_by_command.items()
+        (f"`mendq {command_name}`", format_as_code(sorted(actions)))
+        for command_name, actions in actions_by_command.items()
     ]
-    return table("command|asks", rows)
+    return make_table("command|asks", rows)

@@ -22,7 +22,7 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
     """
-    run = invocation.make_writing_context(
+    fix_context = invocation.make_writing_context(
         FixContext, write_steps=create_and_attach_dlq, writer=Owner.ATTACH_DLQ
     )
-    return invocation.answer_case(event, continue_case(event, run))
+    return invocation.answer_case(event, continue_case(event, fix_context))

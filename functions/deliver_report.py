@@ -37,20 +37,20 @@ def handler(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -
             again.
     """
     is_delivered = False
-    has_failed = True
+    delivery_has_failed = True
     try:
-        answer = _deliver(event, invocation)
+        answer = _deliver_report(event, invocation)
         is_delivered = bool(answer["sent_to"])
-        has_failed = False
+        delivery_has_failed = False
     finally:
         invocation.count(
-            {DELIVERED_METRIC: is_delivered, NOT_DELIVERED_METRIC: has_failed},
+            {DELIVERED_METRIC: is_delivered, NOT_DELIVERED_METRIC: delivery_has_failed},
             should_send_zeros=True,
         )
     return answer
 
 
-def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -> Event:
+def _deliver_report(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -> Event:
     settings = invocation.settings
     clients = invocation.clients
     summary_key = event["detail"]["object"]["key"]

@@ -92,14 +92,16 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
             context_class, remaining_seconds=self.remaining_seconds, clock=clock, **further_fields
         )
 
-    def count(self, counts: Mapping[OwnMetric, int], *, should_send_zeros: bool = False) -> None:
-        """Send the counts that are not zero, and ALWAYS_SENT_COUNTER if `counts` has it.
+    def count(
+        self, count_by_metric: Mapping[OwnMetric, int], *, should_send_zeros: bool = False
+    ) -> None:
+        """Send the counts that are not zero, and ALWAYS_SENT_COUNTER if `count_by_metric` has it.
 
         With `should_send_zeros`, send all counts.
         """
-        for name, value in counts.items():
-            if value or should_send_zeros or name == ALWAYS_SENT_COUNTER:
-                self.measure(name, value, "Count")
+        for metric_name, count in count_by_metric.items():
+            if count or should_send_zeros or metric_name == ALWAYS_SENT_COUNTER:
+                self.measure(metric_name, count, "Count")
 
     def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
         """Send a value of a metric. Skip NaN and infinity, which CloudWatch does not take."""
@@ -109,22 +111,24 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     def answer_case(self, event: Event, outcome: Outcome) -> Event:
         """Count and log the outcome of a case. Return it as the answer to the caller."""
         outcome_document = outcome.document()
-        counts = {
+        count_by_metric = {
             OwnMetric.AUTO_FIXES: outcome_document["state"] == State.APPLIED,
             OwnMetric.ESCALATIONS: outcome.is_escalation,
             OwnMetric.REFUSALS: outcome.refusal is not None,
         }
-        self.count(counts)
+        self.count(count_by_metric)
         self.log.info("continued a case", request=event, **outcome_document)
         return outcome_document
 
 
-def count_by_symptom(metric_name: OwnMetric, counts: Mapping[str, int]) -> None:
+def send_counts_by_symptom(
+    metric_name: OwnMetric, count_by_symptom_name: Mapping[str, int]
+) -> None:
     """Send one count for each symptom, with the dimension `symptom`.
 
     There is no dimension for the queue, because there may be thousands of queues.
     """
-    for symptom, count in counts.items():
+    for symptom, count in count_by_symptom_name.items():
         with single_metric(metric_name, MetricUnit.Count, count, namespace=NAMESPACE) as metric:
             metric.add_dimension("symptom", symptom)
 
@@ -158,9 +162,9 @@ class Entry(Generic[Settings]):
 
     def __call__(self, event: Any, context: Any) -> Any:
         """Return what `handle_event` returns. Log an error that it raises, and raise it again."""
-        return self.logger.inject_lambda_context(self._answer)(event, context)
+        return self.logger.inject_lambda_context(self._handle_logged_event)(event, context)
 
-    def _answer(self, event: Any, context: LambdaContext) -> Any:
+    def _handle_logged_event(self, event: Any, context: LambdaContext) -> Any:
         settings, clients = self.settings_and_clients
         now = datetime.now(UTC)
         try:

@@ -30,8 +30,8 @@ def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dic
         CaseStoreUnavailable: The open cases could not be listed. The next minute tries again.
     """
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    latest_allowed = invocation.now + timedelta(days=invocation.settings.most_days_ahead or 0)
-    now = min(max(scheduled_at, invocation.now), latest_allowed)
+    latest_allowed_time = invocation.now + timedelta(days=invocation.settings.most_days_ahead or 0)
+    now = min(max(scheduled_at, invocation.now), latest_allowed_time)
     context = structs.replace(
         invocation.make_store_context(ManagingContext, real_now=invocation.now), now=now
     )

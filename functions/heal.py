@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from functions.entry import Event, LambdaInvocation, count_by_symptom, entry
+from functions.entry import Event, LambdaInvocation, entry, send_counts_by_symptom
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.context import FixContext
 from mendq.heal.apply import write_attributes
@@ -85,51 +85,53 @@ def _make_context(invocation: HealInvocation) -> FixContext:
     )
 
 
-def _answer_batch(batch: BatchResult, invocation: HealInvocation) -> Event:
+def _answer_batch(batch_result: BatchResult, invocation: HealInvocation) -> Event:
     """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
-    invocation.count(batch.count_by_metric())
-    for metric, count_by_symptom_name in batch.count_by_symptom_by_metric().items():
-        count_by_symptom(metric, count_by_symptom_name)
-    _log_batch(invocation, batch)
-    return batch.make_lambda_answer()
+    invocation.count(batch_result.count_by_metric())
+    for metric, count_by_symptom_name in batch_result.count_by_symptom_by_metric().items():
+        send_counts_by_symptom(metric, count_by_symptom_name)
+    _log_batch(invocation, batch_result)
+    return batch_result.make_lambda_answer()
 
 
-def _log_batch(invocation: HealInvocation, batch: BatchResult) -> None:
+def _log_batch(invocation: HealInvocation, batch_result: BatchResult) -> None:
     """Log one line for each unexpected error, each outcome and each probe.
 
     If there are any, queue names that were not checked, unknown error codes and unreadable messages
     get one line each.
     """
-    for error in batch.unexpected_errors:
+    for error in batch_result.unexpected_errors:
         invocation.log.error(
             "a queue could not be fixed; its events are delivered again", exc_info=error
         )
-    for group, outcome in batch.outcome_by_group.items():
+    for call_group, outcome in batch_result.outcome_by_group.items():
         case = outcome.case
         refusal = outcome.refusal
         invocation.log.info(
             "looked at a queue",
-            queue_arn=group.queue_arn,
-            symptom=group.symptom.name,
-            failed_calls=len(group.calls),
+            queue_arn=call_group.queue_arn,
+            symptom=call_group.symptom.name,
+            failed_calls=len(call_group.calls),
             refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
             case=case.document() if case else None,
         )
-    for probe in batch.probe_by_message_id.values():
+    for probe in batch_result.probe_by_message_id.values():
         invocation.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
-    if most_skipped_names := batch.skipped_name_count_by_caller.most_common(MAXIMUM_LOGGED_NAMES):
+    if most_skipped_names := batch_result.skipped_name_count_by_caller.most_common(
+        MAXIMUM_LOGGED_NAMES
+    ):
         invocation.log.warning(
             "queue names that nobody manages were left out", left_out=most_skipped_names
         )
-    if unknown_codes := sorted(set(batch.unknown_codes)):
+    if unknown_codes := sorted(set(batch_result.unknown_codes)):
         invocation.log.warning(
             "error codes that Mendq does not know",
             codes=unknown_codes[:MAXIMUM_LOGGED_NAMES],
             all=len(unknown_codes),
         )
-    if batch.unreadable_by_message_id:
+    if batch_result.unreadable_by_message_id:
         count_by_reason = Counter(
-            unreadable.reason for unreadable in batch.unreadable_by_message_id.values()
+            unreadable.reason for unreadable in batch_result.unreadable_by_message_id.values()
         )
         invocation.log.warning(
             "unreadable events, which end in the intake queue's DLQ", reasons=count_by_reason

@@ -26,23 +26,25 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
         CaseStoreUnavailable: The case store does not answer. The same holds for the other errors of
             `redrive`: the next tick continues.
     """
-    write_steps = RedriveStart(invocation.settings.consent).write
+    start_redrive = RedriveStart(invocation.settings.consent).write
     outcome = redrive(
         event,
-        invocation.make_writing_context(RedriveRun, write_steps=write_steps, writer=Owner.REDRIVE),
+        invocation.make_writing_context(
+            RedriveRun, write_steps=start_redrive, writer=Owner.REDRIVE
+        ),
     )
     if not isinstance(outcome, TickOutcome):
         return invocation.answer_case(event, outcome)
     # Zeros are sent only while a redrive runs, because each metric costs money in every month in
     # which it is sent.
-    moved_messages = {
+    moved_message_counts = {
         OwnMetric.REDRIVEN_MESSAGES: outcome.sent_back_count,
         OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined_count,
     }
-    invocation.count(moved_messages, should_send_zeros=True)
+    invocation.count(moved_message_counts, should_send_zeros=True)
     invocation.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
-    progress = outcome.progress.document() if outcome.progress else {}
+    progress_document = outcome.progress.document() if outcome.progress else {}
     invocation.log.info(
-        "ran a tick of a redrive", request=event, progress=progress, **outcome.document()
+        "ran a tick of a redrive", request=event, progress=progress_document, **outcome.document()
     )
     return outcome.document()

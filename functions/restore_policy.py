@@ -27,8 +27,10 @@ def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
             try again.
     """
     pins = Pins(invocation.clients.dynamodb, invocation.settings.case_table)
-    write_steps = PolicyWriter(pins, invocation.now).write
-    run = invocation.make_writing_context(
-        FixContext, write_steps=write_steps, writer=Owner.RESTORE_POLICY
+    write_policy = PolicyWriter(pins, invocation.now).write
+    fix_context = invocation.make_writing_context(
+        FixContext, write_steps=write_policy, writer=Owner.RESTORE_POLICY
     )
-    return invocation.answer_case(event, check_restored_policy(continue_case(event, run), run))
+    return invocation.answer_case(
+        event, check_restored_policy(continue_case(event, fix_context), fix_context)
+    )

@@ -28,7 +28,7 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
     """
     settings = invocation.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    roots = Roots(
+    job_roots = Roots(
         trail=settings.trail_root,
         cases=settings.case_root,
         out=settings.out_root,
@@ -39,7 +39,7 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
         organization=settings.organization_root or "",
         expected=settings.organization_accounts,
     )
-    job = JOB_MAKER_BY_NAME[event["job"]](scheduled_at, roots)
+    job = JOB_MAKER_BY_NAME[event["job"]](scheduled_at, job_roots)
     run_id = start_job(invocation.clients.emr, settings, job, scheduled_at)
     if isinstance(run_id, Refusal):
         invocation.log.warning("not started", job=job.name, reason=run_id.reason)

@@ -28,21 +28,25 @@ def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) ->
         otherwise SUCCESS. The status is SUCCESS for types that Mendq does not check, and for
         deletions.
     """
-    request = get_mapping(event, "requestData") or {}
+    request_data = get_mapping(event, "requestData") or {}
     hook_event = get_mapping(event) or {}
-    token = hook_event.get("clientRequestToken")
+    request_token = hook_event.get("clientRequestToken")
     settings = invocation.settings
-    answer = {"clientRequestToken": token[:_MAXIMUM_TOKEN_LENGTH] if isinstance(token, str) else ""}
-    resource_type = request.get("targetName")
+    answer = {
+        "clientRequestToken": request_token[:_MAXIMUM_TOKEN_LENGTH]
+        if isinstance(request_token, str)
+        else ""
+    }
+    resource_type = request_data.get("targetName")
     error_code = ""
     if (
         resource_type not in CHECKED_TYPES
         or hook_event.get("actionInvocationPoint") not in _CHECKED_INVOCATION_POINTS
     ):
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
-    properties = (get_mapping(request, "targetModel") or {}).get("resourceProperties")
+    properties = (get_mapping(request_data, "targetModel") or {}).get("resourceProperties")
     deploy_target = DeployTarget(settings.account, invocation.clients.region)
-    logical_id = request.get("targetLogicalId")
+    logical_id = request_data.get("targetLogicalId")
     try:
         resource = check_proposed_resource(
             resource_type, logical_id, properties, deploy_target, settings.hook_ignores

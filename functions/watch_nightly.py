@@ -36,8 +36,8 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
         invocation.measure(metric_name, value, "Count")
     run = watched_run.run
     if isinstance(watched_run, WeeklyRunOutcome):
-        write_log = invocation.log.warning if watched_run.has_failed else invocation.log.info
-        write_log(
+        log_outcome = invocation.log.warning if watched_run.has_failed else invocation.log.info
+        log_outcome(
             "a week ended",
             week=watched_run.week,
             run=run.id,
@@ -48,8 +48,8 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
             "week": watched_run.week,
             "verdict": "failed" if watched_run.has_failed else "summed_up",
         }
-    write_log = invocation.log.info if watched_run.is_fine else invocation.log.warning
-    write_log(
+    log_outcome = invocation.log.info if watched_run.is_fine else invocation.log.warning
+    log_outcome(
         "a nightly run ended",
         day=str(watched_run.day),
         run=run.id,

@@ -15,7 +15,7 @@ def _nightly(**more: Measure) -> PartMeasures:
 
 
 def test_every_goal_and_every_measure_is_on_the_page() -> None:
-    page = pages.make_page({"nightly": _nightly(), "handler": _nightly()})
+    page = pages.make_performance_page({"nightly": _nightly(), "handler": _nightly()})
     goals, *measures = tables_of(page)
     assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]
     assert [table[2][0] for table in measures] == ["limit"] * 2
@@ -23,4 +23,4 @@ def test_every_goal_and_every_measure_is_on_the_page() -> None:
     assert "native reader | 900 ms | 1.80" in page
     assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
     assert "{" not in page
-    assert "Not measured." in pages.make_page({"nightly": _nightly()})
+    assert "Not measured." in pages.make_performance_page({"nightly": _nightly()})

@@ -27,7 +27,7 @@ def _page(name: str) -> str:
 
 def test_every_derived_part_stands_on_a_page() -> None:
     text = "".join(each.read_text() for each in EVERY_PAGE)
-    marks = [each["name"] for each in derive.DERIVED_PART.finditer(text)]
+    marks = [each["name"] for each in derive.DERIVED_PART_PATTERN.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))
     assert {each.partition(" ")[0] for each in marks} == set(_pieces())
 

@@ -13,8 +13,8 @@ from functools import cache
 
 from msgspec import Struct
 
-from docs.stack_outline import template
-from docs.tables import ROOT, table
+from docs.stack_outline import synthesize_template
+from docs.tables import ROOT, make_table
 from infra.intake import MAXIMUM_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import get_fields_by_name, split_type_and_bounds
@@ -179,7 +179,7 @@ class Month(Struct, frozen=True):
 
 @cache
 def _idle(alarms: str) -> list[CostLine]:
-    return list_costs(BilledStack(template(alarms=alarms, dashboard=False)))
+    return list_costs(BilledStack(synthesize_template(alarms=alarms, dashboard=False)))
 
 
 def _most_calls() -> float:
@@ -238,7 +238,7 @@ def fleet() -> str:
     heads = (
         f"a month|#as it ships without dashboards, no call logged|#{EVENTS[2]:,} calls a day logged"
     )
-    return table(f"{heads}|#the same, `alarms`: essential", [*rows, whole, of_one])
+    return make_table(f"{heads}|#the same, `alarms`: essential", [*rows, whole, of_one])
 
 
 def arithmetic() -> str:
@@ -287,7 +287,7 @@ def of_queues() -> str:
             (f"{queues:,}", f"{calls:,.0f}", f"{seconds:,.0f}", runs, each, f"{share:.1%}", spent)
         )
     heads = "#queues|#SQS calls a round|#seconds|#runs of the Lambda|a queue's turn"
-    return table(f"{heads}|#suspects measured within the hour|#a month", rows)
+    return make_table(f"{heads}|#suspects measured within the hour|#a month", rows)
 
 
 def of_accounts() -> str:
@@ -302,7 +302,7 @@ def of_accounts() -> str:
             (f"{accounts:,}", f"{stacks:,}", queues, *(format_dollars(stacks * e) for e in sums))
         )
     heads = "#accounts|#stacks|#queues|#idle|#idle, essential|#with scans|#with scans, essential"
-    return table(heads, rows)
+    return make_table(heads, rows)
 
 
 def of_events() -> str:
@@ -318,7 +318,7 @@ def of_events() -> str:
         size = f"{gigabytes:,.1f} GB"
         rows.append((f"{events:,}", f"{failed:,.1f}", size, night, *map(format_dollars, spent)))
     heads = "#calls a day|#failed a second|#files a day|#nightly run, executors|#CloudTrail"
-    return table(f"{heads}|#what fails|#nightly job|#the stack, a month", rows)
+    return make_table(f"{heads}|#what fails|#nightly job|#the stack, a month", rows)
 
 
 class Curve(Struct, frozen=True):
