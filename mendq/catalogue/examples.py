@@ -74,9 +74,9 @@ def queue(
 
     `overrides` has other values. `replace_values` says which names it may have.
     """
-    default_names = ("VisibilityTimeout", "MessageRetentionPeriod")
-    defaults = {name: str(DEFAULT_ATTRIBUTES[name]) for name in default_names}
-    return replace_values(Facts(queue_arn, defaults, dict(tags or {})), **overrides)
+    default_attribute_names = ("VisibilityTimeout", "MessageRetentionPeriod")
+    default_attributes = {name: str(DEFAULT_ATTRIBUTES[name]) for name in default_attribute_names}
+    return replace_values(Facts(queue_arn, default_attributes, dict(tags or {})), **overrides)
 
 
 def standard_queue(**overrides: Any) -> Facts:
@@ -167,7 +167,7 @@ def case(
         queue_arn: The queue that the case is about.
     """
     first_state, *later_states = states
-    example = start_case(
+    example_case = start_case(
         first_state,
         queue_arn=queue_arn,
         symptom=symptom,
@@ -178,8 +178,8 @@ def case(
         actor="heal",
     )
     for state in later_states:
-        example = example.move_to(state, reason, EXAMPLE_TIME)
-    return example
+        example_case = example_case.move_to(state, reason, EXAMPLE_TIME)
+    return example_case
 
 
 # Six hours in which nothing was sent, received or deleted.
@@ -188,15 +188,18 @@ _NO_TRAFFIC = Measurement(
 )
 
 
-def measurement(base: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measurement:
-    """Return `base` with other counts.
+def measurement(base_measurement: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measurement:
+    """Return `base_measurement` with other counts.
 
     Args:
-        base: The measurement to change; by default six hours without any traffic.
+        base_measurement: The measurement to change; by default six hours without any traffic.
         counts: New values by name: fields of `Measurement`, such as `sent`, and gauges at the start
             or at the end of the measured time, such as `backlog_before` and `visible_now`.
     """
-    gauges_by_time: dict[str, Any] = {"before": base.before, "now": base.now}
+    gauges_by_time: dict[str, Any] = {
+        "before": base_measurement.before,
+        "now": base_measurement.now,
+    }
     for name in counts.keys() & _TIME_AND_GAUGE_BY_NAME.keys():
         gauge_time, gauge_name = _TIME_AND_GAUGE_BY_NAME[name]
         gauges_by_time[gauge_time] = replace(
@@ -205,7 +208,7 @@ def measurement(base: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measuremen
     other_counts = {
         name: count for name, count in counts.items() if name not in _TIME_AND_GAUGE_BY_NAME
     }
-    return replace(base, **gauges_by_time, **other_counts)
+    return replace(base_measurement, **gauges_by_time, **other_counts)
 
 
 # A case about the source of the example DLQ whose fix is proven.
@@ -252,12 +255,12 @@ def source(dlq_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
         dlq_arn: The ARN that its RedrivePolicy names.
         attributes: Other queue attributes.
     """
-    defaults = {
+    default_attributes = {
         "RedrivePolicy": Redrive(dlq_arn, 5).text,
         "VisibilityTimeout": "60",
         "MessageRetentionPeriod": str(DEFAULT_ATTRIBUTES["MessageRetentionPeriod"]),
     }
-    return QueueFacts(STANDARD_ARN, {**defaults, **attributes})
+    return QueueFacts(STANDARD_ARN, {**default_attributes, **attributes})
 
 
 def dlq_with_messages(*cases: Case, **overrides: Any) -> Facts:
@@ -268,7 +271,7 @@ def dlq_with_messages(*cases: Case, **overrides: Any) -> Facts:
             too short, and the fix was verified and is watched.
         overrides: Other values, as `replace_values` takes them.
     """
-    defaults: dict[str, Any] = {
+    default_values: dict[str, Any] = {
         "ApproximateNumberOfMessages": 200,
         "MessageRetentionPeriod": SetMessageRetention.maximum,
         "dlq_sources": (source(),),
@@ -276,4 +279,4 @@ def dlq_with_messages(*cases: Case, **overrides: Any) -> Facts:
         "source_cases": cases or (WATCHED_VISIBILITY_CASE,),
         "sole_source": SOLE_SOURCE,
     }
-    return replace_values(queue(queue_arn=DLQ_ARN, **defaults), **overrides)
+    return replace_values(queue(queue_arn=DLQ_ARN, **default_values), **overrides)

@@ -60,8 +60,10 @@ SESSION_SETTLING_TIME = timedelta(seconds=60)
 
 def is_evidence(call: FailedCall) -> bool:
     """Return True if the call is about messages, and no new session is known to have made it."""
-    created_at = call.session_created_at
-    is_session_settled = created_at is None or call.event_time - created_at > SESSION_SETTLING_TIME
+    session_created_at = call.session_created_at
+    is_session_settled = (
+        session_created_at is None or call.event_time - session_created_at > SESSION_SETTLING_TIME
+    )
     return is_message_call(call) and is_session_settled
 
 
@@ -75,12 +77,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.
     """
     if facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
-        policy_sentence = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].sentence
-        first_sentence = f"{_describe_refused_calls(facts)}. {policy_sentence}"
-        restoration = plan_restoration(facts, first_sentence)
-        if not isinstance(restoration, str):
-            return restoration
-        return _notify_about_refusal(facts, restoration)
+        no_grant_sentence = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].sentence
+        first_sentence = f"{_describe_refused_calls(facts)}. {no_grant_sentence}"
+        restoration_plan = plan_restoration(facts, first_sentence)
+        if not isinstance(restoration_plan, str):
+            return restoration_plan
+        return _notify_about_refusal(facts, restoration_plan)
     if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
         return _notify_about_refusal(facts, describe_granting_pin(facts))
     return _notify_about_refusal(facts, "")
@@ -92,17 +94,19 @@ def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     `pin_sentence` says why a pinned policy is not restored; it may be empty.
     """
     refused_by = choose_leading_policy(facts)
-    finding = FINDING_BY_REFUSER[refused_by]
-    sentences = [_describe_refused_calls(facts), finding.sentence]
-    if finding.code.endswith("_lacks_grant"):
-        sentences.append(_describe_missing_grant(facts))
-    other_policies = ", ".join(sorted(facts.refused_by - {refused_by}))
-    if other_policies:
-        sentences.append(f"Other calls were refused by {other_policies}")
+    policy_finding = FINDING_BY_REFUSER[refused_by]
+    reason_sentences = [_describe_refused_calls(facts), policy_finding.sentence]
+    if policy_finding.code.endswith("_lacks_grant"):
+        reason_sentences.append(_describe_missing_grant(facts))
+    other_policies_text = ", ".join(sorted(facts.refused_by - {refused_by}))
+    if other_policies_text:
+        reason_sentences.append(f"Other calls were refused by {other_policies_text}")
     if pin_sentence:
-        sentences.append(pin_sentence)
-    sentences.append(f"Who called: {name_first_few(facts.principals)}")
-    return Escalate(finding.code, ". ".join(sentences), finding.make_command(facts))
+        reason_sentences.append(pin_sentence)
+    reason_sentences.append(f"Who called: {name_first_few(facts.principals)}")
+    return Escalate(
+        policy_finding.code, ". ".join(reason_sentences), policy_finding.make_command(facts)
+    )
 
 
 def _describe_refused_calls(facts: Facts) -> str:
@@ -138,7 +142,7 @@ def _make_example(
     return CallExample(title, call, facts, expected_outcome)
 
 
-def _make_queue(refused_by: RefusedBy, **overrides: Any) -> Facts:
+def _make_example_queue(refused_by: RefusedBy, **overrides: Any) -> Facts:
     """Return a queue to which ROLE_ARN could not send, because this kind of policy refused."""
     return queue(
         principals=(ROLE_ARN,),
@@ -150,7 +154,7 @@ def _make_queue(refused_by: RefusedBy, **overrides: Any) -> Facts:
 
 _PINNED_POLICY = policy(Sid="Workers", Principal={"AWS": ROLE_ARN}, Resource=QUEUE_ARN)
 _DEPLOYED_POLICY = '{"Version": "2012-10-17", "Statement": []}'
-_PIN = Pin(
+_EXAMPLE_PIN = Pin(
     QUEUE_ARN,
     _PINNED_POLICY,
     digest_of(_PINNED_POLICY),
@@ -160,21 +164,24 @@ _PIN = Pin(
     queue_created_at=EXAMPLE_TIME - timedelta(days=90),
     queue_modified_at=EXAMPLE_TIME - timedelta(days=8),
 )
-_POLICY_DEPLOYMENT = QueueChange(
+_OVERWRITE_BY_DEPLOYMENT = QueueChange(
     EXAMPLE_TIME - timedelta(hours=1), "SetQueueAttributes", ROLE_ARN, by_cloudformation=True
 )
 
 
-def _make_queue_with_pin(**judgement: Any) -> Facts:
-    """Return a queue with an overwritten pinned policy. `judgement` has fields of `CheckedPin`."""
-    pin = CheckedPin(_PIN, **judgement)
-    return _make_queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
+def _make_queue_with_pin(**pin_judgement: Any) -> Facts:
+    """Return a queue with an overwritten pinned policy.
+
+    `pin_judgement` has fields of `CheckedPin`.
+    """
+    pin = CheckedPin(_EXAMPLE_PIN, **pin_judgement)
+    return _make_example_queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
 
 
-_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_POLICY_DEPLOYMENT)
+_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_OVERWRITE_BY_DEPLOYMENT)
 _QUEUE_WITH_UNJUDGED_PIN = _make_queue_with_pin(doubt="not told yet", passes=True)
-_QUEUE_WITHOUT_GRANT = _make_queue(RefusedBy.NO_RESOURCE_POLICY)
-_QUEUE_WITH_DENY = _make_queue(RefusedBy.RESOURCE_POLICY_DENIES)
+_QUEUE_WITHOUT_GRANT = _make_example_queue(RefusedBy.NO_RESOURCE_POLICY)
+_QUEUE_WITH_DENY = _make_example_queue(RefusedBy.RESOURCE_POLICY_DENIES)
 _RESTORE_STEP = RestorePolicy(_DEPLOYED_POLICY, _PINNED_POLICY)
 
 ACCESS_DENIED = FixedSymptom(

@@ -38,11 +38,11 @@ def make_caller_lookup_command(event_name: str, queue_arn: str) -> str:
 
     CloudTrail answers for the last 90 days.
     """
-    parts = parts_of(queue_arn)
-    queue_filter = f"contains(CloudTrailEvent, '/{parts.account}/{parts.name}\\\"')"
-    options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
-    query = f'--query "Events[?{queue_filter}].[EventTime,Username]"'
-    return aws_command("cloudtrail lookup-events", queue_arn, f"{options} {query}")
+    queue_parts = parts_of(queue_arn)
+    queue_filter = f"contains(CloudTrailEvent, '/{queue_parts.account}/{queue_parts.name}\\\"')"
+    lookup_options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
+    query_option = f'--query "Events[?{queue_filter}].[EventTime,Username]"'
+    return aws_command("cloudtrail lookup-events", queue_arn, f"{lookup_options} {query_option}")
 
 
 def make_grant_sections(facts: Facts) -> tuple[Section, ...]:
@@ -71,16 +71,16 @@ def _list_other_users(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
     yield f"its policy {_describe_other_principals(facts, callers)}"
     yield f"functions that read it: {command_line(list_consumers_command(queue_arn))}"
     role_prefix = f"::{parts_of(queue_arn).account}:role/"
-    roles = [caller for caller in callers if role_prefix in caller]
-    if roles:
-        query = f"--query \"Functions[?Role=='{roles[0]}'].FunctionName\""
-        functions_command = aws_command("lambda list-functions", queue_arn, query)
+    caller_roles = [caller for caller in callers if role_prefix in caller]
+    if caller_roles:
+        query_option = f"--query \"Functions[?Role=='{caller_roles[0]}'].FunctionName\""
+        functions_command = aws_command("lambda list-functions", queue_arn, query_option)
         yield f"functions that run as the refused role: {command_line(functions_command)}"
     if facts.kms_key is not None:
         key_options = f"--key-id {quote(facts.kms_key)} --query KeyMetadata.Arn --output text"
         key_arn = f'"$({aws_command("kms describe-key", queue_arn, key_options)})"'
-        options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={key_arn}"
-        key_users_command = aws_command("cloudtrail lookup-events", queue_arn, options)
+        lookup_options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={key_arn}"
+        key_users_command = aws_command("cloudtrail lookup-events", queue_arn, lookup_options)
         yield f"who used its key, for which queue: {command_line(key_users_command)}"
     yield "not known here: whose calls succeed; the trail's files say, where it records this queue"
 
@@ -127,29 +127,37 @@ def _list_policy_lines(
     key_statement = _make_key_statement(facts, includes_sending=includes_sending)
     if facts.refused_by & _EXPLICIT_DENIES:
         yield "an explicit deny has to go first: no grant lifts it"
-    kinds_text = " and ".join(caller_kinds)
-    yield f"a {kinds_text} of this queue alone, in the policy of a caller that you mean to let in:"
+    caller_kinds_text = " and ".join(caller_kinds)
+    yield (
+        f"a {caller_kinds_text} of this queue alone, in the policy of a caller that you mean to "
+        "let in:"
+    )
     statements = [queue_statement]
     if key_statement:
         statements.append(key_statement)
     yield command_line(format_exact_json({"Version": "2012-10-17", "Statement": statements}))
-    account = parts_of(facts.queue_arn).account
-    foreign_callers = [caller for caller in callers if caller.split(":")[4] != account][:3]
+    queue_account = parts_of(facts.queue_arn).account
+    foreign_callers = [caller for caller in callers if caller.split(":")[4] != queue_account][:3]
     if foreign_callers:
-        principal = {"Principal": {"AWS": foreign_callers}}
+        principal_element = {"Principal": {"AWS": foreign_callers}}
         yield "and, of another account's that you know and mean to let in, in the queue's policy:"
-        yield command_line(format_exact_json(queue_statement | principal))
+        yield command_line(format_exact_json(queue_statement | principal_element))
         if key_statement:
             yield "and in the key's policy:"
             yield command_line(
-                format_exact_json(key_statement | principal | {"Resource": ALL_PRINCIPALS})
+                format_exact_json(key_statement | principal_element | {"Resource": ALL_PRINCIPALS})
             )
 
 
 def _make_allow_statement(
-    actions: Sequence[str], resource: str, **other_elements: Any
+    actions: Sequence[str], resource: str, **other_statement_elements: Any
 ) -> dict[str, Any]:
-    return {"Effect": "Allow", "Action": [*actions], "Resource": resource, **other_elements}
+    return {
+        "Effect": "Allow",
+        "Action": [*actions],
+        "Resource": resource,
+        **other_statement_elements,
+    }
 
 
 def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, Any]:
@@ -170,10 +178,12 @@ def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, An
     if not key.startswith("arn:"):
         key_name = key if "/" in key else f"key/{key}"
         key_arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{key_name}"
-    prefix, alias_separator, alias_name = key_arn.partition("alias/")
-    condition = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
+    arn_prefix, alias_separator, alias_name = key_arn.partition("alias/")
+    condition_element = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
     if alias_separator:
-        key_arn = f"{prefix}key/*"
-        condition["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": f"alias/{alias_name}"}
+        key_arn = f"{arn_prefix}key/*"
+        condition_element["ForAnyValue:StringEquals"] = {
+            "kms:ResourceAliases": f"alias/{alias_name}"
+        }
     actions = ("kms:Decrypt", "kms:GenerateDataKey") if includes_sending else ("kms:Decrypt",)
-    return _make_allow_statement(actions, key_arn, Condition=condition)
+    return _make_allow_statement(actions, key_arn, Condition=condition_element)

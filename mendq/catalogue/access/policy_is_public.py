@@ -27,7 +27,7 @@ from mendq.model.policy import list_public_statements
 from mendq.notifications.text import format_value, limit_lines
 
 # At most this many actions of the statement are named.
-_MOST_NAMED_ACTIONS = 3
+_MOST_LISTED_ACTIONS = 3
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -40,16 +40,18 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     statement_number, statement = public_statements[0]
     escaped_actions = (format_value(action, 64) for action in statement.actions)
-    action_names = ", ".join(limit_lines(escaped_actions, _MOST_NAMED_ACTIONS))
+    actions_text = ", ".join(limit_lines(escaped_actions, _MOST_LISTED_ACTIONS))
     return DetectedFault(
         f"statement {statement_number} of its policy lets anybody in the world call "
-        f"{action_names or 'all but a few actions'}, and no condition narrows who that is"
+        f"{actions_text or 'all but a few actions'}, and no condition narrows who that is"
     )
 
 
-def _make_queue_with_condition(operator: str, key: str, required_value: str) -> Facts:
+def _make_queue_with_condition(
+    condition_operator: str, condition_key: str, required_value: str
+) -> Facts:
     """Return a queue whose policy lets everybody send under one condition."""
-    return queue_with_policy(Condition={operator: {key: required_value}})
+    return queue_with_policy(Condition={condition_operator: {condition_key: required_value}})
 
 
 POLICY_IS_PUBLIC = ReportedSymptom(

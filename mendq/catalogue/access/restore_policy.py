@@ -47,7 +47,7 @@ from mendq.notifications.commands import aws_command, get_attributes_command
 # The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
 # call without TLS.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
-_WITHOUT_TLS_CONDITIONS = [("bool", "aws:securetransport", frozenset({"false"}))]
+_CONDITIONS_OF_CALLS_WITHOUT_TLS = [("bool", "aws:securetransport", frozenset({"false"}))]
 
 
 def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
@@ -72,7 +72,8 @@ def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: 
     if is_denied:
         return False
     return any(
-        _allows_by_name(statement, principal_arn, action, queue_arn) for statement in statements
+        _allows_caller_by_name(statement, principal_arn, action, queue_arn)
+        for statement in statements
     )
 
 
@@ -87,7 +88,9 @@ def is_open_to_everybody(policy: str) -> bool:
     return any(statement.lets_everybody_in for statement in statements)
 
 
-def _allows_by_name(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+def _allows_caller_by_name(
+    statement: Statement, principal_arn: str, action: str, queue_arn: str
+) -> bool:
     """Return True if the statement allows the action to this caller by name and unconditionally."""
     return (
         statement.allows
@@ -105,12 +108,12 @@ def _may_deny_caller(statement: Statement, principal_arn: str, action: str, queu
     A deny under a condition counts, because the condition may hold. Only a deny of calls without
     TLS does not count.
     """
-    if statement.allows or list_conditions(statement) == _WITHOUT_TLS_CONDITIONS:
+    if statement.allows or list_conditions(statement) == _CONDITIONS_OF_CALLS_WITHOUT_TLS:
         return False
-    may_mean_caller = "Principal" in statement.excepting or _may_name_caller(
+    may_concern_caller = "Principal" in statement.excepting or _may_name_caller(
         statement, principal_arn
     )
-    return may_mean_caller and may_apply_to(statement, (action,), queue_arn)
+    return may_concern_caller and may_apply_to(statement, (action,), queue_arn)
 
 
 def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
@@ -126,15 +129,15 @@ def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
     return False
 
 
-def _covers_queue(pattern: str, queue_arn: str) -> bool:
+def _covers_queue(resource_pattern: str, queue_arn: str) -> bool:
     """Return True if the resource of a statement covers the queue.
 
     The ARNs are compared part by part. In IAM a `*` may match across a colon; here it may not, so
     that Mendq never sees more access than people meant.
     """
-    if pattern == ALL_PRINCIPALS:
+    if resource_pattern == ALL_PRINCIPALS:
         return True
-    pattern_parts = pattern.split(":")
+    pattern_parts = resource_pattern.split(":")
     queue_parts = queue_arn.split(":")
     if len(pattern_parts) != len(queue_parts):
         return False
@@ -164,7 +167,7 @@ def plan_restoration(facts: Facts, first_sentence: str) -> Plan | Refusal | str:
     if pin is None:
         return f"The queue's policy is pinned, and nothing is put back: {checked_pin.doubt}"
     current_policy = RestorePolicy.value_in(facts.attributes) or ""
-    objection = _find_objection(pin.policy, current_policy, facts)
+    objection = _find_restoration_objection(pin.policy, current_policy, facts)
     if checked_pin.passes and not objection:
         # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
         # or has had enough time to.
@@ -192,7 +195,7 @@ def describe_granting_pin(facts: Facts) -> str:
         return ""
     pin = checked_pin.pin
     current_policy = RestorePolicy.value_in(facts.attributes) or ""
-    if _find_objection(pin.policy, current_policy, facts):
+    if _find_restoration_objection(pin.policy, current_policy, facts):
         return ""
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return ""
@@ -203,7 +206,7 @@ def describe_granting_pin(facts: Facts) -> str:
     )
 
 
-def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> str:
+def _find_restoration_objection(pinned_policy: str, current_policy: str, facts: Facts) -> str:
     """Return why the pinned policy must not be restored now; empty if nothing is against it.
 
     The reasons are: the queue could not be read, the pinned policy is in force already, it does not
@@ -213,14 +216,14 @@ def _find_objection(pinned_policy: str, current_policy: str, facts: Facts) -> st
         return "the queue could not be looked at"
     if current_policy == pinned_policy:
         return "it stands there, and the calls are refused all the same"
-    if not _grants_all_calls(pinned_policy, facts):
+    if not _grants_all_refused_calls(pinned_policy, facts):
         return "it does not grant the calls to everybody who was refused, by name"
     if is_open_to_everybody(pinned_policy):
         return "it lets everybody in"
     return ""
 
 
-def _grants_all_calls(policy: str, facts: Facts) -> bool:
+def _grants_all_refused_calls(policy: str, facts: Facts) -> bool:
     """Return True if the policy grants every refused action to every refused caller.
 
     False if no caller or no action is known.
@@ -243,10 +246,10 @@ def _describe_pin(pin: Pin) -> str:
 
 
 def _describe_overwrite(checked_pin: CheckedPin) -> str:
-    change = checked_pin.changed
-    if change is None:
+    overwrite = checked_pin.changed
+    if overwrite is None:
         return "nobody is known to have overwritten it"
-    return f"{name_first_few((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
+    return f"{name_first_few((overwrite.who,))} overwrote it at {overwrite.at:%Y-%m-%d %H:%M} UTC"
 
 
 def _make_policy_command(facts: Facts) -> str:
@@ -261,26 +264,26 @@ def _make_simulation_command(facts: Facts) -> str:
     organization. If no caller is a role or user, or if no refused action is known, return the
     command that shows the queue's policy.
     """
-    identity = first_identity(facts.principals)
+    caller_arn = first_identity(facts.principals)
     actions = actions_allowing(facts.event_names)
-    if identity is None or not actions:
+    if caller_arn is None or not actions:
         return _make_policy_command(facts)
     return (
-        f"aws iam simulate-principal-policy --policy-source-arn {identity} "
+        f"aws iam simulate-principal-policy --policy-source-arn {caller_arn} "
         f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
     )
 
 
 def _make_sessions_command(facts: Facts) -> str:
     """Return the command that shows who assumed roles lately, and with which session policy."""
-    options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
-    return aws_command("cloudtrail lookup-events", facts.queue_arn, options)
+    lookup_options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
+    return aws_command("cloudtrail lookup-events", facts.queue_arn, lookup_options)
 
 
 def _make_endpoints_command(facts: Facts) -> str:
     """Return the command that shows the VPC endpoints for SQS and their policies."""
-    options = "--filters 'Name=service-name,Values=*.sqs'"
-    return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
+    filter_option = "--filters 'Name=service-name,Values=*.sqs'"
+    return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, filter_option)
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,18 @@ def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
     )
 
 
-_WITHOUT_TLS_ELEMENT = {"Bool": {"aws:SecureTransport": "false"}}
-_FROM_ONE_ADDRESS_ELEMENT = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
+_WITHOUT_TLS_CONDITION_ELEMENT = {"Bool": {"aws:SecureTransport": "false"}}
+_ONE_ADDRESS_CONDITION_ELEMENT = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
 
 
-def _make_queue(**other_elements: object) -> Facts:
+def _make_example_queue(**other_statement_elements: object) -> Facts:
     """Return a queue that refuses calls without TLS, with other elements in the statement."""
-    deny_elements = {"Effect": "Deny", "Action": "sqs:*", "Condition": _WITHOUT_TLS_ELEMENT}
-    return queue_with_policy(**{**deny_elements, **other_elements})
+    deny_statement = {
+        "Effect": "Deny",
+        "Action": "sqs:*",
+        "Condition": _WITHOUT_TLS_CONDITION_ELEMENT,
+    }
+    return queue_with_policy(**{**deny_statement, **other_statement_elements})
 
 
 TLS_NOT_ENFORCED = ReportedSymptom(
@@ -76,16 +80,20 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     examples=lambda: (
         QueueExample("no policy at all", queue()),
         QueueExample(
-            "it refuses sending alone", _make_queue(Action=actions_allowing(("SendMessage",)))
+            "it refuses sending alone",
+            _make_example_queue(Action=actions_allowing(("SendMessage",))),
         ),
-        QueueExample("it refuses one role alone", _make_queue(Principal={"AWS": ROLE_ARN})),
+        QueueExample("it refuses one role alone", _make_example_queue(Principal={"AWS": ROLE_ARN})),
         QueueExample(
             "it refuses only from one address",
-            _make_queue(Condition=_WITHOUT_TLS_ELEMENT | _FROM_ONE_ADDRESS_ELEMENT),
+            _make_example_queue(
+                Condition=_WITHOUT_TLS_CONDITION_ELEMENT | _ONE_ADDRESS_CONDITION_ELEMENT
+            ),
         ),
-        QueueNearMiss("as AWS writes it", _make_queue()),
+        QueueNearMiss("as AWS writes it", _make_example_queue()),
         QueueNearMiss(
-            "of whatever there is", _make_queue(Action="*", Resource="*", Principal={"AWS": "*"})
+            "of whatever there is",
+            _make_example_queue(Action="*", Resource="*", Principal={"AWS": "*"}),
         ),
         QueueNearMiss("a policy that cannot be read", queue(Policy='{"Statement":')),
     ),

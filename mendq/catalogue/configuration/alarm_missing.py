@@ -67,10 +67,10 @@ def detect(facts: Facts) -> DetectedFault | None:
     ]
     if not unwatched_metrics:
         return None
-    command_text = f"`mendq alarms {facts.name}` writes alarms that do"
+    alarms_command_text = f"`mendq alarms {facts.name}` writes alarms that do"
     return DetectedFault(
         f"no CloudWatch alarm of this account watches {', nor '.join(unwatched_metrics)}: "
-        f"{command_text}"
+        f"{alarms_command_text}"
     )
 
 

@@ -21,7 +21,7 @@ LATE_DELETE_CALL = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDL
 EXTENSION_AFTER_OWN_DELETE = refused_value(
     "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
 )
-_AT_MOST_20_REASON = "Must be >= 0 and <= 20, if provided."
+_VALUE_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
 
 INVALID_REQUEST = ReportedSymptom(
     name="invalid_request",
@@ -32,7 +32,8 @@ INVALID_REQUEST = ReportedSymptom(
     seen_as=make_code_patterns("invalid_request"),
     examples=lambda: (
         CallExample(
-            "a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20_REASON)
+            "a wait of 21 s",
+            refused_value("ReceiveMessage", "WaitTimeSeconds", _VALUE_ABOVE_20_REASON),
         ),
         CallExample("an extension after the caller's own delete", EXTENSION_AFTER_OWN_DELETE),
         CallExample("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),

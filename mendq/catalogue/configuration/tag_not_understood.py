@@ -43,7 +43,7 @@ from mendq.model.tags import (
 from mendq.notifications.text import format_value, limit_lines
 
 # At most this many characters of a key or a value are shown.
-_MOST_SHOWN_CHARACTERS = 40
+_MOST_SHOWN_VALUE_CHARACTERS = 40
 
 
 def describe_tag_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
@@ -61,12 +61,14 @@ def describe_tag_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
         if tag is not None:
             yield from _describe_value_mistake(tag, tag_value)
         elif key.lower().partition(":")[0] == MODE_TAG:
-            yield f"{format_value(key, _MOST_SHOWN_CHARACTERS)} is no tag that Mendq knows"
+            yield f"{format_value(key, _MOST_SHOWN_VALUE_CHARACTERS)} is no tag that Mendq knows"
 
 
 def _describe_value_mistake(tag: QueueTag, tag_value: str) -> Iterator[str]:
     """Yield a sentence if a tag that Mendq knows has a value that Mendq does not know."""
-    sentence_start = f"the tag {tag.key} says {format_value(tag_value, _MOST_SHOWN_CHARACTERS)}"
+    sentence_start = (
+        f"the tag {tag.key} says {format_value(tag_value, _MOST_SHOWN_VALUE_CHARACTERS)}"
+    )
     if tag.values is TagValues.SECONDS:
         try:
             read_seconds_tag({tag.key: tag_value}, tag.key)
@@ -83,8 +85,8 @@ def _describe_value_mistake(tag: QueueTag, tag_value: str) -> Iterator[str]:
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the first three tags with a mistake."""
-    mistakes = limit_lines(describe_tag_mistakes(facts.tags), 3)
-    return DetectedFault("; ".join(mistakes)) if mistakes else None
+    tag_mistakes = limit_lines(describe_tag_mistakes(facts.tags), 3)
+    return DetectedFault("; ".join(tag_mistakes)) if tag_mistakes else None
 
 
 TAG_NOT_UNDERSTOOD = ReportedSymptom(

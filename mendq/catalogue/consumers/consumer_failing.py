@@ -42,7 +42,7 @@ from mendq.notifications.commands import aws_command, metric_command
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: no attribute of the queue fixes a consumer."""
-    consequence = (
+    consequence_text = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count
         else "there is no DLQ, so a message that fails comes back until it expires. Attach a DLQ "
@@ -50,7 +50,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
     reason = (
         f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
-        f"longer visibility timeout would only slow the retries. Now {consequence}"
+        f"longer visibility timeout would only slow the retries. Now {consequence_text}"
     )
     return Escalate("consumer_failing", reason, _make_errors_command(facts))
 
@@ -64,34 +64,34 @@ def _make_errors_command(facts: Facts) -> str:
     if failing_function is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
     log_group = quote(f"/aws/lambda/{failing_function.name}")
-    options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
-    return aws_command("logs filter-log-events", facts.queue_arn, options)
+    log_options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
+    return aws_command("logs filter-log-events", facts.queue_arn, log_options)
 
 
-def _make_queue(
+def _make_example_queue(
     sent: int = 1_000, received: int = 3_000, deleted: int = 400, **overrides: Any
 ) -> Facts:
     """Return a queue whose consumers do not finish most messages, unless other counts are given.
 
     `overrides` has further values for `standard_queue`.
     """
-    counts = {"sent": sent, "received": received, "deleted": deleted}
-    return standard_queue(ApproximateNumberOfMessagesNotVisible=5, **counts, **overrides)
+    traffic_counts = {"sent": sent, "received": received, "deleted": deleted}
+    return standard_queue(ApproximateNumberOfMessagesNotVisible=5, **traffic_counts, **overrides)
 
 
-_QUEUE_OF_FAILING_FUNCTION = _make_queue(
+_QUEUE_OF_FAILING_FUNCTION = _make_example_queue(
     12, 60, 2, backlog_now=10, lambda_consumers=(FAILING_FUNCTION,)
 )
-_UNCHANGED_OLDEST_COUNTS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
-_QUEUE_WITHOUT_DELETES = _make_queue(60, 1_200, 0, backlog_now=60)
-_QUEUE_WITH_RETRIES = _make_queue(420, 840, 420)
-_QUEUE_WITH_THREE_BAD_MESSAGES = _make_queue(140, 500, 137, backlog_now=3)
+_UNCHANGED_OLDEST_MESSAGE_COUNTS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
+_QUEUE_WITHOUT_DELETES = _make_example_queue(60, 1_200, 0, backlog_now=60)
+_QUEUE_WITH_RETRIES = _make_example_queue(420, 840, 420)
+_QUEUE_WITH_THREE_BAD_MESSAGES = _make_example_queue(140, 500, 137, backlog_now=3)
 _QUEUE_LOSING_TO_DLQ = queue_with_dlq(
     ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90
 )
 _UNCHANGED_BACKLOG_COUNTS = {"backlog_before": 1_000, "backlog_now": 1_000}
-_QUEUE_WITH_BLOCKED_GROUP = _make_queue(
-    300, 720, 0, backlog_now=300, in_flight_now=1, **_UNCHANGED_OLDEST_COUNTS
+_QUEUE_WITH_BLOCKED_GROUP = _make_example_queue(
+    300, 720, 0, backlog_now=300, in_flight_now=1, **_UNCHANGED_OLDEST_MESSAGE_COUNTS
 )
 
 CONSUMER_FAILING = NotifiedSymptom(
@@ -110,7 +110,9 @@ CONSUMER_FAILING = NotifiedSymptom(
     ),
     examples=lambda: (
         QueueExample(
-            "most messages are not finished", _make_queue(backlog_now=600), "consumer_failing"
+            "most messages are not finished",
+            _make_example_queue(backlog_now=600),
+            "consumer_failing",
         ),
         QueueExample("few messages, none finished", _QUEUE_WITHOUT_DELETES, "consumer_failing"),
         QueueExample("most moved to the DLQ", _QUEUE_LOSING_TO_DLQ, "consumer_failing"),
@@ -124,26 +126,29 @@ CONSUMER_FAILING = NotifiedSymptom(
             "the same by Lambda",
             replace_values(_QUEUE_WITH_RETRIES, lambda_consumers=(FAILING_FUNCTION,)),
         ),
-        QueueNearMiss("every message takes three tries", _make_queue(deleted=1_000)),
+        QueueNearMiss("every message takes three tries", _make_example_queue(deleted=1_000)),
         QueueNearMiss(
-            "what waits does not grow", _make_queue(500, 4_000, 500, **_UNCHANGED_BACKLOG_COUNTS)
+            "what waits does not grow",
+            _make_example_queue(500, 4_000, 500, **_UNCHANGED_BACKLOG_COUNTS),
         ),
         QueueNearMiss(
             "three bad messages, the others are finished", _QUEUE_WITH_THREE_BAD_MESSAGES
         ),
-        QueueNearMiss("more deletes than messages, some of them late", _make_queue(deleted=1_400)),
+        QueueNearMiss(
+            "more deletes than messages, some of them late", _make_example_queue(deleted=1_400)
+        ),
         QueueNearMiss("one message holds up its group", _QUEUE_WITH_BLOCKED_GROUP),
         QueueNearMiss(
             "people look at DLQ messages",
-            as_dlq(_make_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
+            as_dlq(_make_example_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
         ),
         QueueNearMiss(
             "late calls have opened a case already",
-            _make_queue(backlog_now=600, open_symptoms=EXPLAINING_SYMPTOMS),
+            _make_example_queue(backlog_now=600, open_symptoms=EXPLAINING_SYMPTOMS),
         ),
         QueueNearMiss(
             "DLQ messages are being moved back",
-            _make_queue(backlog_now=600, move_task_running=True),
+            _make_example_queue(backlog_now=600, move_task_running=True),
         ),
     ),
 )

@@ -45,15 +45,15 @@ def detect(facts: Facts) -> DetectedFault | None:
         or not measurement.least_visible
     ):
         return None
-    functions_text = function_name(facts.stopped_consumers[0])
+    stopped_functions_text = function_name(facts.stopped_consumers[0])
     other_function_count = len(facts.stopped_consumers) - 1
     if other_function_count:
-        functions_text += f" and {other_function_count} more"
+        stopped_functions_text += f" and {other_function_count} more"
     return DetectedFault(
         f"{format_count(measurement.now.visible, 'message')} waiting, the oldest for "
         f"{measurement.now.oldest_age_seconds:,} s, and none was received in "
         f"{format_duration(measurement.duration)}: "
-        f"the event source mapping of {functions_text} is disabled"
+        f"the event source mapping of {stopped_functions_text} is disabled"
     )
 
 
@@ -74,9 +74,11 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "the function or its permissions are gone. Messages are kept for "
         f"{facts.retention_seconds:,} s from when they were sent, and lost after that"
     )
-    query = '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
+    query_option = (
+        '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
+    )
     return Escalate(
-        "consumer_stopped", reason, f"{list_consumers_command(facts.queue_arn)} {query}"
+        "consumer_stopped", reason, f"{list_consumers_command(facts.queue_arn)} {query_option}"
     )
 
 

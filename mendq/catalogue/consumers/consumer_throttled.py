@@ -46,7 +46,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     None if that share is below LEAST_THROTTLED_SHARE (a tenth), or if no message waits.
     """
     measurement = facts.measurement
-    throttled_function = _find_most_throttled(facts)
+    throttled_function = _find_most_throttled_function(facts)
     if measurement is None or not measurement.now.visible or throttled_function is None:
         return None
     throttled_share = throttled_function.throttled_share or 0
@@ -60,7 +60,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _find_most_throttled(facts: Facts) -> LambdaConsumer | None:
+def _find_most_throttled_function(facts: Facts) -> LambdaConsumer | None:
     """Return the function with the largest throttled share; None if no function reads the queue."""
     consumers = facts.lambda_consumers
     return max(consumers, key=lambda consumer: consumer.throttled_share or 0, default=None)
@@ -74,7 +74,7 @@ def is_suspect(facts: Facts) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: they decide how concurrency is shared."""
     max_receive_count = facts.max_receive_count
-    consequence = (
+    consequence_text = (
         f"each throttled try counts as a receive, and after {max_receive_count} of them a message "
         "that no "
         "code has seen goes to the DLQ"
@@ -83,7 +83,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
     reason = (
         f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
-        f"or the mapping lets in more than that: {consequence}"
+        f"or the mapping lets in more than that: {consequence_text}"
     )
     return Escalate("consumer_throttled", reason, _make_concurrency_command(facts))
 
@@ -94,14 +94,14 @@ def _make_concurrency_command(facts: Facts) -> str:
     If the command prints nothing, the function has no reserved concurrency and shares the
     account's. The command is empty if no Lambda function reads the queue.
     """
-    throttled_function = _find_most_throttled(facts)
+    throttled_function = _find_most_throttled_function(facts)
     if throttled_function is None:
         return ""
-    options = f"--function-name {quote(throttled_function.name)}"
-    return aws_command("lambda get-function-concurrency", facts.queue_arn, options)
+    function_option = f"--function-name {quote(throttled_function.name)}"
+    return aws_command("lambda get-function-concurrency", facts.queue_arn, function_option)
 
 
-def _make_queue(throttled_share: float | None, **overrides: Any) -> Facts:
+def _make_example_queue(throttled_share: float | None, **overrides: Any) -> Facts:
     """Return a queue with 900 waiting messages, and a function with this throttled share."""
     waiting_counts = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **overrides}
     consumers = (replace(LAMBDA_FUNCTION, throttled_share=throttled_share),)
@@ -126,11 +126,11 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
         QueueExample(
-            "a tenth is throttled", _make_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"
+            "a tenth is throttled", _make_example_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"
         ),
-        QueueExample("every invocation is", _make_queue(1.0), "consumer_throttled"),
-        QueueNearMiss("a burst now and then", _make_queue(0.099)),
-        QueueNearMiss("throttled, and nothing waits", _make_queue(0.5, visible_now=0)),
-        QueueNearMiss("Lambda counted no invocation", _make_queue(None)),
+        QueueExample("every invocation is", _make_example_queue(1.0), "consumer_throttled"),
+        QueueNearMiss("a burst now and then", _make_example_queue(0.099)),
+        QueueNearMiss("throttled, and nothing waits", _make_example_queue(0.5, visible_now=0)),
+        QueueNearMiss("Lambda counted no invocation", _make_example_queue(None)),
     ),
 )

@@ -61,18 +61,19 @@ def detect(facts: Facts) -> DetectedFault | None:
     measurement = facts.measurement
     if measurement is None or not facts.is_short_polled:
         return None
-    empty_receives = measurement.empty_receives
-    received_messages = measurement.received
-    if empty_receives < max(
+    empty_receive_count = measurement.empty_receives
+    received_message_count = measurement.received
+    if empty_receive_count < max(
         1,
-        LEAST_EMPTY_RECEIVES_PER_MESSAGE * received_messages,
+        LEAST_EMPTY_RECEIVES_PER_MESSAGE * received_message_count,
         LEAST_EMPTY_RECEIVES_PER_HOUR * measurement.hours,
     ):
         return None
     return DetectedFault(
-        f"{empty_receives:,} receives in {format_duration(measurement.duration)} found nothing, "
+        f"{empty_receive_count:,} receives in {format_duration(measurement.duration)} found "
+        "nothing, "
         "while "
-        f"{format_count(received_messages, 'message')} came"
+        f"{format_count(received_message_count, 'message')} came"
     )
 
 
@@ -121,14 +122,14 @@ def _make_throttled_queue(wait_seconds: int, *event_names: str, **overrides: Any
 
 
 def _make_short_polled_queue(
-    empty_receives: int = 60_000, received: int = 6_000, **overrides: Any
+    empty_receive_count: int = 60_000, received_count: int = 6_000, **overrides: Any
 ) -> Facts:
     """Return a queue with short polling and these counts in six hours."""
-    counts = {"empty_receives": empty_receives, "received": received}
-    return standard_queue(**{"ReceiveMessageWaitTimeSeconds": 0, **counts, **overrides})
+    receive_counts = {"empty_receives": empty_receive_count, "received": received_count}
+    return standard_queue(**{"ReceiveMessageWaitTimeSeconds": 0, **receive_counts, **overrides})
 
 
-_RAISE_STEPS = (SetReceiveWaitTime(0, 20),)
+_RAISE_WAIT_TIME_STEPS = (SetReceiveWaitTime(0, 20),)
 _QUEUE_WITH_LAMBDA_READER = _make_throttled_queue(
     0, "ReceiveMessage", lambda_consumers=(LAMBDA_FUNCTION,)
 )
@@ -159,19 +160,21 @@ EMPTY_RECEIVES = FixedSymptom(
             "short polling, SQS's default",
             _THROTTLED_RECEIVE,
             _make_throttled_queue(0, "ReceiveMessage"),
-            _RAISE_STEPS,
+            _RAISE_WAIT_TIME_STEPS,
         ),
         CallExample(
             "a Lambda consumer beside other readers",
             _THROTTLED_RECEIVE,
             _QUEUE_WITH_LAMBDA_READER,
-            _RAISE_STEPS,
+            _RAISE_WAIT_TIME_STEPS,
         ),
-        QueueExample("ten in vain for each message", _make_short_polled_queue(), _RAISE_STEPS),
+        QueueExample(
+            "ten in vain for each message", _make_short_polled_queue(), _RAISE_WAIT_TIME_STEPS
+        ),
         QueueExample(
             "nobody sends, and readers never rest",
             _make_short_polled_queue(2_000_000, 0),
-            _RAISE_STEPS,
+            _RAISE_WAIT_TIME_STEPS,
         ),
         QueueNearMiss("every tenth receive finds one", _make_short_polled_queue(60_000, 6_001)),
         QueueNearMiss(

@@ -56,13 +56,13 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("in_flight_full", reason, command)
 
 
-def _make_queue(in_flight: int) -> Facts:
-    return standard_queue(**{_IN_FLIGHT_ATTRIBUTE: in_flight}, principals=(ROLE_ARN,))
+def _make_example_queue(in_flight_count: int) -> Facts:
+    return standard_queue(**{_IN_FLIGHT_ATTRIBUTE: in_flight_count}, principals=(ROLE_ARN,))
 
 
-def _make_example(title: str, error_code: str, in_flight: int) -> CallExample:
+def _make_example(title: str, error_code: str, in_flight_count: int) -> CallExample:
     call = failed_call("ReceiveMessage", error_code)
-    return CallExample(title, call, _make_queue(in_flight), "in_flight_full")
+    return CallExample(title, call, _make_example_queue(in_flight_count), "in_flight_full")
 
 
 IN_FLIGHT_LIMIT = NotifiedSymptom(
@@ -84,7 +84,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
         ),
         RefusalExample(
             "they have caught up meanwhile",
-            _make_queue(RECOVERED_BELOW_IN_FLIGHT - 1),
+            _make_example_queue(RECOVERED_BELOW_IN_FLIGHT - 1),
             "below_the_limit",
         ),
         CallNearMiss(

@@ -47,9 +47,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     """Report the first fault of the first faulty mapping, by configuration or by metrics."""
     for consumer in facts.lambda_consumers:
         for fault_sentence, correcting_option in _list_faults(consumer, facts):
-            options = f"--uuid {consumer.mapping_id} {correcting_option}"
+            mapping_options = f"--uuid {consumer.mapping_id} {correcting_option}"
             change_command = aws_command(
-                "lambda update-event-source-mapping", facts.queue_arn, options
+                "lambda update-event-source-mapping", facts.queue_arn, mapping_options
             )
             return DetectedFault(f"{fault_sentence}: {change_command}")
     return None
@@ -72,18 +72,19 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, 
             f"its reserved concurrency of {reserved_concurrency:,}: the rest is throttled and "
             "given back"
         )
-        fitting_value = max(reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY)
-        yield fault_sentence, f"--scaling-config MaximumConcurrency={fitting_value}"
-    window_seconds = consumer.batching_window_seconds
+        fitting_concurrency = max(reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY)
+        yield fault_sentence, f"--scaling-config MaximumConcurrency={fitting_concurrency}"
+    batching_window_seconds = consumer.batching_window_seconds
     visibility_seconds = facts.visibility_seconds
-    if window_seconds >= visibility_seconds:
+    if batching_window_seconds >= visibility_seconds:
         # AWS advises a visibility timeout of six times the function's timeout plus the window.
-        fitting_value = max(0, visibility_seconds - 6 * consumer.timeout_seconds)
+        fitting_concurrency = max(0, visibility_seconds - 6 * consumer.timeout_seconds)
         fault_sentence = (
-            f"its event source mapping waits up to {window_seconds:,} s for a batch; what waits "
+            f"its event source mapping waits up to {batching_window_seconds:,} s for a batch; "
+            "what waits "
             f"comes again after the visibility timeout of {visibility_seconds:,} s"
         )
-        yield fault_sentence, f"--maximum-batching-window-in-seconds {fitting_value}"
+        yield fault_sentence, f"--maximum-batching-window-in-seconds {fitting_concurrency}"
     if _returns_whole_batches(consumer, facts):
         fault_sentence = (
             f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
@@ -103,10 +104,10 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     if measurement is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
     negligible_receives = max(TOLERATED_SHARE * measurement.received, measurement.counter_tolerance)
-    has_failures = (consumer.error_share or 0) >= TOLERATED_SHARE
+    has_failing_runs = (consumer.error_share or 0) >= TOLERATED_SHARE
     return (
         measurement.fruitless_receives > negligible_receives
-        and has_failures
+        and has_failing_runs
         and not consumer.is_near_timeout
     )
 
@@ -125,7 +126,7 @@ def is_suspect(facts: Facts) -> bool:
     return has_messages and any(map(_may_return_batches, facts.lambda_consumers))
 
 
-def _make_queue(received: int = 1_200, **overrides: Any) -> Facts:
+def _make_example_queue(received_count: int = 1_200, **overrides: Any) -> Facts:
     """Return a queue whose function fails one run in five.
 
     By default one receive in six leads to no delete. `overrides` has other fields of the function.
@@ -133,15 +134,17 @@ def _make_queue(received: int = 1_200, **overrides: Any) -> Facts:
     consumer = replace(
         LAMBDA_FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **overrides}
     )
-    counts = {"sent": 1_000, "received": received, "deleted": 1_000}
-    return standard_queue(ApproximateNumberOfMessages=40, lambda_consumers=(consumer,), **counts)
+    traffic_counts = {"sent": 1_000, "received": received_count, "deleted": 1_000}
+    return standard_queue(
+        ApproximateNumberOfMessages=40, lambda_consumers=(consumer,), **traffic_counts
+    )
 
 
 def _make_queue_with_concurrency(
     maximum_concurrency: int, reserved_concurrency: int | None
 ) -> Facts:
     """Return a queue whose mapping has this MaximumConcurrency and reserved concurrency."""
-    return _make_queue(
+    return _make_example_queue(
         1_000, maximum_concurrency=maximum_concurrency, reserved_concurrency=reserved_concurrency
     )
 
@@ -159,18 +162,21 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         is_of_configuration=True,
     ),
     examples=lambda: (
-        QueueExample("a fifth of the runs fail, and bring ten messages back", _make_queue()),
+        QueueExample(
+            "a fifth of the runs fail, and bring ten messages back", _make_example_queue()
+        ),
         QueueExample("twenty runs where five are reserved", _make_queue_with_concurrency(20, 5)),
         QueueExample(
-            "batches wait as long as the timeout", _make_queue(1_000, batching_window_seconds=30)
+            "batches wait as long as the timeout",
+            _make_example_queue(1_000, batching_window_seconds=30),
         ),
-        QueueNearMiss("they wait for less", _make_queue(1_000, batching_window_seconds=29)),
-        QueueNearMiss("the mapping takes answers", _make_queue(reports_item_failures=True)),
-        QueueNearMiss("one message at a time", _make_queue(batch_size=1)),
-        QueueNearMiss("a failure now and then", _make_queue(error_share=0.04)),
-        QueueNearMiss("hardly anything comes again", _make_queue(1_050)),
+        QueueNearMiss("they wait for less", _make_example_queue(1_000, batching_window_seconds=29)),
+        QueueNearMiss("the mapping takes answers", _make_example_queue(reports_item_failures=True)),
+        QueueNearMiss("one message at a time", _make_example_queue(batch_size=1)),
+        QueueNearMiss("a failure now and then", _make_example_queue(error_share=0.04)),
+        QueueNearMiss("hardly anything comes again", _make_example_queue(1_050)),
         QueueNearMiss(
-            "runs are cut off, and answer nothing", _make_queue(duration_p99_seconds=30.0)
+            "runs are cut off, and answer nothing", _make_example_queue(duration_p99_seconds=30.0)
         ),
         QueueNearMiss("as many runs as are reserved", _make_queue_with_concurrency(5, 5)),
         QueueNearMiss("nothing is reserved", _make_queue_with_concurrency(20, None)),

@@ -78,8 +78,8 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
         delete_count, measurement.counter_tolerance
     ) or not _leaves_many_messages(facts, measurement):
         return None
-    in_flight = measurement.now.in_flight
-    in_flight_text = f", {in_flight:,} are still held" if in_flight else ""
+    in_flight_count = measurement.now.in_flight
+    in_flight_text = f", {in_flight_count:,} are still held" if in_flight_count else ""
     if delete_count == 0 and measurement.sent:
         return DetectedFault(
             f"No message was finished in the last {format_duration(measurement.duration)}: "
@@ -150,8 +150,10 @@ def _are_bad_messages_few(facts: Facts, measurement: Measurement) -> bool:
         facts.visibility_seconds, 1
     )
     expected_receives = measurement.sent_minus_deleted * timeouts_in_measurement / 2
-    is_tried_often = measurement.fruitless_receives >= LEAST_TRIED_SHARE * expected_receives
-    return facts.dlq_arn is None and is_tried_often
+    are_messages_tried_often = (
+        measurement.fruitless_receives >= LEAST_TRIED_SHARE * expected_receives
+    )
+    return facts.dlq_arn is None and are_messages_tried_often
 
 
 # While a case of these symptoms is open, a DLQ would take good messages that could not be finished.
@@ -186,7 +188,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
         f"{first_sentence}. A message that was received {receive_limit} times and not deleted "
         "would move to "
         f"{dlq_arn} and be kept there for 14 days"
-        f"{_describe_order(facts)}{_describe_unknowns(facts, receive_limit)}"
+        f"{_describe_message_order(facts)}{_describe_unknowns(facts, receive_limit)}"
     )
     steps = (CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receive_limit).text))
     return Plan(steps, reason, at_most=_choose_highest_mode(facts))
@@ -210,11 +212,11 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
     if refusal is not None:
         return refusal
     # A person chose this maxReceiveCount. If the queue is idle, the new DLQ takes no message.
-    if _is_idle(facts) or _choose_highest_mode(facts) is Mode.HEAL:
-        return Plan((CreateDlq("", dlq_arn),), first_sentence + _describe_order(facts))
+    if _is_queue_idle(facts) or _choose_highest_mode(facts) is Mode.HEAL:
+        return Plan((CreateDlq("", dlq_arn),), first_sentence + _describe_message_order(facts))
     reason = (
         first_sentence
-        + _describe_order(facts)
+        + _describe_message_order(facts)
         + _describe_unknowns(facts, facts.max_receive_count or 0)
     )
     return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
@@ -232,8 +234,14 @@ def _choose_highest_mode(facts: Facts) -> Mode:
         return Mode.PROPOSE
     # Receives before the measured time are not counted for messages that waited at its start.
     are_receives_complete = measurement.before.backlog <= measurement.now.backlog
-    is_handled_once = measurement.fruitless_receives == 0 and measurement.surplus_deletes <= 0
-    if measurement.has_stopped_finishing or not are_receives_complete or not is_handled_once:
+    are_messages_handled_once = (
+        measurement.fruitless_receives == 0 and measurement.surplus_deletes <= 0
+    )
+    if (
+        measurement.has_stopped_finishing
+        or not are_receives_complete
+        or not are_messages_handled_once
+    ):
         return Mode.PROPOSE
     return Mode.HEAL
 
@@ -250,10 +258,12 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
     has_stuck_head = facts.is_fifo and is_head_stuck(measurement, facts.visibility_seconds)
     if has_stuck_head and standstill is not None and standstill.deleted:
         return standstill
-    last_hour = _sum_last_hour(measurement)
+    last_hour_measurement = _sum_last_hour(measurement)
     mean_receives = measurement.receives_per_finished(is_fifo=facts.is_fifo)
     mean_receives_of_last_hour = (
-        last_hour.receives_per_finished(is_fifo=facts.is_fifo) if last_hour else None
+        last_hour_measurement.receives_per_finished(is_fifo=facts.is_fifo)
+        if last_hour_measurement
+        else None
     )
     if (
         mean_receives is None
@@ -261,7 +271,7 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
         or mean_receives_of_last_hour < RECENT_MEAN_FACTOR * mean_receives
     ):
         return measurement
-    return last_hour or measurement
+    return last_hour_measurement or measurement
 
 
 def _sum_last_hour(measurement: Measurement) -> Measurement | None:
@@ -311,7 +321,7 @@ def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
     reason = (
         f"{first_sentence}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount "
         "keeps good "
-        f"messages out of it: {_describe_mean(facts)}. Three times that is more than "
+        f"messages out of it: {_describe_mean_receives(facts)}. Three times that is more than "
         f"{MOST_RECEIVES_BEFORE_DLQ}, the highest value that Mendq sets. Find in the consumer's "
         "log how often it receives a message before it finishes it. Then attach a DLQ with a "
         "higher "
@@ -320,7 +330,7 @@ def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
     return Refuse("no_safe_limit", reason, get_attributes_command(facts.queue_arn))
 
 
-def _describe_mean(facts: Facts) -> str:
+def _describe_mean_receives(facts: Facts) -> str:
     """Return a text: the mean number of receives per finished message, and why it is inexact."""
     measurement = facts.measurement
     assert measurement is not None  # noqa: S101 - else there is no mean
@@ -356,14 +366,16 @@ def _describe_unknowns(facts: Facts, receive_limit: int) -> str:
                 f"{receive_limit}, the highest value that Mendq sets"
             )
     elif measurement.has_stopped_finishing:
-        arrived_text = format_count(measurement.sent_since_delete, "message")
+        arrived_messages_text = format_count(measurement.sent_since_delete, "message")
         unknown_sentences.append(
-            f"{arrived_text} arrived since the last delete, and none was finished: look at the "
+            f"{arrived_messages_text} arrived since the last delete, and none was finished: look "
+            "at the "
             "consumers' log before you approve"
         )
     elif measurement.fruitless_receives:
         unknown_sentences.append(
-            f"F{_describe_mean(facts)[1:]}. If consumers give messages back on purpose, approve "
+            f"F{_describe_mean_receives(facts)[1:]}. If consumers give messages back on purpose, "
+            "approve "
             f"only if no good message needs more than {format_count(receive_limit, 'receive')}"
         )
     if measurement.surplus_deletes > 0:
@@ -384,7 +396,7 @@ def _describe_unknowns(facts: Facts, receive_limit: int) -> str:
     return "".join(f". {sentence}" for sentence in unknown_sentences)
 
 
-def _describe_order(facts: Facts) -> str:
+def _describe_message_order(facts: Facts) -> str:
     """Return a sentence about what a DLQ does to the order of messages in a FIFO queue.
 
     The text is empty for a standard queue. AWS advises against a DLQ if the order must be kept.
@@ -414,7 +426,7 @@ def has_no_dlq(facts: Facts) -> bool:
     return not facts.attributes.get(AttachDlq.attribute) and not facts.receives_only_dlq_messages
 
 
-def _is_idle(facts: Facts) -> bool:
+def _is_queue_idle(facts: Facts) -> bool:
     """Return True if no Lambda function reads the queue and no message is in it."""
     return not facts.lambda_consumers and facts.visible + facts.in_flight == 0
 
@@ -426,13 +438,13 @@ def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
     also if a person closed an earlier case about the consumers. Without measurements, and while a
     message movement task runs, the result is a refusal, except if the queue is idle.
     """
-    cause = _find_cause(facts)
-    if cause is not None:
-        reason = f"{cause}. Fix that first: a DLQ would take the whole backlog"
+    cause_text = _find_cause(facts)
+    if cause_text is not None:
+        reason = f"{cause_text}. Fix that first: a DLQ would take the whole backlog"
         return Ignore("cause_first", reason)
     measurement = facts.measurement
     if measurement is None or facts.move_task_running:
-        if _is_idle(facts):
+        if _is_queue_idle(facts):
             return None
         reason = "no measurement shows whether its consumers finish the messages that they receive"
         return Ignore("not_measured", reason)
@@ -448,14 +460,17 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
     """
     last_hour_counts = _FinishingCounts.of_last_hour(measurement)
     if measurement.has_stopped_finishing:
-        arrived_count = measurement.sent_since_delete if measurement.deleted else measurement.sent
+        arrived_message_count = (
+            measurement.sent_since_delete if measurement.deleted else measurement.sent
+        )
         period_text = (
             "since the last delete"
             if measurement.deleted
             else f"in {format_duration(measurement.duration)}"
         )
         finding_text = (
-            f"{format_count(arrived_count, 'message')} arrived {period_text}, and none was finished"
+            f"{format_count(arrived_message_count, 'message')} arrived {period_text}, and none "
+            "was finished"
         )
     elif _FinishingCounts.of_measurement(measurement).is_failing:
         finding_text = (
@@ -463,17 +478,18 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
             f"{format_duration(measurement.duration)}, consumers finished {measurement.deleted:,}"
         )
     elif last_hour_counts.is_failing:
-        arrived_text = format_count(last_hour_counts.sent, "message")
+        arrived_messages_text = format_count(last_hour_counts.sent, "message")
         finding_text = (
-            f"of {arrived_text} that arrived in the last hour, consumers finished "
+            f"of {arrived_messages_text} that arrived in the last hour, consumers finished "
             f"{last_hour_counts.deleted:,}"
         )
     else:
         return None
-    waiting_text = format_count(facts.visible + facts.in_flight, "message")
+    waiting_messages_text = format_count(facts.visible + facts.in_flight, "message")
     reason = (
         f"{finding_text}: its consumers may fail, and a DLQ would take the waiting messages "
-        f"({waiting_text}) and the next ones. Look at the consumers' log. Mendq checks again at "
+        f"({waiting_messages_text}) and the next ones. Look at the consumers' log. Mendq checks "
+        "again at "
         "the "
         "next scan"
     )
@@ -529,7 +545,7 @@ def _make_receives_command(facts: Facts) -> str:
     return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
 
 
-def _are_others_finished(measurement: Measurement) -> bool:
+def _are_other_messages_finished(measurement: Measurement) -> bool:
     """Return True if consumers finish most messages, although some receives lead to no delete.
 
     Consumers must finish most messages in the last hour too, and must have deleted more messages
@@ -553,14 +569,14 @@ def _find_cause(facts: Facts) -> str | None:
     failing_function = find_failing_function(facts)
     # A function that fails at the same message again and again fails in most of its runs. So check
     # whether it finishes the other messages.
-    finishes_other_messages = measurement is not None and _are_others_finished(measurement)
+    finishes_other_messages = measurement is not None and _are_other_messages_finished(measurement)
     if failing_function is not None and not finishes_other_messages:
         return f"{failing_function.function_arn} fails in most of its runs"
     # A FIFO queue refuses a late delete, so more deletes than messages say nothing there.
     if measurement is not None and measurement.has_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
-    fault = find_failing_consumers(facts)
-    return fault.because if fault else None
+    consumer_fault = find_failing_consumers(facts)
+    return consumer_fault.because if consumer_fault else None
 
 
 def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
@@ -583,12 +599,14 @@ def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
 
 def _has_planned_attributes(facts: Facts, existing_queue: QueueFacts) -> bool:
     """Return True if the existing queue has exactly the attributes that Mendq would set."""
-    attributes = existing_queue.attributes
+    existing_attributes = existing_queue.attributes
     planned_attributes = attributes_of_dlq(facts, existing_queue.queue_arn)
     planned_allow_policy = planned_attributes.pop("RedriveAllowPolicy")
     return (
-        not any(attributes.get(name) for name in POLICY_ATTRIBUTES)
-        and parse_redrive_allow_policy(attributes.get("RedriveAllowPolicy", ""))
+        not any(existing_attributes.get(name) for name in POLICY_ATTRIBUTES)
+        and parse_redrive_allow_policy(existing_attributes.get("RedriveAllowPolicy", ""))
         == parse_redrive_allow_policy(planned_allow_policy)
-        and all(attributes.get(name) == value for name, value in planned_attributes.items())
+        and all(
+            existing_attributes.get(name) == value for name, value in planned_attributes.items()
+        )
     )

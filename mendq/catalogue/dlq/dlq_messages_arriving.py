@@ -56,8 +56,12 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     new_message_count = measurement.visible_growth
     # If producers send here too, inexact counters can show arrivals that were none.
-    tolerance = measurement.counter_tolerance if facts.is_sent_to else 0
-    if not facts.dlq_sources or new_message_count < 1 or measurement.messages_arrived <= tolerance:
+    tolerated_message_count = measurement.counter_tolerance if facts.is_sent_to else 0
+    if (
+        not facts.dlq_sources
+        or new_message_count < 1
+        or measurement.messages_arrived <= tolerated_message_count
+    ):
         return None
     return DetectedFault(
         f"{format_count(new_message_count, 'more DLQ message')} in "
@@ -78,7 +82,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     no second notification if the case of that change reports the messages already and the DLQ has
     only one source.
     """
-    fault = facts.found or "messages arrive"
+    fault_text = facts.found or "messages arrive"
     own_change = facts.own_change
     if own_change is not None and own_change.is_reported and len(facts.source_arns) == 1:
         return Ignore(
@@ -90,10 +94,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
     if own_change is not None:
         return Escalate(
-            OWN_CHANGE_CODE, f"{fault}. {advice_sentence}", make_rollback_command(own_change)
+            OWN_CHANGE_CODE, f"{fault_text}. {advice_sentence}", make_rollback_command(own_change)
         )
     command = dlq_messages_command(facts.source_arns[0]) if facts.source_arns else ""
-    return Escalate("no_known_cause", f"{fault}; no open case says why. {advice_sentence}", command)
+    return Escalate(
+        "no_known_cause", f"{fault_text}; no open case says why. {advice_sentence}", command
+    )
 
 
 def _describe_receives(facts: Facts) -> str:
@@ -115,7 +121,7 @@ def _describe_receives(facts: Facts) -> str:
     )
 
 
-def _make_queue(messages_before: int = 2, messages_now: int = 3, **overrides: Any) -> Facts:
+def _make_example_queue(messages_before: int = 2, messages_now: int = 3, **overrides: Any) -> Facts:
     """Return a DLQ with these numbers of messages at both ends of the measured time."""
     backlog_counts = {"backlog_before": messages_before, "backlog_now": messages_now}
     visible_counts = {"visible_before": messages_before, "visible_now": messages_now}
@@ -124,7 +130,7 @@ def _make_queue(messages_before: int = 2, messages_now: int = 3, **overrides: An
     )
 
 
-_DLQ_WITH_FIRST_MESSAGE = _make_queue(1, 1, began_silent=True, dlq_sources=(source(),))
+_DLQ_WITH_FIRST_MESSAGE = _make_example_queue(1, 1, began_silent=True, dlq_sources=(source(),))
 _DLQ_ATTACHMENT = OwnChange(
     case_id="dlq_missing-0123456789ab",
     queue_arn=STANDARD_ARN,
@@ -146,22 +152,24 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     shown_attributes=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
     detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
     examples=lambda: (
-        QueueExample("one more than there were", _make_queue(), "no_known_cause"),
+        QueueExample("one more than there were", _make_example_queue(), "no_known_cause"),
         QueueExample(
             "the first one after hours of silence", _DLQ_WITH_FIRST_MESSAGE, "no_known_cause"
         ),
-        QueueExample("Mendq attached it", _make_queue(own_change=_DLQ_ATTACHMENT), OWN_CHANGE_CODE),
+        QueueExample(
+            "Mendq attached it", _make_example_queue(own_change=_DLQ_ATTACHMENT), OWN_CHANGE_CODE
+        ),
         RefusalExample(
             "that case reports it",
-            _make_queue(own_change=_REPORTED_DLQ_ATTACHMENT),
+            _make_example_queue(own_change=_REPORTED_DLQ_ATTACHMENT),
             "said_of_another",
         ),
-        QueueNearMiss("the only message is there all the while", _make_queue(1, 1)),
+        QueueNearMiss("the only message is there all the while", _make_example_queue(1, 1)),
         QueueNearMiss(
-            "the cause is known", _make_queue(open_symptoms=frozenset({"consumer_failing"}))
+            "the cause is known", _make_example_queue(open_symptoms=frozenset({"consumer_failing"}))
         ),
-        QueueNearMiss("a redrive moves them", _make_queue(move_task_running=True)),
-        QueueNearMiss("somebody sends straight to it", _make_queue(sent=1)),
-        QueueNearMiss("a queue that takes no DLQ messages", _make_queue(dlq_sources=())),
+        QueueNearMiss("a redrive moves them", _make_example_queue(move_task_running=True)),
+        QueueNearMiss("somebody sends straight to it", _make_example_queue(sent=1)),
+        QueueNearMiss("a queue that takes no DLQ messages", _make_example_queue(dlq_sources=())),
     ),
 )

@@ -76,13 +76,14 @@ def detect(facts: Facts) -> DetectedFault | None:
     fixed_cases = find_causes(facts).fixed_cases
     if not fixed_cases:
         return None
-    causes_text = name_first_few(
+    fixed_causes_text = name_first_few(
         [f"{case.symptom} at {parts_of(case.queue_arn).name}" for case in fixed_cases[:2]]
     )
     time_until_expiry = estimate_time_left(facts)
     wait_verb = "waits" if facts.visible == 1 else "wait"
     return DetectedFault(
-        f"{format_count(facts.visible, 'DLQ message')} {wait_verb}, and {causes_text} is fixed; "
+        f"{format_count(facts.visible, 'DLQ message')} {wait_verb}, and {fixed_causes_text} is "
+        "fixed; "
         f"the first expires {time_until_expiry}",
         seconds_left=time_until_expiry.lower_bound.total_seconds(),
     )
@@ -95,9 +96,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 _SEND_BACK_STEP = RedriveMessages(HELD_VALUE, STANDARD_ARN)
 _TWO_SOURCES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
-_NEXT_DLQ_POLICY = Redrive(f"{DLQ_ARN}-2", 5).text
+_SECOND_DLQ_REDRIVE_POLICY = Redrive(f"{DLQ_ARN}-2", 5).text
 _REDRIVE_OFF_TAGS = {REDRIVE_TAG: "off"}
-_ONE_NETWORK_SOURCE = source(Policy=ONE_NETWORK_POLICY)
+_SOURCE_WITH_ONE_NETWORK_POLICY = source(Policy=ONE_NETWORK_POLICY)
 _CAUSE_SYMPTOM = "visibility_timeout_too_short"
 _DECLINED_CASE = case(_CAUSE_SYMPTOM, State.PROPOSED, State.DECLINED)
 _CASE_FIXED_LONG_AGO = replace(CLOSED_KMS_CASE, at=DLQ_MEASUREMENT.since)
@@ -112,12 +113,14 @@ _DLQ_WITH_FOUR_DAY_RETENTION = dlq_with_messages(
 _RAISE_RETENTION_STEP = SetMessageRetention(4 * DAY_SECONDS, SetMessageRetention.maximum)
 
 
-def _make_refusal_example(code: str, title: str, *cases: Case, **overrides: Any) -> RefusalExample:
+def _make_refusal_example(
+    refusal_code: str, title: str, *cases: Case, **overrides: Any
+) -> RefusalExample:
     """Return an example: a DLQ whose redrive is refused with this code.
 
     `cases` and `overrides` are passed to `dlq_with_messages`, which builds the DLQ.
     """
-    return RefusalExample(title, dlq_with_messages(*cases, **overrides), code)
+    return RefusalExample(title, dlq_with_messages(*cases, **overrides), refusal_code)
 
 
 DLQ_MESSAGES_WAITING = FixedSymptom(
@@ -169,7 +172,9 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
             "redrive_off", "the DLQ's own tag forbids it", tags=_REDRIVE_OFF_TAGS
         ),
         _make_refusal_example(
-            "messages_die_further", "its messages die further", RedrivePolicy=_NEXT_DLQ_POLICY
+            "messages_die_further",
+            "its messages die further",
+            RedrivePolicy=_SECOND_DLQ_REDRIVE_POLICY,
         ),
         _make_refusal_example(
             "messages_are_read", "a function reads it", lambda_consumers=(LAMBDA_FUNCTION,)
@@ -191,7 +196,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
         _make_refusal_example(
             "network_only_policy",
             "the source lets in one network",
-            dlq_sources=(_ONE_NETWORK_SOURCE,),
+            dlq_sources=(_SOURCE_WITH_ONE_NETWORK_POLICY,),
         ),
     ),
 )

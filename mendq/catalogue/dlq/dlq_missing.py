@@ -203,12 +203,12 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     )
 
 
-def _count_timeouts(facts: Facts, duration: timedelta) -> float:
+def _count_timeouts(facts: Facts, measured_duration: timedelta) -> float:
     """Return how many visibility timeouts fit into `duration`.
 
     A message that never finishes is received once in each visibility timeout.
     """
-    return duration.total_seconds() / max(facts.visibility_seconds, 1)
+    return measured_duration.total_seconds() / max(facts.visibility_seconds, 1)
 
 
 def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) -> bool:
@@ -217,12 +217,12 @@ def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) ->
     The number of such messages is estimated from the counts of the whole measured time. Use this
     function only if the counts of the single half hours are not known.
     """
-    bad_messages = measurement.fruitless_receives / max(
+    bad_message_count = measurement.fruitless_receives / max(
         _count_timeouts(facts, measurement.duration), 1
     )
     return (
-        bad_messages >= LEAST_BAD_MESSAGES
-        and measurement.now.backlog <= MOST_MESSAGES_PER_BAD_MESSAGE * bad_messages + 1
+        bad_message_count >= LEAST_BAD_MESSAGES
+        and measurement.now.backlog <= MOST_MESSAGES_PER_BAD_MESSAGE * bad_message_count + 1
     )
 
 
@@ -329,13 +329,15 @@ class _StayingMessages:
         fewest_messages = min((stretch.fewest_messages or 0 for stretch in stretches), default=0)
         if not fewest_messages or len(backlogs) < len(stretches):
             return None
-        duration = stretches[-1].until - stretches[0].since
-        timeout_count = max(_count_timeouts(facts, duration), 1)
+        measured_duration = stretches[-1].until - stretches[0].since
+        timeout_count = max(_count_timeouts(facts, measured_duration), 1)
         half_length = len(stretches) // 2
         stretches_by_half = (
             (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
         )
-        receives_in_vain_by_half = [_count_receives_in_vain(half) for half in stretches_by_half]
+        receives_in_vain_by_half = [
+            _count_receives_in_vain(stretches_of_half) for stretches_of_half in stretches_by_half
+        ]
         # A message that is still in flight was not received in vain yet.
         in_flight_increase = stretches[-1].now.in_flight - stretches[0].before.in_flight
         receives_in_vain = max(0, sum(receives_in_vain_by_half) - max(0, in_flight_increase))
@@ -347,7 +349,7 @@ class _StayingMessages:
             bad_messages=receives_in_vain / timeout_count,
             fewest_messages=fewest_messages,
             usual_messages=median(backlogs),
-            deletes_per_minute=delete_count / (duration / DATAPOINT_PERIOD),
+            deletes_per_minute=delete_count / (measured_duration / DATAPOINT_PERIOD),
             is_steady=min(receives_in_vain_by_half)
             >= LEAST_STEADY_SHARE * max(receives_in_vain_by_half),
             is_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
@@ -359,9 +361,9 @@ def _count_receives_in_vain(stretches: Sequence[Measurement]) -> int:
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 
-def _make_attach_steps(receives: int) -> tuple[CreateDlq, AttachDlq]:
+def _make_attach_steps(receive_limit: int) -> tuple[CreateDlq, AttachDlq]:
     """Return an example's steps: create DLQ_ARN and attach it with this `maxReceiveCount`."""
-    return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
+    return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receive_limit).text))
 
 
 _ATTACH_STEPS = _make_attach_steps(DEFAULT_MAX_RECEIVE_COUNT)
@@ -384,7 +386,7 @@ _QUEUE_WITH_FEW_BAD_MESSAGES = replace_values(
     visible_now=3,
 )
 # The function receives a few bad messages so often that it fails in most of its runs.
-_QUEUE_WITH_FUNCTION_FAILING_AT_FEW = replace_values(
+_QUEUE_WITH_FUNCTION_FAILING_AT_FEW_MESSAGES = replace_values(
     _QUEUE_WITH_FEW_BAD_MESSAGES, lambda_consumers=(FAILING_FUNCTION,)
 )
 _BUSY_QUEUE_WITH_FEW_BAD_MESSAGES = replace_values(
@@ -412,10 +414,12 @@ _QUEUE_WITHOUT_DELETES = replace_values(
     backlog_now=60,
     visible_now=60,
 )
-_QUEUE_WITH_TWO_UNFINISHED = replace_values(
+_QUEUE_WITH_TWO_UNFINISHED_MESSAGES = replace_values(
     _QUEUE_WITHOUT_DELETES, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
 )
-_QUEUE_WITH_ALL_FINISHED = replace_values(_QUEUE_WITHOUT_DLQ, sent=420, received=840, deleted=420)
+_QUEUE_WITH_ALL_MESSAGES_FINISHED = replace_values(
+    _QUEUE_WITHOUT_DLQ, sent=420, received=840, deleted=420
+)
 _QUEUE_OF_SLOW_CONSUMERS = replace_values(
     _QUEUE_WITHOUT_DLQ, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20
 )
@@ -459,7 +463,7 @@ DLQ_MISSING = FixedSymptom(
         ),
         QueueExample(
             "a function fails at a few of many",
-            _QUEUE_WITH_FUNCTION_FAILING_AT_FEW,
+            _QUEUE_WITH_FUNCTION_FAILING_AT_FEW_MESSAGES,
             _make_attach_steps(20),
         ),
         QueueExample(
@@ -483,7 +487,7 @@ DLQ_MISSING = FixedSymptom(
         RefusalExample("no limit is known to be safe", _QUEUE_RECEIVED_VERY_OFTEN, "no_safe_limit"),
         RefusalExample("nothing is finished", _QUEUE_WITHOUT_DELETES, "cause_first"),
         RefusalExample(
-            "two came and none is finished", _QUEUE_WITH_TWO_UNFINISHED, "nothing_finished"
+            "two came and none is finished", _QUEUE_WITH_TWO_UNFINISHED_MESSAGES, "nothing_finished"
         ),
         RefusalExample(
             "it names a quarantine that is gone",
@@ -491,7 +495,7 @@ DLQ_MISSING = FixedSymptom(
             "names_a_quarantine",
         ),
         QueueNearMiss("it has one", queue_with_dlq(dlq=_EXISTING_DLQ)),
-        QueueNearMiss("given back, and all are finished", _QUEUE_WITH_ALL_FINISHED),
+        QueueNearMiss("given back, and all are finished", _QUEUE_WITH_ALL_MESSAGES_FINISHED),
         QueueNearMiss("slow consumers, a growing backlog", _QUEUE_OF_SLOW_CONSUMERS),
         QueueNearMiss("it takes DLQ messages itself", as_dlq(_QUEUE_READ_BY_LAMBDA)),
         QueueNearMiss(

@@ -49,11 +49,11 @@ def detect(facts: Facts) -> DetectedFault | None:
     queue names it as its DLQ, or if it has SQS's maximum already. None also if producers send to
     it: then its owner may have chosen the retention for the producers' messages.
     """
-    longest_source = _find_longest_source(facts)
-    if facts.is_fifo or longest_source is None or facts.is_sent_to:
+    source_with_longest_retention = _find_source_with_longest_retention(facts)
+    if facts.is_fifo or source_with_longest_retention is None or facts.is_sent_to:
         return None
     retention_seconds = facts.retention_seconds
-    source_retention_seconds = longest_source.retention_seconds
+    source_retention_seconds = source_with_longest_retention.retention_seconds
     if (
         retention_seconds > source_retention_seconds
         or retention_seconds >= LONGEST_RETENTION_SECONDS
@@ -62,7 +62,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"it keeps messages for {retention_seconds:,} s counted from when they were first sent, "
         "and "
-        f"{longest_source.queue_arn} keeps its messages for {source_retention_seconds:,} s: what "
+        f"{source_with_longest_retention.queue_arn} keeps its messages for "
+        f"{source_retention_seconds:,} s: what "
         "dies late there "
         f"is deleted here before anybody has seen it"
     )
@@ -74,26 +75,28 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     Mendq never lowers a retention, so this change has no rollback.
     """
     fault = detect(facts)
-    longest_source = _find_longest_source(facts)
-    if fault is None or longest_source is None:
+    source_with_longest_retention = _find_source_with_longest_retention(facts)
+    if fault is None or source_with_longest_retention is None:
         reason = (
             "messages are kept as long as can be, or longer than at their sources, or come from "
             "producers too"
         )
         return Ignore("need_already_met", reason)
-    step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
+    raise_step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
     reason = fault.because
-    if longest_source.retention_seconds >= LONGEST_RETENTION_SECONDS:
+    if source_with_longest_retention.retention_seconds >= LONGEST_RETENTION_SECONDS:
         reason += _LONGEST_RETENTION_REMARK
     return Plan(
-        (step,),
+        (raise_step,),
         reason,
-        at_most=Mode.HEAL if longest_source.queue_arn in facts.approved_sources else Mode.PROPOSE,
-        source_arn=longest_source.queue_arn,
+        at_most=Mode.HEAL
+        if source_with_longest_retention.queue_arn in facts.approved_sources
+        else Mode.PROPOSE,
+        source_arn=source_with_longest_retention.queue_arn,
     )
 
 
-def _find_longest_source(facts: Facts) -> QueueFacts | None:
+def _find_source_with_longest_retention(facts: Facts) -> QueueFacts | None:
     """Return the source with the longest retention; None if no other queue names this one."""
     other_sources = (
         source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn
@@ -101,15 +104,19 @@ def _find_longest_source(facts: Facts) -> QueueFacts | None:
     return max(other_sources, key=lambda source: source.retention_seconds, default=None)
 
 
-def _make_dlq(own_seconds: int, source_seconds: int) -> Facts:
-    """Return a DLQ with a retention of `own_seconds`, whose source has `source_seconds`."""
-    source_queues = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_seconds))
-    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=source_queues)
+def _make_dlq(dlq_retention_seconds: int, source_retention_seconds: int) -> Facts:
+    """Return a DLQ and its source, which keep messages for this many seconds."""
+    source_queues = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_retention_seconds))
+    return dlq(MessageRetentionPeriod=dlq_retention_seconds, dlq_sources=source_queues)
 
 
-def _make_example(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
-    raise_step = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
-    return QueueExample(title, _make_dlq(own_seconds, source_seconds), (raise_step,))
+def _make_example(
+    title: str, dlq_retention_seconds: int, source_retention_seconds: int
+) -> QueueExample:
+    raise_step = SetMessageRetention(dlq_retention_seconds, LONGEST_RETENTION_SECONDS)
+    return QueueExample(
+        title, _make_dlq(dlq_retention_seconds, source_retention_seconds), (raise_step,)
+    )
 
 
 DLQ_RETENTION_TOO_SHORT = FixedSymptom(

@@ -44,11 +44,12 @@ ALLOW_POLICY_ATTRIBUTE = AllowRedriveFrom.attribute
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the fitting sources that name this DLQ, but are refused by its RedriveAllowPolicy."""
-    refused_arns = _list_refused_sources(facts)
-    if not refused_arns:
+    refused_source_arns = _list_refused_sources(facts)
+    if not refused_source_arns:
         return None
     return DetectedFault(
-        f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_few(refused_arns)}, whose DLQ it is: "
+        f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_few(refused_source_arns)}, whose DLQ "
+        "it is: "
         "what cannot be handled there is handed out again and again, and never becomes a message"
     )
 
@@ -66,20 +67,22 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if allow_policy.permission != "byQueue":
         reason = f"{fault.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
-    refused_arns = _list_refused_sources(facts)
-    free_places = max(0, MOST_NAMED_SOURCES - len(allow_policy.sources))
-    added_arns = refused_arns[:free_places]
-    left_out_arns = refused_arns[free_places:]
-    if not added_arns:
+    refused_source_arns = _list_refused_sources(facts)
+    free_source_places = max(0, MOST_NAMED_SOURCES - len(allow_policy.sources))
+    added_source_arns = refused_source_arns[:free_source_places]
+    left_out_source_arns = refused_source_arns[free_source_places:]
+    if not added_source_arns:
         reason = f"{fault.because}. SQS takes {MOST_NAMED_SOURCES} sources by name, and it has them"
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
-        AllowRedriveFrom.value_in(facts.attributes), allow_policy.with_sources(*added_arns).text
+        AllowRedriveFrom.value_in(facts.attributes),
+        allow_policy.with_sources(*added_source_arns).text,
     )
     reason = f"{fault.because}. Whoever named the others may have left it out on purpose"
-    if left_out_arns:
+    if left_out_source_arns:
         reason += (
-            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out_arns)} would stay "
+            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out_source_arns)} "
+            "would stay "
             "out"
         )
     return Plan((step,), reason)
@@ -98,11 +101,19 @@ def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
     allow_policy = _parse_allow_policy(facts)
     if allow_policy is None:
         return ()
-    refused_arns = (arn for arn in sorted(facts.source_arns) if not allow_policy.allows(arn))
-    return tuple(arn for arn in refused_arns if not why_unfit_as_dlq(arn, facts.queue_arn))
+    refused_source_arns = (
+        source_arn
+        for source_arn in sorted(facts.source_arns)
+        if not allow_policy.allows(source_arn)
+    )
+    return tuple(
+        source_arn
+        for source_arn in refused_source_arns
+        if not why_unfit_as_dlq(source_arn, facts.queue_arn)
+    )
 
 
-def _make_queue(allow_policy: str, *source_arns: str) -> Facts:
+def _make_example_queue(allow_policy: str, *source_arns: str) -> Facts:
     """Return a DLQ that the queues `source_arns` name. `allow_policy` is its RedriveAllowPolicy."""
     return dlq(RedriveAllowPolicy=allow_policy, dlq_sources=sources(*source_arns))
 
@@ -111,13 +122,14 @@ def _make_allow_policy(*source_arns: str) -> str:
     return RedriveAllow("byQueue", source_arns).text
 
 
-_ORDERS_ARN = STANDARD_ARN
-_PARCELS_ARN = _ORDERS_ARN.replace("orders", "parcels")
+_ORDERS_QUEUE_ARN = STANDARD_ARN
+_PARCELS_QUEUE_ARN = _ORDERS_QUEUE_ARN.replace("orders", "parcels")
 _DENY_ALL_POLICY = RedriveAllow("denyAll").text
-_TEN_SOURCE_ARNS = tuple(f"{_PARCELS_ARN}-{n}" for n in range(MOST_NAMED_SOURCES))
+_TEN_SOURCE_ARNS = tuple(f"{_PARCELS_QUEUE_ARN}-{n}" for n in range(MOST_NAMED_SOURCES))
 _ADD_SOURCE_STEPS = (
     AllowRedriveFrom(
-        _make_allow_policy(_PARCELS_ARN), _make_allow_policy(_ORDERS_ARN, _PARCELS_ARN)
+        _make_allow_policy(_PARCELS_QUEUE_ARN),
+        _make_allow_policy(_ORDERS_QUEUE_ARN, _PARCELS_QUEUE_ARN),
     ),
 )
 
@@ -137,31 +149,43 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     examples=lambda: (
         QueueExample(
             "another source is named",
-            _make_queue(_make_allow_policy(_PARCELS_ARN), _ORDERS_ARN, _PARCELS_ARN),
+            _make_example_queue(
+                _make_allow_policy(_PARCELS_QUEUE_ARN), _ORDERS_QUEUE_ARN, _PARCELS_QUEUE_ARN
+            ),
             _ADD_SOURCE_STEPS,
         ),
         QueueExample(
-            "nobody is let in", _make_queue(_DENY_ALL_POLICY, _ORDERS_ARN), "denied_to_all"
+            "nobody is let in",
+            _make_example_queue(_DENY_ALL_POLICY, _ORDERS_QUEUE_ARN),
+            "denied_to_all",
         ),
         QueueExample(
             "it names ten",
-            _make_queue(_make_allow_policy(*_TEN_SOURCE_ARNS), _ORDERS_ARN, *_TEN_SOURCE_ARNS),
+            _make_example_queue(
+                _make_allow_policy(*_TEN_SOURCE_ARNS), _ORDERS_QUEUE_ARN, *_TEN_SOURCE_ARNS
+            ),
             "too_many_sources",
         ),
-        QueueNearMiss("without a policy all are let in", _make_queue("", _ORDERS_ARN)),
         QueueNearMiss(
-            "every source is named", _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN)
+            "without a policy all are let in", _make_example_queue("", _ORDERS_QUEUE_ARN)
         ),
         QueueNearMiss(
-            "a text that is no policy", _make_queue('{"redrivePermission":', _ORDERS_ARN)
+            "every source is named",
+            _make_example_queue(_make_allow_policy(_ORDERS_QUEUE_ARN), _ORDERS_QUEUE_ARN),
+        ),
+        QueueNearMiss(
+            "a text that is no policy",
+            _make_example_queue('{"redrivePermission":', _ORDERS_QUEUE_ARN),
         ),
         QueueNearMiss(
             "one is of the other type",
-            _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN, QUEUE_ARN),
+            _make_example_queue(
+                _make_allow_policy(_ORDERS_QUEUE_ARN), _ORDERS_QUEUE_ARN, QUEUE_ARN
+            ),
         ),
         RefusalExample(
             "it names it by now",
-            _make_queue(_make_allow_policy(_ORDERS_ARN), _ORDERS_ARN),
+            _make_example_queue(_make_allow_policy(_ORDERS_QUEUE_ARN), _ORDERS_QUEUE_ARN),
             "need_already_met",
         ),
     ),

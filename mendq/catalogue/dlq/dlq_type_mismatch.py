@@ -29,10 +29,10 @@ def detect(facts: Facts) -> DetectedFault | None:
     dlq_arn = arn_of(facts.dlq_arn)
     if dlq_arn is None or dlq_arn.endswith(FIFO) == facts.is_fifo:
         return None
-    own_type = "FIFO" if facts.is_fifo else "standard"
+    queue_type = "FIFO" if facts.is_fifo else "standard"
     dlq_type = "standard" if facts.is_fifo else "FIFO"
     return DetectedFault(
-        f"it is a {own_type} queue and names {dlq_arn}, a {dlq_type} one: nothing can go there"
+        f"it is a {queue_type} queue and names {dlq_arn}, a {dlq_type} one: nothing can go there"
     )
 
 

@@ -46,7 +46,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_LAMBDA_FACTS: Any = {"lambda_consumers": (LAMBDA_FUNCTION,)}
+_LAMBDA_CONSUMER_FACTS: Any = {"lambda_consumers": (LAMBDA_FUNCTION,)}
 
 
 MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
@@ -58,10 +58,10 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), is_of_configuration=True
     ),
     examples=lambda: (
-        QueueExample("one try", queue_with_dlq(1, **_LAMBDA_FACTS)),
-        QueueExample("two tries", queue_with_dlq(2, **_LAMBDA_FACTS)),
-        QueueNearMiss("three tries", queue_with_dlq(3, **_LAMBDA_FACTS)),
+        QueueExample("one try", queue_with_dlq(1, **_LAMBDA_CONSUMER_FACTS)),
+        QueueExample("two tries", queue_with_dlq(2, **_LAMBDA_CONSUMER_FACTS)),
+        QueueNearMiss("three tries", queue_with_dlq(3, **_LAMBDA_CONSUMER_FACTS)),
         QueueNearMiss("no Lambda function reads it", queue_with_dlq(1)),
-        QueueNearMiss("no DLQ", standard_queue(**_LAMBDA_FACTS)),
+        QueueNearMiss("no DLQ", standard_queue(**_LAMBDA_CONSUMER_FACTS)),
     ),
 )

@@ -113,7 +113,8 @@ def describe_good_messages(facts: Facts) -> str:
     return (
         f"Up to {format_count(bounds.current_bound, 'good message')} would move to the DLQ with "
         "the failing "
-        f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_growth(bounds)}): SQS hands "
+        f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_bound_growth(bounds)}): SQS "
+        "hands "
         "out up to "
         f"{bounds.largest_batch} of a group together and counts the receive for each, whatever "
         "maxReceiveCount is. "
@@ -127,29 +128,30 @@ def describe_possible_loss(facts: Facts) -> str:
 
     The text is for a queue in which no message is known to fail yet.
     """
-    largest_batch = _find_largest_batch(facts)
-    if largest_batch == 1:
+    largest_batch_size = _find_largest_batch(facts)
+    if largest_batch_size == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
-    good_messages_text = format_count(largest_batch - 1, "good message")
+    good_messages_text = format_count(largest_batch_size - 1, "good message")
     return (
         f"A message that fails takes up to {good_messages_text} of its group along: "
-        f"SQS hands out up to {largest_batch} of a group together and counts the receive for each. "
+        f"SQS hands out up to {largest_batch_size} of a group together and counts the receive for "
+        "each. "
         f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
         "failing one"
     )
 
 
-def require_approval(plan: Plan | Refusal) -> Plan | Refusal:
+def require_approval(plan_or_refusal: Plan | Refusal) -> Plan | Refusal:
     """Return a copy of the plan that a person must approve in every mode.
 
     Good messages may move to the DLQ, so a person must decide. A refusal is returned unchanged.
     """
-    if isinstance(plan, Refusal):
-        return plan
-    return replace(plan, at_most=min(plan.at_most, Mode.PROPOSE))
+    if isinstance(plan_or_refusal, Refusal):
+        return plan_or_refusal
+    return replace(plan_or_refusal, at_most=min(plan_or_refusal.at_most, Mode.PROPOSE))
 
 
-def _describe_growth(bounds: GoodMessageBounds) -> str:
+def _describe_bound_growth(bounds: GoodMessageBounds) -> str:
     """Return the end of a sentence: how many good messages may move if more messages arrive.
 
     The text is empty if that number is not known, or not larger than now.
@@ -171,21 +173,23 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
         f"at most {bounds.largest_batch - 1} per group, because a batch has at most "
         f"{bounds.largest_batch}"
     )
-    groups_text = "the number of groups in flight is not known"
+    groups_in_flight_text = "the number of groups in flight is not known"
     if bounds.groups_in_flight is not None:
-        groups_text = f"{format_count(bounds.groups_in_flight, 'group')} in flight"
+        groups_in_flight_text = f"{format_count(bounds.groups_in_flight, 'group')} in flight"
     waiting_text = format_count(bounds.waiting_messages, "message")
-    lines = [
-        f"an upper bound: {group_bound_text}; {groups_text}, {waiting_text} waiting",
+    section_lines = [
+        f"an upper bound: {group_bound_text}; {groups_in_flight_text}, {waiting_text} waiting",
         "before: the failing message comes first in its group only if your consumer deletes the",
         "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]
-    lines += [
+    section_lines += [
         _make_batch_size_command(facts, consumer) for consumer in list_whole_batch_consumers(facts)
     ]
-    lines += ["after: send the good messages back. The command shows which one stays, and asks:"]
-    lines += [command_line(leave_first_command(facts.queue_arn))]
-    return (Section("GOOD MESSAGES MOVE ALONG", tuple(lines), can_be_cut=False),)
+    section_lines += [
+        "after: send the good messages back. The command shows which one stays, and asks:"
+    ]
+    section_lines += [command_line(leave_first_command(facts.queue_arn))]
+    return (Section("GOOD MESSAGES MOVE ALONG", tuple(section_lines), can_be_cut=False),)
 
 
 def list_whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
@@ -199,6 +203,6 @@ def list_whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
 
 def _make_batch_size_command(facts: Facts, consumer: LambdaConsumer) -> str:
     """Return the command that sets the mapping's batch size to 1."""
-    options = f"--uuid {plain(consumer.mapping_id, 64)} --batch-size 1"
-    command = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
+    mapping_options = f"--uuid {plain(consumer.mapping_id, 64)} --batch-size 1"
+    command = aws_command("lambda update-event-source-mapping", facts.queue_arn, mapping_options)
     return command_line(command)

@@ -186,23 +186,23 @@ def describe_needed_grants(role_description: str, dlq: QueueFacts, source: Queue
     the account who may use the queue may use the key that AWS manages. SQS's own encryption needs
     no grant. A quarantine has the same encryption as its source, so it needs no grant of its own.
     """
-    queue_arns_by_key = defaultdict[str, list[str]](list)
+    queue_arns_by_kms_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):
         if queue.kms_key is not None and not is_aws_managed(queue.kms_key):
-            queue_arns_by_key[queue.kms_key].append(queue.queue_arn)
-    grants = []
-    for key, queue_arns in queue_arns_by_key.items():
+            queue_arns_by_kms_key[queue.kms_key].append(queue.queue_arn)
+    needed_grants = []
+    for key, queue_arns in queue_arns_by_kms_key.items():
         actions = (
             f"{KMS_READ_ACTION} and {KMS_SEND_ACTION}"
             if source.queue_arn in queue_arns
             else KMS_READ_ACTION
         )
         queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in queue_arns)
-        grants.append(f"{actions} on {key} ({queue_names})")
-    if not grants:
+        needed_grants.append(f"{actions} on {key} ({queue_names})")
+    if not needed_grants:
         return ""
-    place_text = "in the key's policy, or in its own where that lets it"
-    return f"{role_description} needs {'; '.join(grants)}: {place_text}"
+    grant_place_text = "in the key's policy, or in its own where that lets it"
+    return f"{role_description} needs {'; '.join(needed_grants)}: {grant_place_text}"
 
 
 # The IAM actions for moving messages: on the queue that they leave, and on the queue that they go
@@ -258,40 +258,46 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
     if statement.allows or not may_apply_to(statement, actions, queue_arn):
         return False
     # A prefix such as `ForAnyValue:` is about keys with several values, and does not matter here.
-    conditions = [
-        (operator.rpartition(":")[2], key, values)
-        for operator, key, values in list_conditions(statement)
+    statement_conditions = [
+        (operator.rpartition(":")[2], condition_key, condition_values)
+        for operator, condition_key, condition_values in list_conditions(statement)
     ]
     is_about_network = any(
-        key in _NETWORK_CONDITION_KEYS and _holds_outside_network(operator, values)
-        for operator, key, values in conditions
+        condition_key in _NETWORK_CONDITION_KEYS
+        and _holds_outside_network(operator, condition_values)
+        for operator, condition_key, condition_values in statement_conditions
     )
-    excepts_role = any(
-        _excepts_redrive_role(operator, key, values, queue_arn)
-        for operator, key, values in conditions
+    excepts_redrive_role = any(
+        _excepts_redrive_role(operator, condition_key, condition_values, queue_arn)
+        for operator, condition_key, condition_values in statement_conditions
     )
-    return is_about_network and not excepts_role
+    return is_about_network and not excepts_redrive_role
 
 
-def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
+def _holds_outside_network(operator: str, condition_values: frozenset[str]) -> bool:
     """Return True if the condition holds for a call that comes from none of the named networks.
 
     The condition holds if the call's value must differ from the named ones, or may be missing.
     """
-    must_be_missing = operator == "null" and "true" in values
-    must_differ = "not" in operator.removesuffix(_IF_EXISTS_SUFFIX)
-    return must_differ or _IF_EXISTS_SUFFIX in operator or must_be_missing
+    must_value_be_missing = operator == "null" and "true" in condition_values
+    must_value_differ = "not" in operator.removesuffix(_IF_EXISTS_SUFFIX)
+    return must_value_differ or _IF_EXISTS_SUFFIX in operator or must_value_be_missing
 
 
-def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue_arn: str) -> bool:
+def _excepts_redrive_role(
+    operator: str, condition_key: str, condition_values: frozenset[str], queue_arn: str
+) -> bool:
     """Return True if the condition does not hold for Mendq's redrive role.
 
     A deny with this condition does not concern the role.
     """
-    queue = parts_of(queue_arn)
-    role_path = f":iam::{queue.account}:role/{role_name(REDRIVE_PURPOSE, queue.region)}"
-    role_arn = f"arn:{partition_of(queue.region)}{role_path}".lower()
+    queue_parts = parts_of(queue_arn)
+    role_path = f":iam::{queue_parts.account}:role/{role_name(REDRIVE_PURPOSE, queue_parts.region)}"
+    role_arn = f"arn:{partition_of(queue_parts.region)}{role_path}".lower()
     is_about_roles = (
-        operator.removesuffix(_IF_EXISTS_SUFFIX) in _NEGATED_OPERATORS and key == "aws:principalarn"
+        operator.removesuffix(_IF_EXISTS_SUFFIX) in _NEGATED_OPERATORS
+        and condition_key == "aws:principalarn"
     )
-    return is_about_roles and any(matches_wildcards(pattern, role_arn) for pattern in values)
+    return is_about_roles and any(
+        matches_wildcards(pattern, role_arn) for pattern in condition_values
+    )

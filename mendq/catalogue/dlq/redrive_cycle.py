@@ -41,7 +41,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(circle_arns)}")
 
 
-def _make_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str) -> Facts:
+def _make_example_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str) -> Facts:
     """Return a queue with the DLQ `dlq_arn`, whose own DLQ is `next_dlq_arn` (empty: it has none).
 
     `source_arns` are the queues that name the example queue as their DLQ.
@@ -64,13 +64,16 @@ REDRIVE_CYCLE = ReportedSymptom(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), is_of_configuration=True
     ),
     examples=lambda: (
-        QueueExample("its own DLQ", _make_queue(STANDARD_ARN)),
-        QueueExample("each is the other's", _make_queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
-        QueueExample("three in a circle", _make_queue(DLQ_ARN, _LAST_DLQ_ARN, _LAST_DLQ_ARN)),
-        QueueNearMiss("its messages stay where they are", _make_queue(DLQ_ARN)),
-        QueueNearMiss("messages of messages", _make_queue(DLQ_ARN, _LAST_DLQ_ARN)),
+        QueueExample("its own DLQ", _make_example_queue(STANDARD_ARN)),
+        QueueExample("each is the other's", _make_example_queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
+        QueueExample(
+            "three in a circle", _make_example_queue(DLQ_ARN, _LAST_DLQ_ARN, _LAST_DLQ_ARN)
+        ),
+        QueueNearMiss("its messages stay where they are", _make_example_queue(DLQ_ARN)),
+        QueueNearMiss("messages of messages", _make_example_queue(DLQ_ARN, _LAST_DLQ_ARN)),
         QueueNearMiss(
-            "two queues share one", _make_queue(DLQ_ARN, _LAST_DLQ_ARN, f"{_LAST_DLQ_ARN}-2")
+            "two queues share one",
+            _make_example_queue(DLQ_ARN, _LAST_DLQ_ARN, f"{_LAST_DLQ_ARN}-2"),
         ),
         QueueNearMiss("no DLQ", queue()),
     ),

@@ -53,9 +53,9 @@ from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMes
 from mendq.notifications.commands import redrive_preview_command
 from mendq.notifications.text import format_count, format_duration
 
-_PERSON_FIRST_TEXT = "a person has to see this first"
+_NEEDS_PERSON_TEXT = "a person has to see this first"
 # A time before every message.
-_EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
+_TIME_BEFORE_EVERY_MESSAGE = datetime.min.replace(tzinfo=UTC)
 
 
 def find_causes(facts: Facts) -> CauseCases:
@@ -68,10 +68,10 @@ def find_causes(facts: Facts) -> CauseCases:
     """
     measurement = facts.measurement
     if measurement is None:
-        return find_cause_cases(facts.source_cases, _EARLIEST_TIME)
+        return find_cause_cases(facts.source_cases, _TIME_BEFORE_EVERY_MESSAGE)
     if not is_age_known(facts):
-        longest_age = timedelta(seconds=facts.retention_seconds)
-        return find_cause_cases(facts.source_cases, measurement.until - longest_age)
+        assumed_message_age = timedelta(seconds=facts.retention_seconds)
+        return find_cause_cases(facts.source_cases, measurement.until - assumed_message_age)
     # CloudWatch measured the age at some moment of the last minute.
     first_message_at = (
         measurement.until - DATAPOINT_PERIOD - timedelta(seconds=measurement.now.oldest_age_seconds)
@@ -88,14 +88,14 @@ def estimate_time_left(facts: Facts) -> TimeLeft:
 
     If the age of that message is not known, the bounds are 0 and the DLQ's whole retention period.
     """
-    retained_seconds = facts.retention_seconds
+    dlq_retention_seconds = facts.retention_seconds
     if facts.measurement is None or not is_age_known(facts):
-        return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
+        return TimeLeft(timedelta(0), timedelta(seconds=dlq_retention_seconds))
     sources = facts.dlq_sources or ()
     longest_source_seconds = max((source.retention_seconds for source in sources), default=0)
-    age_seconds = facts.measurement.now.oldest_age_seconds
+    oldest_age_seconds = facts.measurement.now.oldest_age_seconds
     return bound_time_left_by_age(
-        age_seconds, retained_seconds, longest_source_seconds, is_fifo=facts.is_fifo
+        oldest_age_seconds, dlq_retention_seconds, longest_source_seconds, is_fifo=facts.is_fifo
     )
 
 
@@ -112,7 +112,7 @@ def is_age_known(facts: Facts) -> bool:
 SYMPTOMS_TO_FIX_FIRST = CAUSE_SYMPTOMS | {"dlq_messages_arriving"}
 # The bounds of a redrive as Mendq ships them.
 SHIPPED_BOUNDS = Bounds()
-_OTHER_WORK_TEXT = "may be at work on them, or send them back himself"
+_OTHER_WORKER_TEXT = "may be at work on them, or send them back himself"
 # If messages were deleted in this many different hours, somebody works on the DLQ regularly. A
 # person who sent some messages back by hand deletes in fewer hours.
 HOURS_OF_REGULAR_DELETES = 3
@@ -133,9 +133,9 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     if refusal is not None:
         return refusal
     (source_queue,) = facts.dlq_sources or ()
-    source = facts.sole_source
-    assert source is not None  # noqa: S101 - `find_first_objection` refuses without one
-    forecast = RedriveForecast(facts, source_queue, source)
+    sole_source = facts.sole_source
+    assert sole_source is not None  # noqa: S101 - `find_first_objection` refuses without one
+    forecast = RedriveForecast(facts, source_queue, sole_source)
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
         return refusal
@@ -147,19 +147,19 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
         and retention_seconds < longest_retention_seconds
     ):
         steps.append(SetMessageRetention(retention_seconds, longest_retention_seconds))
-    doubts = tuple(_list_doubts(facts, source))
-    sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
-    reason = ". ".join((first_sentence, *doubts, *sentences))
+    doubts = tuple(_list_doubts(facts, sole_source))
+    plan_sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
+    reason = ". ".join((first_sentence, *doubts, *plan_sentences))
     highest_mode = Mode.PROPOSE if doubts else Mode.HEAL
-    return Plan(tuple(steps), reason, at_most=min(highest_mode, source.mode or Mode.OBSERVE))
+    return Plan(tuple(steps), reason, at_most=min(highest_mode, sole_source.mode or Mode.OBSERVE))
 
 
 def _list_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
     """Yield sentences about everything that a person must consider before the redrive."""
     if not is_age_known(facts):
-        yield f"Nobody has measured since when messages wait: {_PERSON_FIRST_TEXT}"
+        yield f"Nobody has measured since when messages wait: {_NEEDS_PERSON_TEXT}"
     for case in find_causes(facts).unproven_cases:
-        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_PERSON_FIRST_TEXT}"
+        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_NEEDS_PERSON_TEXT}"
     if facts.is_fifo:
         yield (
             f"Order will mix: {facts.visible:,} go in behind and among others, of which "
@@ -195,10 +195,10 @@ class RedriveForecast:
     @property
     def rate_per_second(self) -> float:
         """Messages per second that go back; 0 if the source's consumers delete no messages now."""
-        least_rate = SHIPPED_BOUNDS.least_per_tick / SHIPPED_BOUNDS.tick_seconds
+        least_rate_per_second = SHIPPED_BOUNDS.least_per_tick / SHIPPED_BOUNDS.tick_seconds
         deletes_per_second = self.source.deletes_per_second
         return (
-            max(least_rate, SHIPPED_BOUNDS.rate_per_second(deletes_per_second))
+            max(least_rate_per_second, SHIPPED_BOUNDS.rate_per_second(deletes_per_second))
             if deletes_per_second > 0
             else 0
         )
@@ -251,9 +251,11 @@ class RedriveForecast:
         if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
         yield "What goes back is a new message with an id of its own"
-        grants = describe_needed_grants("Mendq's redrive role", self.dlq, self.source_queue)
-        if grants:
-            yield grants
+        needed_grants_text = describe_needed_grants(
+            "Mendq's redrive role", self.dlq, self.source_queue
+        )
+        if needed_grants_text:
+            yield needed_grants_text
 
     def _describe_pace(self) -> str:
         deletes_per_second = self.source.deletes_per_second
@@ -272,10 +274,10 @@ def find_first_objection(facts: Facts) -> Refusal | None:
 
     If the result is None, the DLQ has messages and exactly one source.
     """
-    return next(_find_objections(facts), None)
+    return next(_find_redrive_objections(facts), None)
 
 
-def _find_objections(facts: Facts) -> Iterator[Refusal]:
+def _find_redrive_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield the refusals of a redrive. Use only the first one.
 
     Each check assumes that the checks before it found nothing.
@@ -288,12 +290,13 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
     # Check this before the redrive, or SQS would deny a call when some messages are already moved.
     (source,) = facts.dlq_sources or ()
     for queue, actions in ((facts, RECEIVE_AND_DELETE_ACTIONS), (source, SEND_ACTIONS)):
-        deny_text = describe_network_deny(
+        network_deny_text = describe_network_deny(
             queue.attributes.get("Policy", ""), queue.queue_arn, actions
         )
-        if deny_text is not None:
+        if network_deny_text is not None:
             reason = (
-                f"{queue.queue_arn}: {deny_text}, and so Mendq. To let it in: {NETWORK_DENY_REMEDY}"
+                f"{queue.queue_arn}: {network_deny_text}, and so Mendq. To let it in: "
+                f"{NETWORK_DENY_REMEDY}"
             )
             yield Refuse("network_only_policy", reason, redrive_preview_command(source.queue_arn))
 
@@ -343,13 +346,16 @@ def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
 def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because somebody else works on the DLQ's messages."""
     if facts.lambda_consumers:
-        reader_arn = facts.lambda_consumers[0].function_arn
+        reading_function_arn = facts.lambda_consumers[0].function_arn
         yield Ignore(
-            "messages_are_read", f"{reader_arn} reads it: whoever reads them {_OTHER_WORK_TEXT}"
+            "messages_are_read",
+            f"{reading_function_arn} reads it: whoever reads them {_OTHER_WORKER_TEXT}",
         )
-    deletes_text = describe_deletes(facts)
-    if deletes_text is not None:
-        yield Ignore("messages_are_taken", f"{deletes_text}: whoever does that {_OTHER_WORK_TEXT}")
+    recent_deletes_text = describe_deletes(facts)
+    if recent_deletes_text is not None:
+        yield Ignore(
+            "messages_are_taken", f"{recent_deletes_text}: whoever does that {_OTHER_WORKER_TEXT}"
+        )
     if facts.move_task_running:
         reason = "a message movement task runs on it, or ran within the last 42 hours"
         yield Ignore("move_task_running", reason)
@@ -404,9 +410,10 @@ def describe_deletes(facts: Facts) -> str | None:
     if measurement is None:
         return None
     if measurement.deleted_lately:
-        minutes = RECENT_DELETES_TIME.total_seconds() / 60
+        recent_minutes = RECENT_DELETES_TIME.total_seconds() / 60
         return (
-            f"{_format_deleted_count(measurement.deleted_lately)} in the last {minutes:.0f} minutes"
+            f"{_format_deleted_count(measurement.deleted_lately)} in the last "
+            f"{recent_minutes:.0f} minutes"
         )
     if measurement.hours_with_deletes >= HOURS_OF_REGULAR_DELETES:
         return (

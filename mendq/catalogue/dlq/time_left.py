@@ -143,7 +143,7 @@ def sort_by_urgency(
     """
 
     def get_sort_key(item: ItemType) -> float:
-        seconds = seconds_left(item)
-        return inf if seconds is None else seconds
+        item_seconds_left = seconds_left(item)
+        return inf if item_seconds_left is None else item_seconds_left
 
     return sorted(items, key=get_sort_key)

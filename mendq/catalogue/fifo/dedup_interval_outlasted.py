@@ -32,11 +32,12 @@ from mendq.notifications.text import format_count
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue whose producers send again, and whose work may outlast SQS's five minutes."""
-    dropped_sends = facts.measurement.recent.deduplicated if facts.measurement else 0
-    if not dropped_sends or not is_suspect(facts):
+    dropped_send_count = facts.measurement.recent.deduplicated if facts.measurement else 0
+    if not dropped_send_count or not is_suspect(facts):
         return None
     return DetectedFault(
-        f"producers send again: SQS dropped {format_count(dropped_sends, 'send')} of the last hour "
+        f"producers send again: SQS dropped {format_count(dropped_send_count, 'send')} of the "
+        "last hour "
         "as "
         f"repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A message "
         f"may be at work for {facts.visibility_seconds:,} s: one that is sent again meanwhile, but "
@@ -44,7 +45,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_METRIC_KINDS = ("repeated sends",)
+_REPEATED_SEND_METRIC_KINDS = ("repeated sends",)
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -52,7 +53,9 @@ def is_suspect(facts: Facts) -> bool:
     return facts.can_outlast_deduplication
 
 
-def _make_queue(dropped_sends: int = 12, visibility_seconds: int = 301, **overrides: Any) -> Facts:
+def _make_example_queue(
+    dropped_sends: int = 12, visibility_seconds: int = 301, **overrides: Any
+) -> Facts:
     """Return a FIFO queue with this visibility timeout and number of dropped sends."""
     return replace_values(
         queue(VisibilityTimeout=visibility_seconds, recent=Recent(deduplicated=dropped_sends)),
@@ -70,13 +73,15 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
         frozenset({Need.MEASUREMENTS}),
         is_suspect,
         is_measured_last=True,
-        metric_kinds=_METRIC_KINDS,
+        metric_kinds=_REPEATED_SEND_METRIC_KINDS,
     ),
     examples=lambda: (
-        QueueExample("work of up to 301 s", _make_queue()),
-        QueueExample("one repeat", _make_queue(1, 43_200)),
-        QueueNearMiss("nobody sends again", _make_queue(0)),
-        QueueNearMiss("work ends within five minutes", _make_queue(visibility_seconds=300)),
-        QueueNearMiss("a standard queue drops nothing", _make_queue(queue_arn=STANDARD_ARN)),
+        QueueExample("work of up to 301 s", _make_example_queue()),
+        QueueExample("one repeat", _make_example_queue(1, 43_200)),
+        QueueNearMiss("nobody sends again", _make_example_queue(0)),
+        QueueNearMiss("work ends within five minutes", _make_example_queue(visibility_seconds=300)),
+        QueueNearMiss(
+            "a standard queue drops nothing", _make_example_queue(queue_arn=STANDARD_ARN)
+        ),
     ),
 )

@@ -68,10 +68,11 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     if facts.move_task_running or (facts.dlq_arn and _estimate_seconds_until_dlq(facts) <= 0):
         return None
-    waiting_text = f"its oldest message has waited {measurement.now.oldest_age_seconds:,} s"
+    oldest_age_text = f"its oldest message has waited {measurement.now.oldest_age_seconds:,} s"
     if does_one_group_block(measurement):
         return DetectedFault(
-            f"{waiting_text}; in {format_duration(measurement.duration)} {measurement.received:,} "
+            f"{oldest_age_text}; in {format_duration(measurement.duration)} "
+            f"{measurement.received:,} "
             "receives led "
             f"to {measurement.deleted:,} deletes, one group is in flight, "
             f"{format_count(measurement.now.visible, 'message')} waiting"
@@ -79,9 +80,12 @@ def detect(facts: Facts) -> DetectedFault | None:
     standstill = measurement.recent.standstill
     if standstill is None or not is_head_stuck(measurement, facts.visibility_seconds):
         return None
-    duration = min(standstill.duration, timedelta(seconds=measurement.now.oldest_age_seconds))
+    standstill_duration = min(
+        standstill.duration, timedelta(seconds=measurement.now.oldest_age_seconds)
+    )
     return DetectedFault(
-        f"{waiting_text}, and was the oldest for the last {format_duration(duration)}. In that "
+        f"{oldest_age_text}, and was the oldest for the last "
+        f"{format_duration(standstill_duration)}. In that "
         "time "
         f"consumers deleted {format_count(standstill.deleted, 'message')}, and "
         f"{standstill.fruitless_receives:,} receives were not followed by a delete, as if one "
@@ -95,9 +99,13 @@ def detect(facts: Facts) -> DetectedFault | None:
 def is_suspect(facts: Facts) -> bool:
     """Return True for a FIFO queue with messages and without a DLQ that takes the message soon."""
     has_messages = facts.visible + facts.in_flight > 0
-    has_policy = facts.attributes.get(AttachDlq.attribute)
+    has_redrive_policy = facts.attributes.get(AttachDlq.attribute)
     max_receive_count = facts.max_receive_count or 0
-    return facts.is_fifo and has_messages and (not has_policy or max_receive_count > LEAST_TRIES)
+    return (
+        facts.is_fifo
+        and has_messages
+        and (not has_redrive_policy or max_receive_count > LEAST_TRIES)
+    )
 
 
 def _estimate_seconds_until_dlq(facts: Facts) -> int:
@@ -105,8 +113,8 @@ def _estimate_seconds_until_dlq(facts: Facts) -> int:
 
     This assumes one receive of the message after each visibility timeout.
     """
-    age_seconds = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
-    return (facts.max_receive_count or 0) * facts.visibility_seconds - age_seconds
+    oldest_age_seconds = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
+    return (facts.max_receive_count or 0) * facts.visibility_seconds - oldest_age_seconds
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -117,11 +125,11 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     fault = detect(facts)
     if fault is None:
         return Ignore("need_already_met", "its groups move on by now")
-    first_sentences = f"{fault.because}. {describe_good_messages(facts)}"
+    reason_start = f"{fault.because}. {describe_good_messages(facts)}"
     if has_no_dlq(facts):
-        return require_approval(plan_new_dlq(facts, first_sentences))
+        return require_approval(plan_new_dlq(facts, reason_start))
     reason = (
-        f"{first_sentences}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
+        f"{reason_start}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
         "which is "
         f"in about {_estimate_seconds_until_dlq(facts):,} s; with a maxReceiveCount of "
         f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
@@ -150,8 +158,8 @@ _BLOCKED_QUEUE = queue(
     dlq_sources=(),
     dlq_namesake=QueueFacts(_DLQ_ARN, {}),
 )
-_LATE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 1_000).text
-_SOON_REDRIVE_POLICY = Redrive(_DLQ_ARN, 130).text
+_LATE_MOVE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 1_000).text
+_SOON_MOVE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 130).text
 
 
 def _make_queue_with_blocked_group(
@@ -167,7 +175,7 @@ def _make_queue_with_blocked_group(
             measured.
         overrides: Other values for the 65 minutes.
     """
-    counts = {
+    standstill_counts = {
         "since": EXAMPLE_TIME - 65 * DATAPOINT_PERIOD,
         "received": 2_130,
         "deleted": 2_000,
@@ -177,8 +185,12 @@ def _make_queue_with_blocked_group(
     if share_before is not None:
         earlier_measurement = measurement(received=1_000, deleted=round(1_000 * (1 - share_before)))
     receives_in_vain_by_minute = (receives_in_vain, 2, 2, 4 - receives_in_vain) * 16
-    recent = Recent(0, 0, measurement(**counts), earlier_measurement, receives_in_vain_by_minute)
-    return replace_values(_BLOCKED_QUEUE, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
+    recent_metrics = Recent(
+        0, 0, measurement(**standstill_counts), earlier_measurement, receives_in_vain_by_minute
+    )
+    return replace_values(
+        _BLOCKED_QUEUE, deleted=360, oldest_age_seconds_now=3_900, recent=recent_metrics
+    )
 
 
 FIFO_GROUP_BLOCKED = FixedSymptom(
@@ -216,12 +228,16 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
         ),
         QueueExample(
             "a DLQ takes it hours later",
-            replace_values(_make_queue_with_blocked_group(), RedrivePolicy=_LATE_REDRIVE_POLICY),
+            replace_values(
+                _make_queue_with_blocked_group(), RedrivePolicy=_LATE_MOVE_REDRIVE_POLICY
+            ),
             "waits_for_dlq",
         ),
         QueueNearMiss(
             "a DLQ has taken it by now",
-            replace_values(_make_queue_with_blocked_group(), RedrivePolicy=_SOON_REDRIVE_POLICY),
+            replace_values(
+                _make_queue_with_blocked_group(), RedrivePolicy=_SOON_MOVE_REDRIVE_POLICY
+            ),
         ),
         QueueNearMiss("as many come to nothing by chance", _make_queue_with_blocked_group(0)),
         QueueNearMiss("as many came to nothing before", _make_queue_with_blocked_group(0, 0.06)),

@@ -48,17 +48,19 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
     Notify people if it lacks none, or if a step would overwrite a value that Mendq does not know.
     """
-    current_word_by_step = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT_STEPS}
+    current_value_by_step = {
+        step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT_STEPS
+    }
     missing_steps = [
-        step for step in HIGH_THROUGHPUT_STEPS if current_word_by_step[step] != step.wanted
+        step for step in HIGH_THROUGHPUT_STEPS if current_value_by_step[step] != step.wanted
     ]
     quotas_command_line = quotas_command("sqs", facts.queue_arn)
     for step in missing_steps:
         # SQS may get new values. Mendq does not know their meaning, so it does not overwrite them.
-        if current_word_by_step[step] != step.shipped:
-            current_word = current_word_by_step[step]
+        if current_value_by_step[step] != step.shipped:
+            current_value = current_value_by_step[step]
             reason = (
-                f"{step.attribute} is {current_word!r}, which Mendq does not know: it keeps off"
+                f"{step.attribute} is {current_value!r}, which Mendq does not know: it keeps off"
             )
             return Escalate("high_throughput_unknown", reason, quotas_command_line)
     if not missing_steps:
@@ -75,14 +77,16 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
 
 
-def _make_queue(scope: str, limit: str = "perQueue") -> Facts:
+def _make_example_queue(deduplication_scope: str, throughput_limit: str = "perQueue") -> Facts:
     """Return a FIFO queue with this DeduplicationScope and FifoThroughputLimit."""
-    return queue(DeduplicationScope=scope, FifoThroughputLimit=limit)
+    return queue(DeduplicationScope=deduplication_scope, FifoThroughputLimit=throughput_limit)
 
 
 _THROTTLED_SEND = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
-_PER_GROUP_LIMIT = LimitThroughputByGroup.wanted
-_BOTH_STEPS = tuple(step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT_STEPS)
+_PER_GROUP_THROUGHPUT_LIMIT = LimitThroughputByGroup.wanted
+_BOTH_HIGH_THROUGHPUT_STEPS = tuple(
+    step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT_STEPS
+)
 
 FIFO_THROTTLED = FixedSymptom(
     name="fifo_throttled",
@@ -100,19 +104,28 @@ FIFO_THROTTLED = FixedSymptom(
         "calls of each API action", f"{_FIXED_QUOTA_TEXT}; with it, by region", "sqs"
     ),
     examples=lambda: (
-        CallExample("a queue as SQS makes it", _THROTTLED_SEND, _make_queue("queue"), _BOTH_STEPS),
+        CallExample(
+            "a queue as SQS makes it",
+            _THROTTLED_SEND,
+            _make_example_queue("queue"),
+            _BOTH_HIGH_THROUGHPUT_STEPS,
+        ),
         CallExample(
             "what is on is not written again",
             _THROTTLED_SEND,
-            _make_queue("messageGroup"),
-            _BOTH_STEPS[1:],
+            _make_example_queue("messageGroup"),
+            _BOTH_HIGH_THROUGHPUT_STEPS[1:],
         ),
         CallNearMiss("a standard queue", replace(_THROTTLED_SEND, queue_arn=STANDARD_ARN)),
         RefusalExample(
-            "both are on", _make_queue("messageGroup", _PER_GROUP_LIMIT), "high_throughput_already"
+            "both are on",
+            _make_example_queue("messageGroup", _PER_GROUP_THROUGHPUT_LIMIT),
+            "high_throughput_already",
         ),
         RefusalExample(
-            "a scope that SQS has added since", _make_queue("tenant"), "high_throughput_unknown"
+            "a scope that SQS has added since",
+            _make_example_queue("tenant"),
+            "high_throughput_unknown",
         ),
     ),
 )

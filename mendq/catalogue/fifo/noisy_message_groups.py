@@ -44,12 +44,14 @@ def detect(facts: Facts) -> DetectedFault | None:
     if measurement is None:
         return None
     current_gauges = measurement.now
-    tolerated_quiet_messages = measurement.deleted_lately + TOLERATED_MESSAGES
-    has_waited_long = current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
+    tolerated_quiet_message_count = measurement.deleted_lately + TOLERATED_MESSAGES
+    have_quiet_messages_waited_long = (
+        current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
+    )
     if (
         not current_gauges.noisy_groups
-        or not has_waited_long
-        or current_gauges.quiet_visible <= tolerated_quiet_messages
+        or not have_quiet_messages_waited_long
+        or current_gauges.quiet_visible <= tolerated_quiet_message_count
     ):
         return None
     return DetectedFault(
@@ -75,23 +77,23 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
+    quiet_age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
     command = metric_command(
-        facts.queue_arn, age_metric.metric, age_metric.statistic, facts.measurement
+        facts.queue_arn, quiet_age_metric.metric, quiet_age_metric.statistic, facts.measurement
     )
     return Escalate("quiet_groups_wait", reason, command)
 
 
-def _make_queue(**overrides: int) -> Facts:
+def _make_example_queue(**overrides: int) -> Facts:
     """Return a queue with a noisy group and waiting quiet groups. `overrides` has other counts."""
-    counts = {
+    metric_counts = {
         "noisy_groups_now": 1,
         "quiet_visible_now": 900,
         "quiet_oldest_age_seconds_now": 2_700,
         "deleted_lately": 300,
         **overrides,
     }
-    return standard_queue(ApproximateNumberOfMessages=9_000, **counts)
+    return standard_queue(ApproximateNumberOfMessages=9_000, **metric_counts)
 
 
 NOISY_MESSAGE_GROUPS = NotifiedSymptom(
@@ -103,13 +105,21 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     plan=plan,
     detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
-        QueueExample("one tenant's burst, and the others wait", _make_queue(), "quiet_groups_wait"),
-        QueueExample("nothing is done at all", _make_queue(deleted_lately=0), "quiet_groups_wait"),
-        QueueNearMiss(
-            "noisy, and the quiet ones are served first", _make_queue(quiet_visible_now=320)
+        QueueExample(
+            "one tenant's burst, and the others wait", _make_example_queue(), "quiet_groups_wait"
         ),
-        QueueNearMiss("a backlog of everybody's, or no groups", _make_queue(noisy_groups_now=0)),
-        QueueNearMiss("a burst of quiet ones", _make_queue(quiet_oldest_age_seconds_now=60)),
-        QueueNearMiss("a slow message of a quiet group", _make_queue(quiet_visible_now=0)),
+        QueueExample(
+            "nothing is done at all", _make_example_queue(deleted_lately=0), "quiet_groups_wait"
+        ),
+        QueueNearMiss(
+            "noisy, and the quiet ones are served first", _make_example_queue(quiet_visible_now=320)
+        ),
+        QueueNearMiss(
+            "a backlog of everybody's, or no groups", _make_example_queue(noisy_groups_now=0)
+        ),
+        QueueNearMiss(
+            "a burst of quiet ones", _make_example_queue(quiet_oldest_age_seconds_now=60)
+        ),
+        QueueNearMiss("a slow message of a quiet group", _make_example_queue(quiet_visible_now=0)),
     ),
 )

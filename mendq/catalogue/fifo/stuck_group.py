@@ -78,22 +78,29 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     standstill = measurement.recent.standstill
     if standstill is None or standstill.hours < min(LEAST_STANDSTILL_HOURS, measurement.hours / 2):
         return False
-    others_are_finished = standstill.deleted > TOLERATED_SHARE * standstill.received
-    if not others_are_finished and measurement.now.groups_in_flight != 1:
+    are_other_messages_finished = standstill.deleted > TOLERATED_SHARE * standstill.received
+    if not are_other_messages_finished and measurement.now.groups_in_flight != 1:
         return False
     # The counts begin one minute after the message became the oldest.
     standstill_seconds = (standstill.duration - DATAPOINT_PERIOD).total_seconds()
-    tries = standstill_seconds / max(visibility_seconds, 1)
+    expected_tries = standstill_seconds / max(visibility_seconds, 1)
     receives_in_vain = standstill.fruitless_receives
     if measurement.hours < LEAST_HOURS_TO_EXCLUDE_CHANCE:
         return receives_in_vain >= LEAST_TRIES
     backlog_growth = standstill.now.backlog - standstill.before.backlog
-    if tries < LEAST_TRIES or receives_in_vain < tries / 2 or backlog_growth < -tries / 4:
+    if (
+        expected_tries < LEAST_TRIES
+        or receives_in_vain < expected_tries / 2
+        or backlog_growth < -expected_tries / 4
+    ):
         return False
-    if receives_in_vain - _estimate_receives_by_chance(measurement, standstill) >= tries / 2:
+    if (
+        receives_in_vain - _estimate_receives_by_chance(measurement, standstill)
+        >= expected_tries / 2
+    ):
         return True
     receives_in_vain_by_minute = measurement.recent.fruitless_receives_by_minute
-    may_be_one_group = receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * tries * 5 / 4
+    may_be_one_group = receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * expected_tries * 5 / 4
     return may_be_one_group and _are_receives_regular(
         receives_in_vain_by_minute, visibility_seconds
     )

@@ -70,13 +70,13 @@ def make_key_policy_command(facts: Facts, key: str) -> str:
 
     KMS does not take an alias here, so for an alias the command looks up the key's id first.
     """
-    key_id = shlex.quote(key)
+    quoted_key_id = shlex.quote(key)
     if "alias/" in key:
-        key_id = (
+        quoted_key_id = (
             f'"$({make_describe_key_command(facts, key)} --query KeyMetadata.KeyId --output text)"'
         )
-    options = f"--key-id {key_id} --policy-name default --output text"
-    return aws_command("kms get-key-policy", facts.queue_arn, options)
+    key_policy_options = f"--key-id {quoted_key_id} --policy-name default --output text"
+    return aws_command("kms get-key-policy", facts.queue_arn, key_policy_options)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -87,14 +87,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     key = facts.kms_key
     if key is None:
         return refuse_without_key(facts)
-    code, owner_sentence = _explain_missing_grant(facts, key)
-    refused_callers = name_first_few(facts.principals)
-    grants_sentence = _describe_missing_grants(facts)
+    refusal_code, owner_sentence = _explain_missing_grant(facts, key)
+    refused_callers_text = name_first_few(facts.principals)
+    missing_grants_sentence = _describe_missing_grants(facts)
     reason = (
-        f"the key {key} is not granted. {grants_sentence}. {owner_sentence}. Refused: "
-        f"{refused_callers}"
+        f"the key {key} is not granted. {missing_grants_sentence}. {owner_sentence}. Refused: "
+        f"{refused_callers_text}"
     )
-    return Escalate(code, reason, make_key_policy_command(facts, key))
+    return Escalate(refusal_code, reason, make_key_policy_command(facts, key))
 
 
 def _describe_missing_grants(facts: Facts) -> str:
@@ -105,13 +105,13 @@ def _describe_missing_grants(facts: Facts) -> str:
     SQS checks a data key that it uses again.
     """
     actions = actions_allowing(facts.event_names)
-    is_sending = SEND_MESSAGE in actions
-    is_receiving = RECEIVE_MESSAGE in actions
+    was_send_refused = SEND_MESSAGE in actions
+    was_receive_refused = RECEIVE_MESSAGE in actions
     sender_grants_text = "needs kms:GenerateDataKey and kms:Decrypt on it"
     receiver_grants_text = "needs kms:Decrypt on it"
-    if is_sending == is_receiving:
+    if was_send_refused == was_receive_refused:
         return f"Whoever sends {sender_grants_text}; whoever receives {receiver_grants_text}"
-    if is_sending:
+    if was_send_refused:
         return f"Whoever sends {sender_grants_text}"
     return f"Whoever receives {receiver_grants_text}"
 
@@ -134,13 +134,13 @@ def _explain_missing_grant(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-def _make_queue(key: str) -> Facts:
+def _make_example_queue(key: str) -> Facts:
     """Return a queue with a KMS key, to which ROLE_ARN could not send."""
     return queue(KmsMasterKeyId=key, principals=(ROLE_ARN,), event_names=("SendMessage",))
 
 
-_CUSTOMER_KEY_QUEUE = _make_queue(KEY_ARN)
-_AWS_KEY_QUEUE = _make_queue("alias/aws/sqs")
+_CUSTOMER_KEY_QUEUE = _make_example_queue(KEY_ARN)
+_AWS_KEY_QUEUE = _make_example_queue("alias/aws/sqs")
 _DENIED_SEND = failed_call("SendMessage", "KMS.AccessDeniedException")
 _DENIED_RECEIVE = failed_call("ReceiveMessage", "KmsAccessDenied")
 

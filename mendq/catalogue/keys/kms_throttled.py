@@ -56,25 +56,29 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             "longer: the calls are from before that"
         )
         return Refuse("not_encrypted_with_kms", reason)
-    current_seconds = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
-    maximum_seconds = SetKmsDataKeyReusePeriod.maximum
-    if current_seconds >= maximum_seconds:
+    current_reuse_seconds = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
+    maximum_reuse_seconds = SetKmsDataKeyReusePeriod.maximum
+    if current_reuse_seconds >= maximum_reuse_seconds:
         reason = (
-            f"SQS already uses each data key for {current_seconds:,} s and Mendq goes no further "
+            f"SQS already uses each data key for {current_reuse_seconds:,} s and Mendq goes no "
+            "further "
             "than "
-            f"{maximum_seconds:,} s: KMS's request quota is too small, or others use it up"
+            f"{maximum_reuse_seconds:,} s: KMS's request quota is too small, or others use it up"
         )
         return Escalate("reuse_at_maximum", reason, make_request_quotas_command(facts.queue_arn))
-    longer_seconds = (
-        DEFAULT_REUSE_SECONDS if current_seconds < DEFAULT_REUSE_SECONDS else 2 * current_seconds
+    longer_reuse_seconds = (
+        DEFAULT_REUSE_SECONDS
+        if current_reuse_seconds < DEFAULT_REUSE_SECONDS
+        else 2 * current_reuse_seconds
     )
-    planned_seconds = min(longer_seconds, maximum_seconds)
+    planned_reuse_seconds = min(longer_reuse_seconds, maximum_reuse_seconds)
     reason = (
-        f"KMS throttles SQS, which asks for a data key every {current_seconds:,} s; every "
-        f"{planned_seconds:,} s is "
-        f"less often. A key that is revoked then keeps working for up to {planned_seconds:,} s"
+        f"KMS throttles SQS, which asks for a data key every {current_reuse_seconds:,} s; every "
+        f"{planned_reuse_seconds:,} s is "
+        "less often. A key that is revoked then keeps working for up to "
+        f"{planned_reuse_seconds:,} s"
     )
-    return Plan((SetKmsDataKeyReusePeriod(current_seconds, planned_seconds),), reason)
+    return Plan((SetKmsDataKeyReusePeriod(current_reuse_seconds, planned_reuse_seconds),), reason)
 
 
 def make_request_quotas_command(queue_arn: str) -> str:
@@ -87,11 +91,11 @@ def _make_encrypted_queue(reuse_seconds: int) -> Facts:
 
 
 def _make_example(
-    title: str, error_code: str, seconds_before: int, seconds_after: int
+    title: str, error_code: str, reuse_seconds_before: int, reuse_seconds_after: int
 ) -> CallExample:
     call = failed_call("SendMessage", error_code)
-    step = SetKmsDataKeyReusePeriod(seconds_before, seconds_after)
-    return CallExample(title, call, _make_encrypted_queue(seconds_before), (step,))
+    raise_step = SetKmsDataKeyReusePeriod(reuse_seconds_before, reuse_seconds_after)
+    return CallExample(title, call, _make_encrypted_queue(reuse_seconds_before), (raise_step,))
 
 
 KMS_THROTTLED = FixedSymptom(

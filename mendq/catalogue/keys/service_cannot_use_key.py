@@ -81,36 +81,36 @@ def _list_sending_services(facts: Facts) -> tuple[str, ...]:
 
     Empty if the policy cannot be read.
     """
-    services = set[str]()
+    sending_services = set[str]()
     for statement in parse_statements(facts.attributes.get("Policy", "")) or ():
-        actions = {action.lower() for action in statement.actions}
+        lowercase_actions = {action.lower() for action in statement.actions}
         if (
             statement.allows
             and "Action" not in statement.excepting
-            and actions & _SEND_ACTION_PATTERNS
+            and lowercase_actions & _SEND_ACTION_PATTERNS
         ):
-            services.update(_list_services(statement))
-    return tuple(sorted(services))
+            sending_services.update(_list_services_in_statement(statement))
+    return tuple(sorted(sending_services))
 
 
-def _list_services(statement: Statement) -> Iterator[str]:
+def _list_services_in_statement(statement: Statement) -> Iterator[str]:
     """Yield the services that an allowing statement names, as principals or by a source ARN."""
     if "Principal" in statement.excepting:
         return
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
         return
-    for _, key, values in list_conditions(statement):
-        if key != "aws:sourcearn":
+    for _, condition_key, condition_values in list_conditions(statement):
+        if condition_key != "aws:sourcearn":
             continue
-        for source_arn in values:
+        for source_arn in condition_values:
             # An ARN is arn:partition:service:...; the value may be any text.
             arn_parts = source_arn.split(":")
             if len(arn_parts) > 2 and arn_parts[2] in _SERVICES_NAMED_BY_SOURCE:
                 yield f"{arn_parts[2]}.amazonaws.com"
 
 
-def _make_queue(key: str = AWS_MANAGED_KEY_ALIAS, **statement: object) -> Facts:
+def _make_example_queue(key: str = AWS_MANAGED_KEY_ALIAS, **statement: object) -> Facts:
     """Return a queue with this key, to which SNS may send.
 
     `statement` has other elements of its policy's statement.
@@ -119,7 +119,7 @@ def _make_queue(key: str = AWS_MANAGED_KEY_ALIAS, **statement: object) -> Facts:
     return replace_values(queue_with_policy(**topic_statement), KmsMasterKeyId=key)
 
 
-_TOPIC_CONDITION = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
+_SNS_TOPIC_CONDITION = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
 
 SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     name="service_cannot_use_key",
@@ -132,26 +132,29 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     shown_attributes=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), is_of_configuration=True),
     examples=lambda: (
-        QueueExample("a topic, by its principal", _make_queue(), "aws_managed_key"),
+        QueueExample("a topic, by its principal", _make_example_queue(), "aws_managed_key"),
         QueueExample(
             "a topic, by its ARN",
-            _make_queue(Principal="*", Condition=_TOPIC_CONDITION),
+            _make_example_queue(Principal="*", Condition=_SNS_TOPIC_CONDITION),
             "aws_managed_key",
         ),
-        QueueNearMiss("a customer managed key", _make_queue("alias/orders")),
-        QueueNearMiss("a key given by its id", _make_queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
-        QueueNearMiss("no key", _make_queue("")),
+        QueueNearMiss("a customer managed key", _make_example_queue("alias/orders")),
         QueueNearMiss(
-            "a role of the account may use the key", _make_queue(Principal={"AWS": ROLE_ARN})
+            "a key given by its id", _make_example_queue("1234abcd-12ab-34cd-56ef-1234567890ab")
         ),
-        QueueNearMiss("a service is kept out", _make_queue(Effect="Deny")),
+        QueueNearMiss("no key", _make_example_queue("")),
+        QueueNearMiss(
+            "a role of the account may use the key",
+            _make_example_queue(Principal={"AWS": ROLE_ARN}),
+        ),
+        QueueNearMiss("a service is kept out", _make_example_queue(Effect="Deny")),
         QueueNearMiss(
             "a service that may only receive",
-            _make_queue(Action=actions_allowing(("ReceiveMessage",))),
+            _make_example_queue(Action=actions_allowing(("ReceiveMessage",))),
         ),
         QueueNearMiss(
             "its failed calls have opened a case",
-            replace_values(_make_queue(), open_symptoms=EXPLAINING_SYMPTOMS),
+            replace_values(_make_example_queue(), open_symptoms=EXPLAINING_SYMPTOMS),
         ),
     ),
 )

@@ -58,20 +58,21 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     If the DLQ takes less or cannot be checked, the plan has a command that a person runs first. The
     limit in the failed call does not count, because anybody may have written its text.
     """
-    current_bytes = number_in(facts.attributes, SetMaximumMessageSize.attribute)
-    if current_bytes >= LONGEST_MESSAGE_BYTES:
+    current_limit_bytes = number_in(facts.attributes, SetMaximumMessageSize.attribute)
+    if current_limit_bytes >= LONGEST_MESSAGE_BYTES:
         reason = f"the queue takes {LONGEST_MESSAGE_BYTES:,} bytes by now, as much as SQS allows"
         return Ignore("need_already_met", reason)
-    step = SetMaximumMessageSize(current_bytes, LONGEST_MESSAGE_BYTES)
+    raise_step = SetMaximumMessageSize(current_limit_bytes, LONGEST_MESSAGE_BYTES)
     reason = (
-        f"senders' messages are longer than the {current_bytes:,} bytes that the queue takes; SQS "
+        f"senders' messages are longer than the {current_limit_bytes:,} bytes that the queue "
+        "takes; SQS "
         "allows "
         f"{LONGEST_MESSAGE_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
     )
     dlq_sentence, command = _describe_dlq_to_raise(facts)
     if not dlq_sentence:
-        return Plan((step,), reason)
-    return Plan((step,), f"{reason}. {dlq_sentence}", first=(command,), at_most=Mode.PROPOSE)
+        return Plan((raise_step,), reason)
+    return Plan((raise_step,), f"{reason}. {dlq_sentence}", first=(command,), at_most=Mode.PROPOSE)
 
 
 def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
@@ -83,23 +84,26 @@ def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
         return "", ""
     dlq_arn = arn_of(facts.dlq_arn)
     dlq = facts.dlq
-    show_command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
+    show_dlq_command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
     if dlq_arn is None or dlq is None:
         return (
             "Its RedrivePolicy names no queue that Mendq can read: see to that first",
-            show_command,
+            show_dlq_command,
         )
-    raise_command = set_command(
+    raise_limit_command = set_command(
         dlq_arn, {SetMaximumMessageSize.attribute: str(LONGEST_MESSAGE_BYTES)}
     )
     if parts_of(dlq_arn)[:3] != parts_of(facts.queue_arn)[:3]:
-        return f"Its DLQ {dlq_arn} is in another account or region: raise it first", raise_command
+        return (
+            f"Its DLQ {dlq_arn} is in another account or region: raise it first",
+            raise_limit_command,
+        )
     if not dlq.exists:
-        return f"Its DLQ {dlq_arn} is gone: see to that first", show_command
-    dlq_bytes = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
-    if dlq_bytes >= LONGEST_MESSAGE_BYTES:
+        return f"Its DLQ {dlq_arn} is gone: see to that first", show_dlq_command
+    dlq_limit_bytes = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
+    if dlq_limit_bytes >= LONGEST_MESSAGE_BYTES:
         return "", ""
-    return f"Its DLQ takes {dlq_bytes:,} bytes: raise that one first", raise_command
+    return f"Its DLQ takes {dlq_limit_bytes:,} bytes: raise that one first", raise_limit_command
 
 
 def _make_refused_send(limit_bytes: int) -> FailedCall:
@@ -115,16 +119,16 @@ def _make_example(title: str, limit_bytes: int, facts: Facts) -> CallExample:
     return CallExample(title, _make_refused_send(limit_bytes), facts, (raise_step,))
 
 
-def _make_queue(size_bytes: int) -> Facts:
+def _make_example_queue(maximum_message_bytes: int) -> Facts:
     """Return a queue with this MaximumMessageSize."""
-    return standard_queue(MaximumMessageSize=size_bytes)
+    return standard_queue(MaximumMessageSize=maximum_message_bytes)
 
 
 _QUEUE_WITH_SMALLER_DLQ = queue_with_dlq(
-    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _make_queue(262_144).attributes)
+    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _make_example_queue(262_144).attributes)
 )
 
-_SQS_SENTENCE = _make_refused_send(1_024).error_message
+_SIZE_REFUSAL_SENTENCE = _make_refused_send(1_024).error_message
 
 MESSAGE_TOO_LONG = FixedSymptom(
     name="message_too_long",
@@ -139,15 +143,20 @@ MESSAGE_TOO_LONG = FixedSymptom(
     plan=plan,
     shown_attributes=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=lambda: (
-        _make_example("a queue from the days of 256 KB", 262_144, _make_queue(262_144)),
-        _make_example("what the event says is not how far it goes", 1_024, _make_queue(65_536)),
+        _make_example("a queue from the days of 256 KB", 262_144, _make_example_queue(262_144)),
+        _make_example(
+            "what the event says is not how far it goes", 1_024, _make_example_queue(65_536)
+        ),
         _make_example("the DLQ takes less", 262_144, _QUEUE_WITH_SMALLER_DLQ),
         CallNearMiss("longer than SQS takes at all", _make_refused_send(LONGEST_MESSAGE_BYTES)),
         CallNearMiss(
-            "SQS's sentence in a group id", refused_attribute_send("MessageGroupId", _SQS_SENTENCE)
+            "SQS's sentence in a group id",
+            refused_attribute_send("MessageGroupId", _SIZE_REFUSAL_SENTENCE),
         ),
         RefusalExample(
-            "it was raised meanwhile", _make_queue(LONGEST_MESSAGE_BYTES), "need_already_met"
+            "it was raised meanwhile",
+            _make_example_queue(LONGEST_MESSAGE_BYTES),
+            "need_already_met",
         ),
     ),
 )

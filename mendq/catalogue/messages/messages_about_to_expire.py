@@ -47,14 +47,15 @@ def detect(facts: Facts) -> DetectedFault | None:
     measurement = facts.measurement
     if measurement is None or facts.receives_only_dlq_messages:
         return None
-    age_seconds = measurement.now.oldest_age_seconds
+    oldest_age_seconds = measurement.now.oldest_age_seconds
     retention_seconds = facts.retention_seconds
-    if age_seconds <= EXPIRING_SHARE * retention_seconds or _is_finished_in_time(
-        measurement, retention_seconds - age_seconds
+    if oldest_age_seconds <= EXPIRING_SHARE * retention_seconds or _is_backlog_finished_in_time(
+        measurement, retention_seconds - oldest_age_seconds
     ):
         return None
     return DetectedFault(
-        f"the oldest message has waited {age_seconds:,} s of the {retention_seconds:,} s that it "
+        f"the oldest message has waited {oldest_age_seconds:,} s of the {retention_seconds:,} s "
+        "that it "
         "is kept; "
         f"{format_count(measurement.now.backlog, 'message')} left, {measurement.deleted:,} deleted "
         "in "
@@ -62,7 +63,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _is_finished_in_time(measurement: Measurement, seconds_left: int) -> bool:
+def _is_backlog_finished_in_time(measurement: Measurement, seconds_left: int) -> bool:
     """Return True if consumers finish the backlog in `seconds_left`, at their measured pace.
 
     False if nothing was deleted. False also if the same message was the oldest all the time: the
@@ -77,11 +78,11 @@ def _is_finished_in_time(measurement: Measurement, seconds_left: int) -> bool:
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan the longest retention period; notify people if the queue has it already."""
     fault = detect(facts)
-    current_seconds = facts.retention_seconds
+    current_retention_seconds = facts.retention_seconds
     if fault is None:
         reason = "its messages are younger by now, or will be gone in time"
         return Ignore("need_already_met", reason)
-    if current_seconds >= LONGEST_RETENTION_SECONDS:
+    if current_retention_seconds >= LONGEST_RETENTION_SECONDS:
         reason = (
             f"{fault.because}. SQS keeps none for longer than {LONGEST_RETENTION_SECONDS:,} s: let "
             "consumers "
@@ -95,7 +96,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
     if facts.dlq_arn is not None and not facts.is_fifo:
         reason += ". Its DLQ counts from the first send, so it has to keep messages as long"
-    return Plan((SetMessageRetention(current_seconds, LONGEST_RETENTION_SECONDS),), reason)
+    return Plan(
+        (SetMessageRetention(current_retention_seconds, LONGEST_RETENTION_SECONDS),), reason
+    )
 
 
 _QUEUE_OF_SLOW_CONSUMERS = standard_queue(
@@ -115,8 +118,8 @@ _QUEUE_WITH_LONGEST_RETENTION = replace_values(
     deleted=0,
     oldest_age_seconds_now=11 * DAY_SECONDS,
 )
-_FAST_PACE_COUNTS = {"received": 5_000, "deleted": 5_000}
-_RAISE_STEPS = (SetMessageRetention(4 * DAY_SECONDS, LONGEST_RETENTION_SECONDS),)
+_FAST_CONSUMER_COUNTS = {"received": 5_000, "deleted": 5_000}
+_RAISE_RETENTION_STEPS = (SetMessageRetention(4 * DAY_SECONDS, LONGEST_RETENTION_SECONDS),)
 
 MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     name="messages_about_to_expire",
@@ -132,7 +135,7 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
         QueueExample(
             "consumers fall behind, three of four days are over",
             _QUEUE_OF_SLOW_CONSUMERS,
-            _RAISE_STEPS,
+            _RAISE_RETENTION_STEPS,
         ),
         QueueExample(
             "nothing longer is to be had", _QUEUE_WITH_LONGEST_RETENTION, "retention_at_its_longest"
@@ -143,7 +146,7 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
         ),
         QueueNearMiss(
             "old, and gone by tonight",
-            replace_values(_QUEUE_OF_SLOW_CONSUMERS, **_FAST_PACE_COUNTS, backlog_now=600),
+            replace_values(_QUEUE_OF_SLOW_CONSUMERS, **_FAST_CONSUMER_COUNTS, backlog_now=600),
         ),
         QueueNearMiss(
             "DLQ messages: the metric counts from the move", as_dlq(_QUEUE_OF_SLOW_CONSUMERS)

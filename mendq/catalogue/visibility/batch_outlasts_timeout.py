@@ -49,9 +49,9 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     consumer = facts.lambda_consumers[0]
     visibility_seconds = facts.visibility_seconds
-    timeout_seconds = consumer.timeout_seconds
+    function_timeout_seconds = consumer.timeout_seconds
     run_count = consumer.invocations
-    p50_seconds = consumer.duration_p50_seconds or 0
+    median_run_seconds = consumer.duration_p50_seconds or 0
     messages_per_run = facts.measurement.recent.received / max(run_count, 1)
     full_batch_size = consumer.batch_size
     # Less than one message per run means that other consumers or other events have it run too.
@@ -60,20 +60,25 @@ def detect(facts: Facts) -> DetectedFault | None:
         or not 1 <= messages_per_run < full_batch_size <= MOST_BATCH_GROWTH * messages_per_run
     ):
         return None
-    seconds_per_message = p50_seconds / messages_per_run
+    seconds_per_message = median_run_seconds / messages_per_run
     full_batch_seconds = full_batch_size * seconds_per_message
     if full_batch_seconds <= visibility_seconds:
         return None
     fitting_batch_size = max(
-        1, int(min(visibility_seconds, timeout_seconds) / (SAFETY_FACTOR * seconds_per_message))
+        1,
+        int(
+            min(visibility_seconds, function_timeout_seconds)
+            / (SAFETY_FACTOR * seconds_per_message)
+        ),
     )
     return DetectedFault(
-        f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
+        f"half of the last hour's runs of {consumer.name} ended within {median_run_seconds:.1f} "
+        "s, with "
         f"{messages_per_run:.1f} messages each. Worked one by one, a full batch of "
         f"{full_batch_size} takes about "
         f"{full_batch_seconds:,.0f} s: longer than the visibility timeout of "
         f"{visibility_seconds:,} s, and "
-        f"the function may run {timeout_seconds:,} s. A batch size of "
+        f"the function may run {function_timeout_seconds:,} s. A batch size of "
         f"{fitting_batch_size} keeps within both"
         f"{_describe_need_of_full_batch(consumer, full_batch_seconds)}"
     )
@@ -106,7 +111,9 @@ def is_suspect(facts: Facts) -> bool:
     return consumer.batch_size > 1 and longest_batch_seconds > facts.visibility_seconds
 
 
-def _make_queue(received: int = 120, visibility_seconds: int = 60, **overrides: Any) -> Facts:
+def _make_example_queue(
+    received_count: int = 120, visibility_seconds: int = 60, **overrides: Any
+) -> Facts:
     """Return a queue whose function handles 1.2 messages in 8 s.
 
     `overrides` has other fields of the function.
@@ -117,11 +124,11 @@ def _make_queue(received: int = 120, visibility_seconds: int = 60, **overrides: 
         "invocations": 100,
         **overrides,
     }
-    counts = {"recent": Recent(received), "ApproximateNumberOfMessages": 2}
+    queue_values = {"recent": Recent(received_count), "ApproximateNumberOfMessages": 2}
     return standard_queue(
         VisibilityTimeout=visibility_seconds,
         lambda_consumers=(replace(LAMBDA_FUNCTION, **consumer_values),),
-        **counts,
+        **queue_values,
     )
 
 
@@ -138,17 +145,19 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
         metric_kinds=("receives",),
     ),
     examples=lambda: (
-        QueueExample("10 messages of 7 s each", _make_queue()),
+        QueueExample("10 messages of 7 s each", _make_example_queue()),
         QueueExample(
             "the function is stopped first",
-            _make_queue(visibility_seconds=30, duration_p50_seconds=6.0),
+            _make_example_queue(visibility_seconds=30, duration_p50_seconds=6.0),
         ),
-        QueueNearMiss("a full batch fits", _make_queue(visibility_seconds=67)),
-        QueueNearMiss("batches are full", _make_queue(1_000, duration_p50_seconds=70.0)),
-        QueueNearMiss("one message a batch", _make_queue(100, batch_size=1)),
-        QueueNearMiss("far from what was seen", _make_queue(batch_size=13)),
-        QueueNearMiss("few runs", _make_queue(34, invocations=29)),
-        QueueNearMiss("others have it run too", _make_queue(99)),
-        QueueNearMiss("it did not run", _make_queue(0, invocations=0, duration_p50_seconds=None)),
+        QueueNearMiss("a full batch fits", _make_example_queue(visibility_seconds=67)),
+        QueueNearMiss("batches are full", _make_example_queue(1_000, duration_p50_seconds=70.0)),
+        QueueNearMiss("one message a batch", _make_example_queue(100, batch_size=1)),
+        QueueNearMiss("far from what was seen", _make_example_queue(batch_size=13)),
+        QueueNearMiss("few runs", _make_example_queue(34, invocations=29)),
+        QueueNearMiss("others have it run too", _make_example_queue(99)),
+        QueueNearMiss(
+            "it did not run", _make_example_queue(0, invocations=0, duration_p50_seconds=None)
+        ),
     ),
 )

@@ -102,9 +102,13 @@ def list_named_needs(facts: Facts) -> list[VisibilityNeed]:
     needs = [make_need_of_function(consumer) for consumer in facts.lambda_consumers]
     tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
     if tagged_seconds is not None:
-        seconds = add_safety_margin(tagged_seconds)
+        timeout_seconds = add_safety_margin(tagged_seconds)
         source_text = f"the tag {MAX_PROCESSING_TAG} says {tagged_seconds:,} s"
-        needs.append(VisibilityNeed(seconds, seconds, source_text, work_seconds=tagged_seconds))
+        needs.append(
+            VisibilityNeed(
+                timeout_seconds, timeout_seconds, source_text, work_seconds=tagged_seconds
+            )
+        )
     return needs
 
 
@@ -114,23 +118,23 @@ def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
     The batching window counts too, because a message waits for its batch before the function runs.
     """
     timeout_seconds = consumer.timeout_seconds
-    window_seconds = consumer.batching_window_seconds
-    p99_seconds = consumer.duration_p99_seconds
+    batching_window_seconds = consumer.batching_window_seconds
+    p99_run_seconds = consumer.duration_p99_seconds
     source_text = (
         f"its Lambda consumer may run {timeout_seconds:,} s "
-        f"and waits {window_seconds:,} s for a batch"
+        f"and waits {batching_window_seconds:,} s for a batch"
     )
     work_seconds = 0.0
-    if p99_seconds:
-        source_text += f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more"
-        work_seconds = p99_seconds + window_seconds
+    if p99_run_seconds:
+        source_text += f"; in the last hour 1 of 100 runs took {p99_run_seconds:.1f} s or more"
+        work_seconds = p99_run_seconds + batching_window_seconds
     return VisibilityNeed(
-        minimum_goal_seconds=add_safety_margin(timeout_seconds) + window_seconds,
-        sufficient_seconds=timeout_seconds + window_seconds,
+        minimum_goal_seconds=add_safety_margin(timeout_seconds) + batching_window_seconds,
+        sufficient_seconds=timeout_seconds + batching_window_seconds,
         source_text=source_text,
-        recommended_seconds=6 * timeout_seconds + window_seconds,
+        recommended_seconds=6 * timeout_seconds + batching_window_seconds,
         work_seconds=work_seconds,
-        is_measured=bool(p99_seconds),
+        is_measured=bool(p99_run_seconds),
     )
 
 
@@ -174,19 +178,24 @@ def plan_advised_timeout(
         ceiling_seconds = read_ceiling_seconds(facts, limits)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
-    current_seconds = facts.visibility_seconds
+    current_timeout_seconds = facts.visibility_seconds
     need = find_largest_need(facts, needs)
     if not has_symptom or need is None:
-        return Ignore("need_already_met", f"the visibility timeout is {current_seconds:,} s by now")
-    seconds = choose_goal_seconds(facts, needs)
-    refusal = next(find_exceeded_bounds(facts, need, seconds, ceiling_seconds), None)
+        return Ignore(
+            "need_already_met", f"the visibility timeout is {current_timeout_seconds:,} s by now"
+        )
+    advised_seconds = choose_goal_seconds(facts, needs)
+    refusal = next(find_exceeded_bounds(facts, need, advised_seconds, ceiling_seconds), None)
     if refusal is not None:
         return refusal
     reason = (
-        f"{facts.found}. {seconds:,} s are the most that AWS advises for its Lambda consumers or a "
+        f"{facts.found}. {advised_seconds:,} s are the most that AWS advises for its Lambda "
+        "consumers or a "
         f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
     )
-    return Plan((step_class(current_seconds, seconds),), reason, at_most=Mode.PROPOSE)
+    return Plan(
+        (step_class(current_timeout_seconds, advised_seconds),), reason, at_most=Mode.PROPOSE
+    )
 
 
 def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
@@ -196,14 +205,20 @@ def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[Visi
     cover all of `needs`, because a need that a function or a tag names comes first. Anybody who may
     write metrics in the account can publish a need, so a person must approve the change.
     """
-    p99_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
-    if p99_seconds is None or list_unmet_needs(facts, needs):
+    p99_processing_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
+    if p99_processing_seconds is None or list_unmet_needs(facts, needs):
         return []
-    seconds = add_safety_margin(p99_seconds)
-    source_text = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
+    timeout_seconds = add_safety_margin(p99_processing_seconds)
+    source_text = (
+        f"its consumers publish that a message takes up to {p99_processing_seconds:,.1f} s (p99)"
+    )
     return [
         VisibilityNeed(
-            seconds, seconds, source_text, work_seconds=p99_seconds, highest_mode=Mode.PROPOSE
+            timeout_seconds,
+            timeout_seconds,
+            source_text,
+            work_seconds=p99_processing_seconds,
+            highest_mode=Mode.PROPOSE,
         )
     ]
 
@@ -224,8 +239,8 @@ def find_largest_need(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNe
 
     If the timeout covers all, return the largest of all. None if `needs` is empty.
     """
-    candidates = list_unmet_needs(facts, needs) or needs
-    return max(candidates, key=lambda need: need.minimum_goal_seconds, default=None)
+    candidate_needs = list_unmet_needs(facts, needs) or needs
+    return max(candidate_needs, key=lambda need: need.minimum_goal_seconds, default=None)
 
 
 def choose_goal_seconds(
@@ -238,12 +253,14 @@ def choose_goal_seconds(
     other need that fits below the ceiling. By default the ceiling is SQS's own maximum, so the
     result is the longest timeout that AWS advises or a tag needs.
     """
-    goals = [need.choose_seconds_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)]
+    goal_seconds_of_needs = [
+        need.choose_seconds_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)
+    ]
     for need in needs:
-        goal = need.choose_seconds_within(ceiling_seconds)
-        if goal <= ceiling_seconds:
-            goals.append(goal)
-    return max(goals, default=0)
+        goal_seconds = need.choose_seconds_within(ceiling_seconds)
+        if goal_seconds <= ceiling_seconds:
+            goal_seconds_of_needs.append(goal_seconds)
+    return max(goal_seconds_of_needs, default=0)
 
 
 def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
@@ -253,9 +270,9 @@ def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[Visibili
 
 def guess_need(facts: Facts) -> VisibilityNeed:
     """Return the guess for unknown consumers: one and a half times the current timeout."""
-    seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
+    guessed_seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
     source_text = "nothing names what its consumers need, so half as much again"
-    return VisibilityNeed(seconds, seconds, source_text, is_guess=True)
+    return VisibilityNeed(guessed_seconds, guessed_seconds, source_text, is_guess=True)
 
 
 def find_failing_function(facts: Facts) -> LambdaConsumer | None:
@@ -274,18 +291,19 @@ MOST_GUESS_FACTOR = 4
 
 def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
     """Yield refusals that hold for every longer visibility timeout. Only the first one counts."""
-    reader_seconds = facts.reader_visibility_seconds
-    current_seconds = facts.visibility_seconds
+    reader_timeout_seconds = facts.reader_visibility_seconds
+    current_timeout_seconds = facts.visibility_seconds
     # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
     # because ChangeMessageVisibility always has a value. If the queue's timeout is below a need,
     # that call comes too late, and the queue's timeout matters.
     if (
-        reader_seconds is not None
-        and reader_seconds < current_seconds
+        reader_timeout_seconds is not None
+        and reader_timeout_seconds < current_timeout_seconds
         and not list_unmet_needs(facts, needs)
     ):
         reason = (
-            f"the readers set a shorter visibility timeout themselves ({reader_seconds:,} s): the "
+            f"the readers set a shorter visibility timeout themselves ({reader_timeout_seconds:,} "
+            "s): the "
             "queue's is not used"
         )
         yield Refuse("readers_set_their_own", reason)
@@ -333,61 +351,65 @@ def _refuse_unexplained_double_handling(
 
 
 def find_objections_to_need(
-    facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
+    facts: Facts, need: VisibilityNeed, goal_seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
     """Yield each reason not to set the timeout to `seconds`, as a refusal.
 
     Callers use only the first one.
     """
-    current_seconds = facts.visibility_seconds
-    if current_seconds >= need.sufficient_seconds:
+    current_timeout_seconds = facts.visibility_seconds
+    if current_timeout_seconds >= need.sufficient_seconds:
         reason = (
-            f"the visibility timeout of {current_seconds:,} s already covers what is asked for "
+            f"the visibility timeout of {current_timeout_seconds:,} s already covers what is "
+            "asked for "
         )
-        reason += f"({need.source_text}){describe_longer_advised_timeout([need], current_seconds)}"
+        advice_text = describe_longer_advised_timeout([need], current_timeout_seconds)
+        reason += f"({need.source_text}){advice_text}"
         yield Refuse("need_already_met", reason)
     person_seconds = facts.person_visibility_seconds
-    base_seconds = current_seconds if person_seconds is None else person_seconds
-    if need.is_guess and seconds > MOST_GUESS_FACTOR * base_seconds:
+    guess_base_seconds = current_timeout_seconds if person_seconds is None else person_seconds
+    if need.is_guess and goal_seconds > MOST_GUESS_FACTOR * guess_base_seconds:
         reason = (
-            f"a guess of {seconds:,} s is more than {MOST_GUESS_FACTOR} times the "
-            f"{base_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} would name the "
+            f"a guess of {goal_seconds:,} s is more than {MOST_GUESS_FACTOR} times the "
+            f"{guess_base_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} would "
+            "name the "
             "need"
         )
         yield Refuse("guess_too_far", reason)
-    yield from find_exceeded_bounds(facts, need, seconds, ceiling_seconds)
+    yield from find_exceeded_bounds(facts, need, goal_seconds, ceiling_seconds)
 
 
 def find_exceeded_bounds(
-    facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
+    facts: Facts, need: VisibilityNeed, goal_seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
     """Yield a refusal for each bound that a timeout of `seconds` would exceed. The first counts.
 
     Nothing is yielded if the timeout is not above the current one. If a bound is exceeded, Mendq
     does not set a smaller value instead, because a part of the need would fix nothing.
     """
-    current_seconds = facts.visibility_seconds
+    current_timeout_seconds = facts.visibility_seconds
     receive_limit = facts.max_receive_count or 1
-    if seconds <= current_seconds:
+    if goal_seconds <= current_timeout_seconds:
         return
-    if seconds > ceiling_seconds:
-        need_text = f"{seconds:,} s are needed ({need.source_text})"
+    if goal_seconds > ceiling_seconds:
+        needed_timeout_text = f"{goal_seconds:,} s are needed ({need.source_text})"
         # A tag cannot allow more than SQS takes, so there is no command then.
         tag_command_text = ""
-        if seconds <= SetVisibilityTimeout.maximum:
-            tag_command_text = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn)
+        if goal_seconds <= SetVisibilityTimeout.maximum:
+            tag_command_text = tag_command(f"{MAX_VISIBILITY_TAG}={goal_seconds}", facts.queue_arn)
         yield Refuse(
             "over_ceiling",
-            f"{need_text}, over the ceiling of {ceiling_seconds:,} s",
+            f"{needed_timeout_text}, over the ceiling of {ceiling_seconds:,} s",
             tag_command_text,
         )
-    if 2 * receive_limit * seconds > facts.retention_seconds:
+    if 2 * receive_limit * goal_seconds > facts.retention_seconds:
         reason = (
-            f"{format_count(receive_limit, 'receive')} of {seconds:,} s would take more than half "
+            f"{format_count(receive_limit, 'receive')} of {goal_seconds:,} s would take more than "
+            "half "
             f"of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)
-    expected_in_flight = facts.in_flight * seconds / max(current_seconds, 1)
+    expected_in_flight = facts.in_flight * goal_seconds / max(current_timeout_seconds, 1)
     if expected_in_flight > MOST_EXPECTED_IN_FLIGHT:
         reason = (
             f"about {expected_in_flight:,.0f} messages would be in flight, over "
@@ -430,25 +452,26 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
 
 
 def _plan_raise(
-    facts: Facts, need: VisibilityNeed, seconds: int, needs: list[VisibilityNeed]
+    facts: Facts, need: VisibilityNeed, goal_seconds: int, needs: list[VisibilityNeed]
 ) -> Plan:
     """Return the plan to set `seconds`.
 
     If AWS advises a longer timeout, `Plan.proposal` has it: people see it, and Mendq never sets it.
     """
-    current_seconds = facts.visibility_seconds
+    current_timeout_seconds = facts.visibility_seconds
     recommended_seconds = max((need.recommended_seconds for need in needs), default=0)
     source_text = "" if need.source_text in facts.found else f": {need.source_text}"
     reason = (
-        f"the visibility timeout of {current_seconds:,} s ends before its consumers are done"
+        f"the visibility timeout of {current_timeout_seconds:,} s ends before its consumers are "
+        "done"
         f"{source_text}"
-        f"{describe_longer_advised_timeout(needs, current_seconds)}"
+        f"{describe_longer_advised_timeout(needs, current_timeout_seconds)}"
     )
     return Plan(
-        (SetVisibilityTimeout(current_seconds, seconds),),
+        (SetVisibilityTimeout(current_timeout_seconds, goal_seconds),),
         f"{reason}; {facts.found}" if facts.found else reason,
-        proposal=(SetVisibilityTimeout(current_seconds, recommended_seconds),)
-        if recommended_seconds > seconds
+        proposal=(SetVisibilityTimeout(current_timeout_seconds, recommended_seconds),)
+        if recommended_seconds > goal_seconds
         else (),
         at_most=need.highest_mode if _can_raise_without_person(facts, need) else Mode.PROPOSE,
     )
@@ -467,7 +490,7 @@ def _can_raise_without_person(facts: Facts, need: VisibilityNeed) -> bool:
 
 
 # Limits on stored needs that are read back. Another program may have written the stored object.
-_MOST_NEEDS_IN_PICTURE = 5
+_MOST_DRAWN_NEEDS = 5
 _LONGEST_SPAN_SECONDS = 10**6
 
 
@@ -496,10 +519,10 @@ def build_needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
         "published p99": [need.work_seconds for need in list_published_needs(facts, [])],
     }
     document: list[dict[str, Any]] = []
-    for source_name, durations in durations_by_source.items():
-        longest_seconds = max(filter(None, durations), default=0)
-        if longest_seconds:
-            document.append({"what": source_name, "seconds": longest_seconds})
+    for source_name, source_durations in durations_by_source.items():
+        longest_duration_seconds = max(filter(None, source_durations), default=0)
+        if longest_duration_seconds:
+            document.append({"what": source_name, "seconds": longest_duration_seconds})
     return document
 
 
@@ -529,14 +552,13 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
             ]
     if not named_needs or not timeout_steps:
         return []
-    spans: list[tuple[str, Any]] = [
-        (str(need.get("what")), need.get("seconds"))
-        for need in named_needs[:_MOST_NEEDS_IN_PICTURE]
+    need_spans: list[tuple[str, Any]] = [
+        (str(need.get("what")), need.get("seconds")) for need in named_needs[:_MOST_DRAWN_NEEDS]
     ]
-    last_step = timeout_steps[-1]
-    spans.append(("timeout before", _parse_seconds(last_step.get("before"))))
-    spans.append(("timeout after", _parse_seconds(last_step.get("after"))))
-    return [(name, seconds) for name, seconds in spans if _can_be_drawn(seconds)]
+    last_timeout_step = timeout_steps[-1]
+    need_spans.append(("timeout before", _parse_seconds(last_timeout_step.get("before"))))
+    need_spans.append(("timeout after", _parse_seconds(last_timeout_step.get("after"))))
+    return [(name, seconds) for name, seconds in need_spans if _can_span_be_drawn(seconds)]
 
 
 def _parse_seconds(step_value: object) -> int | None:
@@ -546,6 +568,6 @@ def _parse_seconds(step_value: object) -> int | None:
     return int(step_value) if step_value.isascii() and step_value.isdigit() else None
 
 
-def _can_be_drawn(seconds: Any) -> TypeGuard[float]:
+def _can_span_be_drawn(seconds: Any) -> TypeGuard[float]:
     """Return True if `seconds` is a number that a picture can show. A boolean is not a number."""
     return type(seconds) in {int, float} and 0 < seconds <= _LONGEST_SPAN_SECONDS

@@ -53,29 +53,29 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     None if a function fails, or if a case of SYMPTOMS_TO_FIX_FIRST is open.
     """
-    p99_seconds, function_name = find_slowest_function(facts)
+    p99_run_seconds, function_name = find_slowest_function(facts)
     if (
-        p99_seconds <= LONGEST_SAFE_RUN_SECONDS
+        p99_run_seconds <= LONGEST_SAFE_RUN_SECONDS
         or not is_suspect(facts)
         or find_failing_function(facts)
     ):
         return None
     if SYMPTOMS_TO_FIX_FIRST & facts.open_symptoms:
         return None
-    unchanged_text = ""
+    unchanged_queue_text = ""
     if facts.modified_at is not None and facts.modified_at == facts.created_at:
-        unchanged_text = ", and the queue was never changed"
+        unchanged_queue_text = ", and the queue was never changed"
     return DetectedFault(
         f"the visibility timeout is SQS's default of {DEFAULT_TIMEOUT_SECONDS} s"
-        f"{unchanged_text}; in the last hour 1 of 100 runs of "
-        f"{function_name} took {p99_seconds:.1f} s or more"
+        f"{unchanged_queue_text}; in the last hour 1 of 100 runs of "
+        f"{function_name} took {p99_run_seconds:.1f} s or more"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if the timeout is the default, and a function may run for nearly as long."""
-    timeouts_seconds = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
-    longest_run_seconds = max(timeouts_seconds, default=0)
+    function_timeouts_seconds = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
+    longest_run_seconds = max(function_timeouts_seconds, default=0)
     return (
         facts.visibility_seconds == DEFAULT_TIMEOUT_SECONDS
         and longest_run_seconds > LONGEST_SAFE_RUN_SECONDS
@@ -87,18 +87,20 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     return plan_advised_timeout(facts, limits, SetVisibilityTimeout, has_symptom=is_suspect(facts))
 
 
-def _make_queue(
-    p99_seconds: float | None = 24.0, error_share: float = 0, **overrides: Any
+def _make_example_queue(
+    p99_run_seconds: float | None = 24.0, error_share: float = 0, **overrides: Any
 ) -> Facts:
     """Return a queue with the default timeout and a function with this p99 duration."""
-    consumer = replace(LAMBDA_FUNCTION, duration_p99_seconds=p99_seconds, error_share=error_share)
+    consumer = replace(
+        LAMBDA_FUNCTION, duration_p99_seconds=p99_run_seconds, error_share=error_share
+    )
     return standard_queue(lambda_consumers=(consumer,), sent=1, **overrides)
 
 
 _TIMES_OF_UNCHANGED_QUEUE: Any = dict.fromkeys(
     ("CreatedTimestamp", "LastModifiedTimestamp"), f"{EXAMPLE_TIME.timestamp():.0f}"
 )
-_RAISE_TO_185_STEPS = (SetVisibilityTimeout(DEFAULT_TIMEOUT_SECONDS, 185),)
+_RAISE_TO_185_SECONDS_STEPS = (SetVisibilityTimeout(DEFAULT_TIMEOUT_SECONDS, 185),)
 
 VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     name="visibility_timeout_default",
@@ -112,24 +114,30 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
-        QueueExample("runs of 24 s", _make_queue(), _RAISE_TO_185_STEPS),
+        QueueExample("runs of 24 s", _make_example_queue(), _RAISE_TO_185_SECONDS_STEPS),
         QueueExample(
-            "since it was made", _make_queue(**_TIMES_OF_UNCHANGED_QUEUE), _RAISE_TO_185_STEPS
+            "since it was made",
+            _make_example_queue(**_TIMES_OF_UNCHANGED_QUEUE),
+            _RAISE_TO_185_SECONDS_STEPS,
         ),
-        QueueNearMiss("somebody chose 31 s", _make_queue(VisibilityTimeout=31)),
-        QueueNearMiss("runs of 20 s", _make_queue(20.0)),
-        QueueNearMiss("nobody knows how long runs take", _make_queue(None)),
-        QueueNearMiss("its function fails", _make_queue(24.0, 0.5)),
+        QueueNearMiss("somebody chose 31 s", _make_example_queue(VisibilityTimeout=31)),
+        QueueNearMiss("runs of 20 s", _make_example_queue(20.0)),
+        QueueNearMiss("nobody knows how long runs take", _make_example_queue(None)),
+        QueueNearMiss("its function fails", _make_example_queue(24.0, 0.5)),
         RefusalExample(
             "the ceiling",
-            replace_values(_make_queue(), tags={MAX_VISIBILITY_TAG: "184"}),
+            replace_values(_make_example_queue(), tags={MAX_VISIBILITY_TAG: "184"}),
             "over_ceiling",
         ),
         RefusalExample(
-            "somebody has chosen since", _make_queue(VisibilityTimeout=60), "need_already_met"
+            "somebody has chosen since",
+            _make_example_queue(VisibilityTimeout=60),
+            "need_already_met",
         ),
         RefusalExample(
-            "a tag", replace_values(_make_queue(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"
+            "a tag",
+            replace_values(_make_example_queue(), tags={MAX_VISIBILITY_TAG: "?"}),
+            "tag_unreadable",
         ),
     ),
 )

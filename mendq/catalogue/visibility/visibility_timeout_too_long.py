@@ -65,11 +65,11 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     measurement = facts.measurement
     visibility_seconds = facts.visibility_seconds
-    p99_seconds, function_name = find_slowest_function(facts)
+    p99_run_seconds, function_name = find_slowest_function(facts)
     if (
         measurement is None
-        or not p99_seconds
-        or visibility_seconds <= REPORTED_ABOVE_P99_FACTOR * p99_seconds
+        or not p99_run_seconds
+        or visibility_seconds <= REPORTED_ABOVE_P99_FACTOR * p99_run_seconds
     ):
         return None
     if (
@@ -79,19 +79,19 @@ def detect(facts: Facts) -> DetectedFault | None:
     ):
         return None
     largest_error_share = max(consumer.error_share or 0 for consumer in facts.lambda_consumers)
-    oldest_seconds = measurement.now.oldest_age_seconds
-    was_oldest_received = oldest_seconds > visibility_seconds and not measurement.least_visible
+    oldest_age_seconds = measurement.now.oldest_age_seconds
+    was_oldest_received = oldest_age_seconds > visibility_seconds and not measurement.least_visible
     has_crashes = measurement.fruitless_receives and (largest_error_share or was_oldest_received)
     if not has_crashes or not is_suspect(facts):
         return None
     return DetectedFault(
         f"the visibility timeout of {visibility_seconds:,} s is "
-        f"{visibility_seconds / p99_seconds:,.0f} times what 99 of "
-        f"100 runs of {function_name} stay within ({p99_seconds:.1f} s). "
+        f"{visibility_seconds / p99_run_seconds:,.0f} times what 99 of "
+        f"100 runs of {function_name} stay within ({p99_run_seconds:.1f} s). "
         f"{format_count(measurement.fruitless_receives, 'receive')} ended in no delete; "
         f"{100 * largest_error_share:.1f} % of the last hour's runs failed, and the oldest message "
         "is "
-        f"{oldest_seconds:,} s old: what crashes waits {visibility_seconds:,} s before anybody "
+        f"{oldest_age_seconds:,} s old: what crashes waits {visibility_seconds:,} s before anybody "
         "gets it again"
     )
 
@@ -101,10 +101,12 @@ def is_suspect(facts: Facts) -> bool:
 
     False if a tag cannot be read.
     """
-    advised_seconds = choose_goal_seconds(facts, list_readable_needs(facts))
-    tolerated_seconds = max(REPORTED_ABOVE_SECONDS, REPORTED_ABOVE_ADVICE_FACTOR * advised_seconds)
-    is_advice_known = bool(advised_seconds and facts.lambda_consumers)
-    return is_advice_known and facts.visibility_seconds > tolerated_seconds
+    advised_timeout_seconds = choose_goal_seconds(facts, list_readable_needs(facts))
+    tolerated_timeout_seconds = max(
+        REPORTED_ABOVE_SECONDS, REPORTED_ABOVE_ADVICE_FACTOR * advised_timeout_seconds
+    )
+    is_advice_known = bool(advised_timeout_seconds and facts.lambda_consumers)
+    return is_advice_known and facts.visibility_seconds > tolerated_timeout_seconds
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -115,23 +117,25 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
 
 
 # Returns LAMBDA_FUNCTION with other fields; its p99 duration is 4 s.
-_make_function_with = partial(replace, LAMBDA_FUNCTION, duration_p99_seconds=4.0)
+_make_function = partial(replace, LAMBDA_FUNCTION, duration_p99_seconds=4.0)
 
 
-def _make_queue(
+def _make_example_queue(
     visibility_seconds: int = 14_400, *, error_share: float = 0.01, **overrides: Any
 ) -> Facts:
     """Return a queue with this timeout, and a function that may run 30 s and sometimes fails."""
-    counts = {
+    metric_values = {
         "received": 920,
         "deleted": 900,
-        "lambda_consumers": (_make_function_with(error_share=error_share),),
+        "lambda_consumers": (_make_function(error_share=error_share),),
     }
-    return standard_queue(VisibilityTimeout=visibility_seconds, sent=900, **{**counts, **overrides})
+    return standard_queue(
+        VisibilityTimeout=visibility_seconds, sent=900, **{**metric_values, **overrides}
+    )
 
 
 _OLD_MESSAGE_COUNTS = {"error_share": 0, "oldest_age_seconds_now": 20_000}
-_LOWER_TO_185_STEPS = (LowerVisibilityTimeout(14_400, 185),)
+_LOWER_TO_185_SECONDS_STEPS = (LowerVisibilityTimeout(14_400, 185),)
 
 VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     name="visibility_timeout_too_long",
@@ -149,40 +153,44 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     examples=lambda: (
         QueueExample(
             "runs fail, and each is tried again after four hours",
-            _make_queue(),
-            _LOWER_TO_185_STEPS,
+            _make_example_queue(),
+            _LOWER_TO_185_SECONDS_STEPS,
         ),
         QueueExample(
             "an instance died with what it had received",
-            _make_queue(**_OLD_MESSAGE_COUNTS),
-            _LOWER_TO_185_STEPS,
+            _make_example_queue(**_OLD_MESSAGE_COUNTS),
+            _LOWER_TO_185_SECONDS_STEPS,
         ),
-        QueueNearMiss("nobody crashes", _make_queue(received=900)),
-        QueueNearMiss("what was received is still at work", _make_queue(in_flight_now=20)),
+        QueueNearMiss("nobody crashes", _make_example_queue(received=900)),
+        QueueNearMiss("what was received is still at work", _make_example_queue(in_flight_now=20)),
         QueueNearMiss(
-            "old messages of a backlog", _make_queue(**_OLD_MESSAGE_COUNTS, least_visible=3)
+            "old messages of a backlog", _make_example_queue(**_OLD_MESSAGE_COUNTS, least_visible=3)
         ),
         QueueNearMiss(
-            "the oldest is not through its timeout yet", _make_queue(20_000, **_OLD_MESSAGE_COUNTS)
+            "the oldest is not through its timeout yet",
+            _make_example_queue(20_000, **_OLD_MESSAGE_COUNTS),
         ),
         QueueNearMiss(
             "runs are long",
-            _make_queue(lambda_consumers=(_make_function_with(duration_p99_seconds=720.0),)),
+            _make_example_queue(lambda_consumers=(_make_function(duration_p99_seconds=720.0),)),
         ),
         QueueNearMiss(
-            "nobody knows how long they are", _make_queue(lambda_consumers=(LAMBDA_FUNCTION,))
+            "nobody knows how long they are",
+            _make_example_queue(lambda_consumers=(LAMBDA_FUNCTION,)),
         ),
-        QueueNearMiss("15 minutes", _make_queue(900)),
+        QueueNearMiss("15 minutes", _make_example_queue(900)),
         QueueNearMiss(
             "runs may be long",
-            _make_queue(10_800, lambda_consumers=(_make_function_with(timeout_seconds=900),)),
+            _make_example_queue(10_800, lambda_consumers=(_make_function(timeout_seconds=900),)),
         ),
         QueueNearMiss(
             "a tag names half of it",
-            replace_values(_make_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"}),
+            replace_values(_make_example_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"}),
         ),
-        QueueNearMiss("messages are handled twice", _make_queue(received=1_300, deleted=1_250)),
-        QueueNearMiss("people look at DLQ messages", as_dlq(_make_queue())),
-        RefusalExample("somebody has lowered it", _make_queue(370), "need_already_met"),
+        QueueNearMiss(
+            "messages are handled twice", _make_example_queue(received=1_300, deleted=1_250)
+        ),
+        QueueNearMiss("people look at DLQ messages", as_dlq(_make_example_queue())),
+        RefusalExample("somebody has lowered it", _make_example_queue(370), "need_already_met"),
     ),
 )

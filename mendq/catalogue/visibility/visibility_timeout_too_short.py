@@ -60,7 +60,7 @@ from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count, format_duration
 
 # Calls that name a message by its receipt handle, which expires with the visibility timeout.
-_CALLS_WITH_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
+_CALLS_WITH_RECEIPT_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -80,16 +80,19 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     if not measurement.has_race:
         return _detect_early_deaths(facts, measurement)
-    surplus_deletes = measurement.surplus_deletes
-    finished_messages = measurement.deleted - surplus_deletes
+    surplus_delete_count = measurement.surplus_deletes
+    finished_message_count = measurement.deleted - surplus_delete_count
     dlq_sentence = _describe_dlq(facts)
     mean_receives_text = ""
-    if dlq_sentence and finished_messages:
-        mean_receives_text = f" after {measurement.received / finished_messages:.1f} receives each"
+    if dlq_sentence and finished_message_count:
+        mean_receives_text = (
+            f" after {measurement.received / finished_message_count:.1f} receives each"
+        )
     return DetectedFault(
-        f"in {format_duration(measurement.duration)} {format_count(finished_messages, 'message')} "
+        f"in {format_duration(measurement.duration)} "
+        f"{format_count(finished_message_count, 'message')} "
         f"left{mean_receives_text} and {format_count(measurement.deleted, 'delete')} came, about "
-        f"{surplus_deletes:,} too many: messages were handled twice{dlq_sentence}"
+        f"{surplus_delete_count:,} too many: messages were handled twice{dlq_sentence}"
     )
 
 
@@ -100,7 +103,7 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
     if work is known to take longer than the timeout. A tag, which may be old, counts only if Lambda
     has measured no duration. Durations that consumers publish count too.
     """
-    dead_messages = measurement.count_dead_messages(facts.max_receive_count or 0)
+    dead_message_count = measurement.count_dead_messages(facts.max_receive_count or 0)
     dlq_sentence = _describe_dlq(facts)
     needs = visibility.list_readable_needs(facts)
     measured_needs = [need for need in needs if need.is_measured]
@@ -109,13 +112,15 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         *visibility.list_published_needs(facts, needs),
     ]
     need_with_longest_work = max(candidate_needs, key=lambda need: need.work_seconds, default=None)
-    if not dead_messages or not dlq_sentence or need_with_longest_work is None:
+    if not dead_message_count or not dlq_sentence or need_with_longest_work is None:
         return None
     if need_with_longest_work.work_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {format_duration(measurement.duration)} {format_count(dead_messages, 'message')} left "
-        f"without a delete after {measurement.fruitless_receives / dead_messages:.1f} receives "
+        f"in {format_duration(measurement.duration)} "
+        f"{format_count(dead_message_count, 'message')} left "
+        f"without a delete after {measurement.fruitless_receives / dead_message_count:.1f} "
+        "receives "
         "each, "
         f"while {need_with_longest_work.source_text}{dlq_sentence}"
     )
@@ -143,40 +148,54 @@ def is_suspect(facts: Facts) -> bool:
     return bool(visibility.list_unmet_needs(facts, visibility.list_readable_needs(facts)))
 
 
-def _make_queue(visibility_seconds: int, tag_seconds: int | None = None, **overrides: Any) -> Facts:
+def _make_example_queue(
+    visibility_seconds: int, max_processing_seconds: int | None = None, **overrides: Any
+) -> Facts:
     """Return a FIFO queue with this visibility timeout.
 
-    `tag_seconds` is the value of the tag that says how long work takes; None for no tag.
+    `max_processing_seconds` is the value of the tag that says how long work takes; None for no tag.
     """
-    tags = {} if tag_seconds is None else {MAX_PROCESSING_TAG: str(tag_seconds)}
+    tags = (
+        {} if max_processing_seconds is None else {MAX_PROCESSING_TAG: str(max_processing_seconds)}
+    )
     return queue(tags, VisibilityTimeout=visibility_seconds, **overrides)
 
 
-def _make_queue_with_double_handling(tag_seconds: int | None = 40, **overrides: Any) -> Facts:
+def _make_queue_with_double_handling(
+    max_processing_seconds: int | None = 40, **overrides: Any
+) -> Facts:
     """Return a standard queue with 200 more deletes than messages. `overrides` has other values."""
-    counts = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "dlq_sources": ()}
+    traffic_counts = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "dlq_sources": ()}
     queue_values = {"queue_arn": STANDARD_ARN, "ApproximateNumberOfMessagesNotVisible": 12}
-    return _make_queue(30, tag_seconds, **{**counts, **queue_values, **overrides})
+    return _make_example_queue(
+        30, max_processing_seconds, **{**traffic_counts, **queue_values, **overrides}
+    )
 
 
-def _make_queue_with_dead_messages(tag_seconds: int | None = 40, **overrides: Any) -> Facts:
+def _make_queue_with_dead_messages(
+    max_processing_seconds: int | None = 40, **overrides: Any
+) -> Facts:
     """Return an empty standard queue that lost 300 messages to its DLQ after three receives."""
-    counts = {"sent": 1_000, "received": 1_600, "deleted": 700}
+    traffic_counts = {"sent": 1_000, "received": 1_600, "deleted": 700}
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
     queue_values = {
         "ApproximateNumberOfMessagesNotVisible": 0,
         "RedrivePolicy": _THREE_RECEIVES_POLICY,
         "dlq": dlq,
     }
-    return _make_queue_with_double_handling(tag_seconds, **{**counts, **queue_values, **overrides})
+    return _make_queue_with_double_handling(
+        max_processing_seconds, **{**traffic_counts, **queue_values, **overrides}
+    )
 
 
-def _make_steps(seconds_before: int, seconds_after: int) -> tuple[SetVisibilityTimeout]:
-    return (SetVisibilityTimeout(seconds_before, seconds_after),)
+def _make_timeout_steps(
+    timeout_seconds_before: int, timeout_seconds_after: int
+) -> tuple[SetVisibilityTimeout]:
+    return (SetVisibilityTimeout(timeout_seconds_before, timeout_seconds_after),)
 
 
 _THREE_RECEIVES_POLICY = Redrive(DLQ_ARN, 3).text
-_QUEUE_READ_BY_LAMBDA = _make_queue(30, lambda_consumers=(LAMBDA_FUNCTION,))
+_QUEUE_READ_BY_LAMBDA = _make_example_queue(30, lambda_consumers=(LAMBDA_FUNCTION,))
 _PUBLISHED_NEED = {"processing_p99_seconds": 80.0}
 _TRIED_THRICE_COUNTS = {"received": 3_000, "deleted": 2_000}
 _LATE_EXTENSION_CALL = failed_call("ChangeMessageVisibility", "MessageNotInflight")
@@ -190,7 +209,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
         *make_code_patterns("visibility_timeout_too_short"),
-        SeenAs(_CALLS_WITH_HANDLE, "InvalidParameterValue", has_expired_handle),
+        SeenAs(_CALLS_WITH_RECEIPT_HANDLE, "InvalidParameterValue", has_expired_handle),
     ),
     is_evidence=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -207,25 +226,25 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         CallExample(
             "a guess where nothing names the need",
             LATE_DELETE_CALL,
-            _make_queue(30),
-            _make_steps(30, 45),
+            _make_example_queue(30),
+            _make_timeout_steps(30, 45),
         ),
         CallExample(
             "half as much again as the tag says",
             _LATE_EXTENSION_CALL,
-            _make_queue(2, 20),
-            _make_steps(2, 30),
+            _make_example_queue(2, 20),
+            _make_timeout_steps(2, 30),
         ),
         CallExample(
             "a Lambda consumer's timeout and window",
             _LATE_EXTENSION_CALL,
             _QUEUE_READ_BY_LAMBDA,
-            _make_steps(30, 185),
+            _make_timeout_steps(30, 185),
         ),
         QueueExample(
             "late deletes answer 200, and a tag says why",
             _make_queue_with_double_handling(),
-            _make_steps(30, 60),
+            _make_timeout_steps(30, 60),
         ),
         QueueExample(
             "nothing names the need",
@@ -235,7 +254,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueExample(
             "consumers publish what they need",
             _make_queue_with_double_handling(None, **_PUBLISHED_NEED),
-            _make_steps(30, 120),
+            _make_timeout_steps(30, 120),
         ),
         QueueExample(
             "a race, or retries",
@@ -245,12 +264,12 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueExample(
             "all died of late deletes",
             _make_queue_with_dead_messages(received=3_000, deleted=3_000),
-            _make_steps(30, 60),
+            _make_timeout_steps(30, 60),
         ),
         QueueExample(
             "messages died undeleted, and the tag names more time",
             _make_queue_with_dead_messages(),
-            _make_steps(30, 60),
+            _make_timeout_steps(30, 60),
         ),
         QueueExample(
             "what is named is covered",
@@ -271,7 +290,9 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         ),
         CallNearMiss("an extension after the consumer's own delete", EXTENSION_AFTER_OWN_DELETE),
         RefusalExample(
-            "a need over the ceiling is not met in part", _make_queue(30, 601), "over_ceiling"
+            "a need over the ceiling is not met in part",
+            _make_example_queue(30, 601),
+            "over_ceiling",
         ),
     ),
 )

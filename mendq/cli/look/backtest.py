@@ -94,7 +94,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     page_paths: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as job_folder:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
-            exit_code, nightly_result = run_nightly_job(
+            job_exit_code, nightly_result = run_nightly_job(
                 job_arguments, Path(job_folder), job_environment
             )
         incidents_text = format_count(len(nightly_result.incidents), "incident")
@@ -109,12 +109,12 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
                 render_page(summarize_week_with_mendq(summary_content, judged_incidents, mode)),
             )
             page_paths.append(str(page_path))
-    document = _make_document(judged_incidents, days=nightly_result.days, pages=page_paths)
-    call.out.print_json(document)
-    _print_results(call.out, judged_incidents, document)
-    if exit_code is not Exit.DONE:
+    result_document = _make_document(judged_incidents, days=nightly_result.days, pages=page_paths)
+    call.out.print_json(result_document)
+    _print_results(call.out, judged_incidents, result_document)
+    if job_exit_code is not Exit.DONE:
         call.out.say("over 1 % of the bytes could not be read: the page names the files", "red")
-    return exit_code
+    return job_exit_code
 
 
 def _import_page_renderer() -> Any:
@@ -151,10 +151,10 @@ def _make_document(
 
 
 def _print_results(
-    out: Output, judged_incidents: Sequence[JudgedIncident], document: Mapping[str, Any]
+    out: Output, judged_incidents: Sequence[JudgedIncident], result_document: Mapping[str, Any]
 ) -> None:
     """Print the incidents in groups, the queues that Mendq would leave alone, and the numbers."""
-    reason_by_queue_arn = document["left_alone"]
+    reason_by_queue_arn = result_document["left_alone"]
     handled_incidents = [
         judged
         for judged in judged_incidents
@@ -163,9 +163,9 @@ def _print_results(
     _print_incident_groups(out, handled_incidents)
     _print_queues_left_alone(out, reason_by_queue_arn)
     out.say_heading(f"Had Mendq been there: {_describe_incidents(judged_incidents)}")
-    _print_mode_table(out, document["modes"])
+    _print_mode_table(out, result_document["modes"])
     out.say(LIMITATIONS, "dim")
-    for page_path in document["pages"]:
+    for page_path in result_document["pages"]:
         out.say(f"The page: {page_path}")
     out.say("nothing was changed")
 
@@ -212,24 +212,24 @@ def _print_mode_table(out: Output, numbers_by_mode: Mapping[str, Mapping[str, An
     table = make_table(
         "mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late"
     )
-    for mode, numbers in numbers_by_mode.items():
-        counts = [
-            numbers["would"].get("does", 0),
-            numbers["would"].get("proposes", 0),
-            numbers["notifications"],
-            numbers["urgent"],
-            numbers["in_worst_hour"],
-            numbers["held_back"],
+    for mode, numbers_of_mode in numbers_by_mode.items():
+        cell_counts = [
+            numbers_of_mode["would"].get("does", 0),
+            numbers_of_mode["would"].get("proposes", 0),
+            numbers_of_mode["notifications"],
+            numbers_of_mode["urgent"],
+            numbers_of_mode["in_worst_hour"],
+            numbers_of_mode["held_back"],
         ]
-        table.add_row(mode, *(f"{count:,}" for count in counts))
+        table.add_row(mode, *(f"{count:,}" for count in cell_counts))
     out.show(table)
 
 
 def _describe_incidents(judged_incidents: Sequence[JudgedIncident]) -> str:
     """Return how many incidents and failed calls these are."""
-    failed_calls = sum(judged.incident.failed_calls for judged in judged_incidents)
+    failed_call_count = sum(judged.incident.failed_calls for judged in judged_incidents)
     incidents_text = format_count(len(judged_incidents), "incident")
-    return f"{incidents_text} of {format_count(failed_calls, 'failed call')}"
+    return f"{incidents_text} of {format_count(failed_call_count, 'failed call')}"
 
 
 def _get_queue_name(queue_arn: str) -> str:

@@ -109,13 +109,15 @@ def read_hold_up(account: Account, case: Case) -> HoldUp | None:
     )
 
 
-def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
+def select_hold_up(case_store_view: CaseStoreView, case: Case) -> HoldUp | None:
     """Return since when and why a Lambda function cannot continue the case, from a view.
 
     None if nothing holds up the case, or if the view shows another case or another transition.
     """
-    is_other_transition = view.case is None or view.case.transition != case.transition
-    return None if is_other_transition else view.hold_up
+    is_other_transition = (
+        case_store_view.case is None or case_store_view.case.transition != case.transition
+    )
+    return None if is_other_transition else case_store_view.hold_up
 
 
 def describe_hold_up(hold_up: HoldUp) -> str:

@@ -156,13 +156,13 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
         deadline = describe_deadline(case, timing)
         if deadline:
             call.out.say_indented(deadline, "yellow", indent=INDENT)
-        label = ""
+        line_label = ""
         if case.is_rollback:
-            label = "taken back: "
+            line_label = "taken back: "
         elif case.state in UNWRITTEN_STATES:
-            label = "not made: "
-        for line in list_step_lines(case.steps):
-            call.out.say_indented(f"{label}{line}", indent=INDENT)
+            line_label = "not made: "
+        for step_line in list_step_lines(case.steps):
+            call.out.say_indented(f"{line_label}{step_line}", indent=INDENT)
         call.out.say_indented(describe_reason(case), "dim", indent=INDENT)
         hold_up = read_hold_up(call.account, case)
         if hold_up:

@@ -17,8 +17,8 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.prices import PRICE_REGION, PRICES_NOTED_ON
 
-_ALL_HELP = "Every queue of the region, managed or not; no stack."
-_MOST_HELP = "How many queues to count: 4 metrics each, billed."
+_ALL_OPTION_HELP = "Every queue of the region, managed or not; no stack."
+_MOST_OPTION_HELP = "How many queues to count: 4 metrics each, billed."
 
 
 @command(
@@ -28,8 +28,8 @@ _MOST_HELP = "How many queues to count: 4 metrics each, billed."
 )
 def cost(
     call: Invocation,
-    every: Annotated[bool, typer.Option("--all", help=_ALL_HELP)] = False,
-    most: Annotated[int, typer.Option(help=_MOST_HELP, min=1)] = 500,
+    every: Annotated[bool, typer.Option("--all", help=_ALL_OPTION_HELP)] = False,
+    most: Annotated[int, typer.Option(help=_MOST_OPTION_HELP, min=1)] = 500,
 ) -> Exit:
     """What it costs, and which queues and calls to watch.
 
@@ -37,51 +37,57 @@ def cost(
       mendq cost
       mendq cost --all --most 100      # before anything is deployed
     """
-    report = CostReport(call.account, datetime.now(UTC), most, every)
+    cost_report = CostReport(call.account, datetime.now(UTC), most, every)
     with call.out.show_waiting("asking the account"):
-        report.read()
-    call.out.print_json(_make_document(report))
+        cost_report.read()
+    call.out.print_json(_make_document(cost_report))
     if not call.as_json:
-        print_costs(call.out, report)
-    return Exit.FAILED if report.unreadable_checks else Exit.DONE
+        print_costs(call.out, cost_report)
+    return Exit.FAILED if cost_report.unreadable_checks else Exit.DONE
 
 
-def _make_document(report: CostReport) -> dict[str, Any]:
+def _make_document(cost_report: CostReport) -> dict[str, Any]:
     """Return the document that `mendq cost --json` prints."""
-    counted_queues = list(report.calls_by_queue.values())
+    counted_queues = list(cost_report.calls_by_queue.values())
     dollars_with_dashboard = None
     dollars_without_dashboard = None
-    if report.stack_lines:
+    if cost_report.stack_lines:
         dollars_with_dashboard, dollars_without_dashboard = bill.sum_with_and_without_dashboard(
-            report.stack_lines
+            cost_report.stack_lines
         )
     choice_documents = []
-    for choice in TRAIL_CHOICES:
-        dollars = (
-            round(choice.estimate_monthly_dollars(counted_queues), 2) if counted_queues else None
+    for trail_choice in TRAIL_CHOICES:
+        monthly_dollars = (
+            round(trail_choice.estimate_monthly_dollars(counted_queues), 2)
+            if counted_queues
+            else None
         )
         choice_documents.append(
             {
-                "name": choice.name,
-                "event_names": choice.event_names_setting,
-                "dollars_per_month": dollars,
-                "uncounted": choice.uncounted_calls,
-                "symptoms": asdict(sort_symptoms_by_visibility(choice, report.queue_arns)),
+                "name": trail_choice.name,
+                "event_names": trail_choice.event_names_setting,
+                "dollars_per_month": monthly_dollars,
+                "uncounted": trail_choice.uncounted_calls,
+                "symptoms": asdict(
+                    sort_symptoms_by_visibility(trail_choice, cost_report.queue_arns)
+                ),
             }
         )
     return {
         "prices": {"region": PRICE_REGION, "noted_on": PRICES_NOTED_ON},
         "stack": {
-            "dollars_per_month": round_if_known(report.stack_dollars),
+            "dollars_per_month": round_if_known(cost_report.stack_dollars),
             "dollars_per_month_with_dashboard": round_if_known(dollars_with_dashboard),
             "dollars_per_month_without_dashboard": round_if_known(dollars_without_dashboard),
-            "lines": [line.document() for line in report.stack_lines],
-            "free": report.free_reason_by_type,
-            "not_priced": report.unpriced_types,
+            "lines": [stack_line.document() for stack_line in cost_report.stack_lines],
+            "free": cost_report.free_reason_by_type,
+            "not_priced": cost_report.unpriced_types,
         },
         "choices": choice_documents,
         "queues": [queue_calls.document() for queue_calls in counted_queues],
-        "are_more_queues": report.has_more_queues,
-        "not_looked_at": [check.document() for check in report.unreadable_checks],
-        "asking_cost_dollars": round(report.counting_dollars, 5),
+        "are_more_queues": cost_report.has_more_queues,
+        "not_looked_at": [
+            unreadable_check.document() for unreadable_check in cost_report.unreadable_checks
+        ],
+        "asking_cost_dollars": round(cost_report.counting_dollars, 5),
     }

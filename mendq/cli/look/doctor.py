@@ -143,27 +143,33 @@ def _print_healthy_checks(out: Output, checks: Sequence[Check]) -> None:
 
 def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
     """Yield the check's line, and a second line if a problem's remedy is a sentence."""
-    label = f"{check.status:<{_STATUS_COLUMN_WIDTH}}"
-    yield label, _STYLE_BY_STATUS[check.status], f"{check.name}: {plain(check.sentence, 300)}"
+    status_label = f"{check.status:<{_STATUS_COLUMN_WIDTH}}"
+    yield (
+        status_label,
+        _STYLE_BY_STATUS[check.status],
+        f"{check.name}: {plain(check.sentence, 300)}",
+    )
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
         yield "", "", f"-> {plain(check.remedy, 300)}"
 
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:
     """Print which symptoms the trails show, which the scan finds, and what no trail can show."""
-    symptoms = doctor.symptom_visibilities
+    symptom_visibilities = doctor.symptom_visibilities
     out.say_heading(
         f"What the trails can show{'' if doctor.queue_arns else ', once a queue is managed'}"
     )
-    _print_symptom_table(out, [symptom for symptom in symptoms if symptom.by_calls])
-    unconfirmed_symptoms = [symptom.symptom for symptom in symptoms if symptom.unconfirmed_on_aws]
+    _print_symptom_table(out, [symptom for symptom in symptom_visibilities if symptom.by_calls])
+    unconfirmed_symptoms = [
+        symptom.symptom for symptom in symptom_visibilities if symptom.unconfirmed_on_aws
+    ]
     if unconfirmed_symptoms:
         unconfirmed_text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
         out.say_labelled([("unconfirmed on AWS", "yellow", unconfirmed_text)], indent=0)
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
     symptoms_by_scan_and_calls: list[str] = []
-    for symptom in symptoms:
+    for symptom in symptom_visibilities:
         if symptom.by_the_scan:
             symptom_names = (
                 symptoms_by_scan_and_calls if symptom.by_calls else symptoms_by_scan_only
@@ -178,11 +184,11 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     out.say_labelled([("-", "", line) for line in CLOUDTRAIL_LIMITS], indent=0)
 
 
-def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> None:
+def _print_symptom_table(out: Output, symptom_visibilities: Sequence[SymptomVisibility]) -> None:
     """Print on how many queues the trails show each symptom, and why not on the others."""
     table = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     symptom_names_by_reason = defaultdict[str, list[str]](list)
-    for symptom in symptoms:
+    for symptom in symptom_visibilities:
         partly_cell = Text(str(len(symptom.partly)), style="yellow" if symptom.partly else "dim")
         blind_cell = Text(str(len(symptom.blind)), style="red" if symptom.blind else "dim")
         table.add_row(symptom.symptom, str(len(symptom.visible)), partly_cell, blind_cell)
@@ -195,9 +201,9 @@ def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> 
     out.say_labelled(reason_lines, indent=0)
 
 
-def _list_reasons(symptom: SymptomVisibility) -> Iterator[str]:
+def _list_reasons(symptom_visibility: SymptomVisibility) -> Iterator[str]:
     """Yield each reason why the symptom is not fully visible, with the names of its queues."""
-    reason_by_queue = {**symptom.blind, **symptom.partly}
+    reason_by_queue = {**symptom_visibility.blind, **symptom_visibility.partly}
     queue_names_by_reason = defaultdict[str, list[str]](list)
     for queue_arn, reason in reason_by_queue.items():
         queue_names_by_reason[reason].append(queue_arn.rpartition(":")[2])

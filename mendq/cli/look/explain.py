@@ -82,10 +82,10 @@ def explain_record(record: object) -> dict[str, Any]:
         return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
     call_fields = {}
     for field in fields(FailedCall):
-        value = getattr(failed_call, field.name)
-        if isinstance(value, datetime):
-            value = value.isoformat()
-        call_fields[field.name] = value
+        field_value = getattr(failed_call, field.name)
+        if isinstance(field_value, datetime):
+            field_value = field_value.isoformat()
+        call_fields[field.name] = field_value
     symptom = match(failed_call)
     return {
         "unreadable": None,
@@ -134,7 +134,10 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
             "may write": ", ".join(symptom_match["steps"]) or "nothing",
             "plan": symptom_match["plan"],
         }
-    out.say_labelled([(label, "dim", text) for label, text in text_by_label.items()], indent=0)
+    out.say_labelled(
+        [(line_label, "dim", line_text) for line_label, line_text in text_by_label.items()],
+        indent=0,
+    )
     if not symptom_match:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
@@ -147,29 +150,29 @@ def _read_json(file_name: str) -> Any:
     try:
         with (
             nullcontext(sys.stdin.buffer) if file_name == "-" else Path(file_name).open("rb")
-        ) as stream:
-            content = _read_content(stream)
+        ) as file_stream:
+            file_content = _read_content(file_stream)
     except FileNotFoundError as error:
         raise CommandError(f"there is no file {file_name}", Exit.NOT_FOUND) from error
     except (OSError, EOFError, zlib.error) as error:
         raise CommandError(f"{file_name} cannot be read: {error}", Exit.USAGE) from error
     try:
-        return json.loads(content, parse_constant=refuse_constant, parse_float=finite_float)
+        return json.loads(file_content, parse_constant=refuse_constant, parse_float=finite_float)
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{file_name} holds no JSON: {error}", Exit.USAGE) from error
 
 
-def _read_content(stream: BinaryIO) -> bytes:
+def _read_content(file_stream: BinaryIO) -> bytes:
     """Return the stream's content, unpacked if it is gzip.
 
     Raises CommandError if the content is longer than MOST_FILE_BYTES.
     """
-    content = stream.read(MOST_FILE_BYTES + 1)
-    if content.startswith(_GZIP_SIGNATURE):
-        with gzip.open(io.BytesIO(content)) as unpacked_stream:
-            content = unpacked_stream.read(MOST_FILE_BYTES + 1)
-    if len(content) > MOST_FILE_BYTES:
+    file_content = file_stream.read(MOST_FILE_BYTES + 1)
+    if file_content.startswith(_GZIP_SIGNATURE):
+        with gzip.open(io.BytesIO(file_content)) as unpacked_stream:
+            file_content = unpacked_stream.read(MOST_FILE_BYTES + 1)
+    if len(file_content) > MOST_FILE_BYTES:
         raise CommandError(
             f"more than {MOST_FILE_BYTES:,} bytes: no trail file is so long", Exit.USAGE
         )
-    return content
+    return file_content

@@ -58,22 +58,22 @@ def export(
     deleted_queue_arns: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
-            attributes = attributes_of(call.account.clients, queue.queue_arn)
+            queue_attributes = attributes_of(call.account.clients, queue.queue_arn)
         except QueueGone:
             deleted_queue_arns.append(queue.queue_arn)
             continue
         file_name = f"{queue.name}.json"
-        if replace_if_changed(folder / file_name, make_document_text(queue, attributes)):
+        if replace_if_changed(folder / file_name, make_document_text(queue, queue_attributes)):
             written_files.append(file_name)
         else:
             unchanged_files.append(file_name)
-    result = {
+    result_document = {
         "folder": str(folder),
         "written": written_files,
         "unchanged": unchanged_files,
         "gone": deleted_queue_arns,
     }
-    call.out.print_json(result)
+    call.out.print_json(result_document)
     call.out.say(f"{len(written_files)} written, {len(unchanged_files)} unchanged in {folder}")
     for queue_arn in deleted_queue_arns:
         call.out.say(f"{queue_arn} was deleted meanwhile", "yellow")
@@ -119,10 +119,10 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
     if it cannot be written, if `path` is not a plain file, or if a file with other content exists
     and `yes` is False.
     """
-    content = text.encode()
+    new_content = text.encode()
     try:
         _require_plain_file(path)
-        if path.is_file() and path.read_bytes() == content:
+        if path.is_file() and path.read_bytes() == new_content:
             return False
         if path.is_file() and not yes:
             problem = f"{path} is there already and differs: --yes overwrites it; or move it away"
@@ -132,7 +132,7 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
         )
         try:
             with os.fdopen(file_descriptor, "wb") as temporary_file:
-                temporary_file.write(content)
+                temporary_file.write(new_content)
             Path(temporary_path).chmod(0o644)
             Path(temporary_path).replace(path)
         finally:

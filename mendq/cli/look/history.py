@@ -36,11 +36,11 @@ from mendq.notifications.queue_lines import describe_configuration, describe_que
 from mendq.notifications.text import format_utc_time
 
 # How far CloudTrail's event history goes back.
-CLOUDTRAIL_HISTORY = timedelta(days=90)
+CLOUDTRAIL_HISTORY_TIME = timedelta(days=90)
 _CONSUMER_ACTIONS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
 _CHANGE_ACTIONS = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
 # An event of the history: `at`, `kind`, `says` (lines for people), and more by kind.
-Event = dict[str, Any]
+HistoryEvent = dict[str, Any]
 
 
 @command(
@@ -60,7 +60,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     with call.out.show_waiting("reading baselines, cases and CloudTrail"):
         baselines = account.open_store(Baselines).load(queue_arn)
         changes = list_changes_since(
-            account.clients, queue_arn, datetime.now(UTC) - CLOUDTRAIL_HISTORY
+            account.clients, queue_arn, datetime.now(UTC) - CLOUDTRAIL_HISTORY_TIME
         )
         events = [
             *_make_baseline_events(baselines),
@@ -87,15 +87,15 @@ def history(call: Invocation, queue: QueueName) -> None:
     )
     call.out.say_unwrapped(queue_arn, "bold")
     call.out.say(_describe_current(baselines, current_configuration, changed_lines))
-    for line in changed_lines or ():
-        call.out.say_indented(line)
+    for changed_line in changed_lines or ():
+        call.out.say_indented(changed_line)
     if why_changes_unknown:
         call.out.say(f"who changed it is not known: {why_changes_unknown}", "yellow")
     for event in events:
         event_time_text = format_utc_time(datetime.fromisoformat(event["at"]))
         call.out.show(Text.assemble(f"\n{event_time_text}  ", (event["kind"], "bold")))
-        for line in event["says"]:
-            call.out.say_indented(line)
+        for changed_line in event["says"]:
+            call.out.say_indented(changed_line)
 
 
 def _describe_current(
@@ -111,8 +111,8 @@ def _describe_current(
         return "the queue is gone, or was never there"
     if changed_lines is None:
         return "no baseline: no scan has found it well yet, or it is not managed"
-    comparison = "differs now in:" if changed_lines else "nothing differs now"
-    return f"a scan found it well at {format_utc_time(baselines[0].at)}; {comparison}"
+    comparison_text = "differs now in:" if changed_lines else "nothing differs now"
+    return f"a scan found it well at {format_utc_time(baselines[0].at)}; {comparison_text}"
 
 
 def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
@@ -123,13 +123,13 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
     queue = find_queue(account, queue_arn)
     if queue is None:
         return {}
-    mappings = list_mappings(account.clients, queue_arn)
+    lambda_mappings = list_mappings(account.clients, queue_arn)
     tags = tags_of(account.clients, queue_arn) or {}
     seconds_by_function = {
         function_arn: read_timeout_seconds(account.clients, function_arn)
-        for function_arn in list_active_function_arns(mappings)
+        for function_arn in list_active_function_arns(lambda_mappings)
     }
-    enabled_consumers, stopped_consumers = list_consumers(mappings, seconds_by_function)
+    enabled_consumers, stopped_consumers = list_consumers(lambda_mappings, seconds_by_function)
     consumer_facts: Any = {
         "lambda_consumers": enabled_consumers,
         "stopped_consumers": stopped_consumers,
@@ -137,7 +137,7 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
     return describe_configuration(Facts(queue_arn, queue.attributes, tags, **consumer_facts))
 
 
-def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
+def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[HistoryEvent]:
     """Yield an event for each baseline, the oldest first, with the changes since the one before."""
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
@@ -147,7 +147,7 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
         attributes_before = baseline.attributes
 
 
-def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
+def _make_case_events(account: Account, queue_arn: str) -> Iterator[HistoryEvent]:
     """Yield an event for each case of the queue, at the time when the case was opened."""
     transitions = account.open_store(OpenCases).scan_all_transitions()
     for case_transitions in group_by_case(transitions).values():
@@ -159,7 +159,7 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
             yield event | summarize_case(case)
 
 
-def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
+def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[HistoryEvent]:
     """Yield an event for each change of the queue.
 
     Yield nothing if `changes` is a text, which says why the changes are not known.

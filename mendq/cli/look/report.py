@@ -28,8 +28,10 @@ MOST_WEEKS_NAMED = 8
 # S3 keys of a week's page, which deliver_report writes, and of the summary that it is made of.
 PAGE_KEY = "report/week={}/report.html"
 SUMMARY_KEY = "summary/week={}/summary.json"
-_PAGE_PENDING = "{} is summed up and its page is not there yet: that takes a minute, come again"
-_NO_REPORT_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
+_PAGE_PENDING_TEXT = (
+    "{} is summed up and its page is not there yet: that takes a minute, come again"
+)
+_NO_REPORT_TEXT = "there is no report yet: the first comes when a week has ended, at report.weekday"
 
 
 @command(5, CommandKind.LOOKING, STACK_ACTIONS | {"s3:GetObject", "s3:ListBucket"})
@@ -48,15 +50,15 @@ def report(
       mendq report --week 2026-W46
     """
     requested_week = None if week is None else require_week(week)
-    reports = StoredReports(call.account)
+    stored_reports = StoredReports(call.account)
     with call.out.show_waiting("looking into the report bucket"):
-        weeks = reports.list_weeks(PAGE_KEY)
+        weeks = stored_reports.list_weeks(PAGE_KEY)
         shown_week = requested_week or max(weeks, default="")
-        page_content = reports.read(PAGE_KEY, shown_week) if shown_week in weeks else None
+        page_content = stored_reports.read(PAGE_KEY, shown_week) if shown_week in weeks else None
         if page_content is None:
             other_weeks = [other_week for other_week in weeks if other_week != shown_week]
-            raise _make_missing_error(reports, shown_week, other_weeks)
-        summary = _parse_summary(reports.read(SUMMARY_KEY, shown_week))
+            raise _make_missing_error(stored_reports, shown_week, other_weeks)
+        summary = _parse_summary(stored_reports.read(SUMMARY_KEY, shown_week))
     page_path = Path(f"mendq-report-{shown_week}.html")
     if summary is not None and not call.as_json:
         _print_verdict(call, summary)
@@ -66,13 +68,13 @@ def report(
             "week": shown_week,
             "file": str(page_path.resolve()),
             "written": was_written,
-            "place": f"s3://{reports.bucket}/{PAGE_KEY.format(shown_week)}",
+            "place": f"s3://{stored_reports.bucket}/{PAGE_KEY.format(shown_week)}",
             "verdict": None if summary is None else make_verdict_text(summary),
             "weeks": weeks,
         }
     )
     if requested_week is None:
-        _print_pending_week(call.out, reports, shown_week)
+        _print_pending_week(call.out, stored_reports, shown_week)
     call.out.say(f"\nThe page: {page_path}{'' if was_written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NIGHTLY_JOB_OFF_REASON}", "yellow")
@@ -81,11 +83,11 @@ def report(
         _open_in_browser(call.out, page_path)
 
 
-def _print_pending_week(out: Output, reports: StoredReports, shown_week: str) -> None:
+def _print_pending_week(out: Output, stored_reports: StoredReports, shown_week: str) -> None:
     """Print a line if a later week than the shown one has a summary, but no page yet."""
-    newest_week = max(reports.list_weeks(SUMMARY_KEY), default="")
+    newest_week = max(stored_reports.list_weeks(SUMMARY_KEY), default="")
     if newest_week > shown_week:
-        out.say(f"\n{_PAGE_PENDING.format(newest_week)}", "yellow")
+        out.say(f"\n{_PAGE_PENDING_TEXT.format(newest_week)}", "yellow")
 
 
 def _open_in_browser(out: Output, page_path: Path) -> None:
@@ -124,12 +126,12 @@ class StoredReports(Struct, frozen=True):
 
         `key_pattern` is PAGE_KEY or SUMMARY_KEY. Other objects in the bucket are ignored.
         """
-        prefix, _, suffix = key_pattern.partition("{}")
+        key_prefix, _, key_suffix = key_pattern.partition("{}")
         paginator = self.account.clients.s3.get_paginator("list_objects_v2")
         weeks = set()
-        for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
-            for stored_object in page.get("Contents", []):
-                week = stored_object["Key"].removeprefix(prefix).removesuffix(suffix)
+        for result_page in paginator.paginate(Bucket=self.bucket, Prefix=key_prefix):
+            for stored_object in result_page.get("Contents", []):
+                week = stored_object["Key"].removeprefix(key_prefix).removesuffix(key_suffix)
                 if _is_week(week):
                     weeks.add(week)
         return sorted(weeks)
@@ -142,25 +144,27 @@ class StoredReports(Struct, frozen=True):
         return None
 
 
-def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str]) -> CommandError:
+def _make_missing_error(
+    stored_reports: StoredReports, week: str, other_weeks: list[str]
+) -> CommandError:
     """Return the error that says why the week has no page.
 
     `week` is empty if the operator gave no week and no week has a page. `other_weeks` have a page.
     """
-    summarized_weeks = reports.list_weeks(SUMMARY_KEY)
+    summarized_weeks = stored_reports.list_weeks(SUMMARY_KEY)
     if week:
         summarized_weeks = [other_week for other_week in summarized_weeks if other_week == week]
     if summarized_weeks:
         remedy = "if it stays away, the log of deliver_report says why"
         return CommandError(
-            f"{_PAGE_PENDING.format(summarized_weeks[-1])}; {remedy}", Exit.NOT_FOUND
+            f"{_PAGE_PENDING_TEXT.format(summarized_weeks[-1])}; {remedy}", Exit.NOT_FOUND
         )
-    if reports.account.has_no_nightly_job:
+    if stored_reports.account.has_no_nightly_job:
         return CommandError(f"there is no report: {NIGHTLY_JOB_OFF_REASON}", Exit.NOT_FOUND)
     if not other_weeks:
-        return CommandError(_NO_REPORT_YET, Exit.NOT_FOUND)
-    earlier_count = len(other_weeks) - MOST_WEEKS_NAMED
-    earlier_text = f", and {earlier_count} earlier" if earlier_count > 0 else ""
+        return CommandError(_NO_REPORT_TEXT, Exit.NOT_FOUND)
+    earlier_week_count = len(other_weeks) - MOST_WEEKS_NAMED
+    earlier_text = f", and {earlier_week_count} earlier" if earlier_week_count > 0 else ""
     existing_weeks = f"there are {', '.join(other_weeks[-MOST_WEEKS_NAMED:])}{earlier_text}"
     return CommandError(f"there is no report of {week}: {existing_weeks}", Exit.NOT_FOUND)
 
@@ -180,16 +184,16 @@ def _print_verdict(call: Invocation, summary: Summary) -> None:
     """Print the verdict and the recommendations. The summary's texts are safe to print."""
     out = call.out
     account = ReportedAccount(call.account.region, call.account.account_id)
-    for line in make_verdict_text(summary).splitlines():
-        out.say(line)
+    for summary_line in make_verdict_text(summary).splitlines():
+        out.say(summary_line)
     recommendations = list_to_do(summary, account)
     if recommendations:
         out.say_heading("Do this week")
-    for number, recommendation in enumerate(recommendations, 1):
+    for recommendation_number, recommendation in enumerate(recommendations, 1):
         recommendation_text = (
             f"{recommendation.action} {recommendation.reason} {recommendation.effect}"
         )
-        out.say(remove_marks(f"{number}. {recommendation_text}"))
+        out.say(remove_marks(f"{recommendation_number}. {recommendation_text}"))
         if recommendation.owner:
             out.say_indented(f"owner: {recommendation.owner}", "dim")
         if recommendation.command:

@@ -53,11 +53,13 @@ def resources(call: Invocation) -> None:
       mendq resources --stack Mendq --json
     """
     client: CloudFormationClient = call.account.session.client("cloudformation")
-    candidates = [
+    candidate_resources = [
         *_list_stack_resources(client, call.stack),
         *_list_resources_of_destroyed_stacks(client, call.stack),
     ]
-    existing_resources = [resource for resource in candidates if _may_exist(call.account, resource)]
+    existing_resources = [
+        resource for resource in candidate_resources if _may_exist(call.account, resource)
+    ]
     place_text = f"account {call.account.account_id}, {call.account.region}"
     if not existing_resources:
         problem = (
@@ -76,14 +78,14 @@ def resources(call: Invocation) -> None:
 
 def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iterator[Resource]:
     """Yield the table and the buckets of the deployed stack. Nothing if there is no such stack."""
-    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_name)
+    result_pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_name)
     try:
-        for page in pages:
-            for summary in page["StackResourceSummaries"]:
-                kind = KIND_BY_RESOURCE_TYPE.get(summary["ResourceType"])
-                if kind:
-                    name = summary.get("PhysicalResourceId", "")
-                    yield Resource(kind, name, summary["LogicalResourceId"])
+        for result_page in result_pages:
+            for resource_summary in result_page["StackResourceSummaries"]:
+                resource_kind = KIND_BY_RESOURCE_TYPE.get(resource_summary["ResourceType"])
+                if resource_kind:
+                    name = resource_summary.get("PhysicalResourceId", "")
+                    yield Resource(resource_kind, name, resource_summary["LogicalResourceId"])
     except ClientError as error:
         if code_of(error) != "ValidationError":  # there is no such stack
             raise
@@ -96,25 +98,29 @@ def _list_resources_of_destroyed_stacks(
 
     CloudFormation lists a deleted stack for 90 days, and describes it only by its id.
     """
-    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
-    for page in pages:
-        for summary in page["StackSummaries"]:
-            if summary["StackName"] == stack_name:
-                destroyed_at = format_time(summary.get("DeletionTime", summary["CreationTime"]))
-                yield from _list_retained_resources(client, summary["StackId"], destroyed_at)
+    result_pages = client.get_paginator("list_stacks").paginate(
+        StackStatusFilter=["DELETE_COMPLETE"]
+    )
+    for result_page in result_pages:
+        for stack_summary in result_page["StackSummaries"]:
+            if stack_summary["StackName"] == stack_name:
+                destroyed_at = format_time(
+                    stack_summary.get("DeletionTime", stack_summary["CreationTime"])
+                )
+                yield from _list_retained_resources(client, stack_summary["StackId"], destroyed_at)
 
 
 def _list_retained_resources(
     client: CloudFormationClient, stack_id: str, destroyed_at: str
 ) -> Iterator[Resource]:
     """Yield the tables and buckets that CloudFormation did not delete with the stack."""
-    pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
-    for page in pages:
-        for event in page["StackEvents"]:
-            kind = KIND_BY_RESOURCE_TYPE.get(event.get("ResourceType", ""))
-            if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
-                name = event["PhysicalResourceId"]
-                yield Resource(kind, name, event["LogicalResourceId"], destroyed_at)
+    result_pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    for result_page in result_pages:
+        for stack_event in result_page["StackEvents"]:
+            resource_kind = KIND_BY_RESOURCE_TYPE.get(stack_event.get("ResourceType", ""))
+            if resource_kind and stack_event.get("ResourceStatus") == "DELETE_SKIPPED":
+                name = stack_event["PhysicalResourceId"]
+                yield Resource(resource_kind, name, stack_event["LogicalResourceId"], destroyed_at)
 
 
 def _may_exist(account: Account, resource: Resource) -> bool:

@@ -127,13 +127,15 @@ def _make_iam_policy() -> dict[str, Any]:
     return make_policy(_REGION_SCAN_ACTIONS)
 
 
-def _make_patterns(account: Account, names: Iterable[str], prefix: str | None) -> tuple[str, ...]:
+def _make_patterns(
+    account: Account, queue_names: Iterable[str], prefix: str | None
+) -> tuple[str, ...]:
     """Return the patterns that the names of the scanned queues must match.
 
     Raises CommandError if a name is not that of a queue in this account and region, or if the name
     of no queue can begin with the prefix.
     """
-    patterns = tuple(parts_of(resolve_queue_arn(account, name)).name for name in names)
+    patterns = tuple(parts_of(resolve_queue_arn(account, name)).name for name in queue_names)
     if prefix is None:
         return patterns or (ANY_QUEUE_PATTERN,)
     if not arn_of_name(prefix, account.region, account.account_id):
@@ -152,8 +154,8 @@ def _scan_region(
     """
     if html_path is not None:
         require_writable_place(html_path)
-    budget = MetricBudget(_DEFAULT_METRIC_COUNT if most_metrics is None else most_metrics)
-    region_scan = RegionScan(call.account, datetime.now(UTC), budget, patterns)
+    metric_budget = MetricBudget(_DEFAULT_METRIC_COUNT if most_metrics is None else most_metrics)
+    region_scan = RegionScan(call.account, datetime.now(UTC), metric_budget, patterns)
     scan_result = ScanResult()
     with call.out.show_waiting("listing the queues"):
         queue_count = len(region_scan.queues)

@@ -106,10 +106,15 @@ class ShownCase(Struct, frozen=True):
         First `mendq rollback`, then the commands for changes that Mendq does not write itself.
         """
         commands = []
-        if any(answer["outcome"] == UndoOutcome.UNDONE for answer in self.written_attributes):
+        if any(
+            attribute_answer["outcome"] == UndoOutcome.UNDONE
+            for attribute_answer in self.written_attributes
+        ):
             commands.append(mendq_command("rollback", self.case))
         reversible_attributes = [
-            answer for answer in self.written_attributes if not is_permanent(answer["attribute"])
+            attribute_answer
+            for attribute_answer in self.written_attributes
+            if not is_permanent(attribute_answer["attribute"])
         ]
         commands.extend(list_printed_commands(reversible_attributes).values())
         return commands
@@ -252,127 +257,134 @@ def show(call: Invocation, case_id: CaseId) -> None:
         print_details(call.out, details)
 
 
-def print_details(out: Output, details: ShownCase) -> None:
+def print_details(out: Output, shown_case: ShownCase) -> None:
     """Print everything about the case."""
-    print_case_head(out, details)
-    _print_timeline(out, details)
-    _print_evidence(out, details.case.evidence)
-    print_plan(out, details)
-    if details.progress is not None:
+    print_case_head(out, shown_case)
+    _print_timeline(out, shown_case)
+    _print_evidence(out, shown_case.case.evidence)
+    print_plan(out, shown_case)
+    if shown_case.progress is not None:
         out.say_heading("Redrive")
-        out.say_labelled(list_progress_lines(details.progress))
-    if details.attributes_before is not None:
+        out.say_labelled(list_progress_lines(shown_case.progress))
+    if shown_case.attributes_before is not None:
         out.say_heading("Facts from before")
         attribute_lines = []
-        for name, text in select_configuration(details.attributes_before).items():
-            shown_value = format_policy(name, text, _MOST_VALUE_CHARACTERS) or format_value(
-                text, _MOST_VALUE_CHARACTERS
-            )
+        for name, attribute_text in select_configuration(shown_case.attributes_before).items():
+            shown_value = format_policy(
+                name, attribute_text, _MOST_VALUE_CHARACTERS
+            ) or format_value(attribute_text, _MOST_VALUE_CHARACTERS)
             attribute_lines.append((plain(name, 64), "", shown_value))
         out.say_labelled(attribute_lines)
-    next_step_texts = details.next_step
+    next_step_texts = shown_case.next_step
     if next_step_texts["sentence"]:
         out.say_heading("Next")
         out.say(next_step_texts["sentence"])
-        if next_step_texts["command"] != mendq_command("show", details.case):
+        if next_step_texts["command"] != mendq_command("show", shown_case.case):
             out.say_command(next_step_texts["command"])
         out.say(f"runbook: {next_step_texts['runbook']}", "dim")
-    decision_commands = list_commands(details.case)
+    decision_commands = list_commands(shown_case.case)
     if decision_commands:
         out.say_heading("A person's word")
         for decision_command in decision_commands:
             out.say_command(decision_command)
-    if details.written_attributes:
-        _print_undo(out, details)
+    if shown_case.written_attributes:
+        _print_undo(out, shown_case)
 
 
-def _print_undo(out: Output, details: ShownCase) -> None:
+def _print_undo(out: Output, shown_case: ShownCase) -> None:
     """Print the values that a rollback would keep, and the commands that undo the others.
 
     A command of the AWS CLI does not check who has set the value since. A line before it says so.
     """
     out.say_heading("Undo")
     kept_attributes = [
-        answer for answer in details.written_attributes if answer["outcome"] != UndoOutcome.UNDONE
+        attribute_answer
+        for attribute_answer in shown_case.written_attributes
+        if attribute_answer["outcome"] != UndoOutcome.UNDONE
     ]
-    out.say_labelled(format_attribute(answer) for answer in kept_attributes)
-    for line in details.undo_commands:
+    out.say_labelled(format_attribute(attribute_answer) for attribute_answer in kept_attributes)
+    for line in shown_case.undo_commands:
         if not line.startswith("mendq "):
             warning = f"; {DELETION_WARNING}" if RETENTION_ATTRIBUTE in line else ""
             out.say(f"by hand, without a look at who has set it since{warning}:", "dim")
         out.say_command(line)
 
 
-def print_case_head(out: Output, details: ShownCase) -> None:
+def print_case_head(out: Output, shown_case: ShownCase) -> None:
     """Print the case's id, queue, state and deadline, the reason, and what holds up the case."""
-    case = details.case
-    deadline = describe_deadline(case, details.timing)
+    case = shown_case.case
+    deadline = describe_deadline(case, shown_case.timing)
     out.say(case.case_id, "bold")
     out.say_unwrapped(case.queue_arn)
     state_line = f"{case.state}, {deadline}" if deadline else str(case.state)
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
-    if case.reason != find_plan_reason(details.transitions):
+    if case.reason != find_plan_reason(shown_case.transitions):
         out.say(describe_reason(case) if case.code else f"because {case.reason}", "dim")
     unhelpful_case_id = case.evidence.get(LOWERED_KEY)
     if unhelpful_case_id:
         out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
-    if details.hold_up is not None:
-        out.say(describe_hold_up(details.hold_up), "yellow")
+    if shown_case.hold_up is not None:
+        out.say(describe_hold_up(shown_case.hold_up), "yellow")
 
 
-def print_plan(out: Output, details: ShownCase) -> None:
+def print_plan(out: Output, shown_case: ShownCase) -> None:
     """Print the steps of the plan, and what differs in the queue now."""
     out.say_heading("Plan")
-    steps = find_plan(details.transitions).steps
+    steps = find_plan(shown_case.transitions).steps
     for line in list_step_lines(steps) or ["no change"]:
         out.say(line)
-    if details.new_access:
-        out.say(f"Access Analyzer, beside what stands: {plain(details.new_access, 300)}", "yellow")
-    reason = find_plan_reason(details.transitions)
+    if shown_case.new_access:
+        out.say(
+            f"Access Analyzer, beside what stands: {plain(shown_case.new_access, 300)}", "yellow"
+        )
+    reason = find_plan_reason(shown_case.transitions)
     if reason:
         out.say(f"planned because {reason}", "dim")
     if (
         owner_of_case(steps) is Owner.REDRIVE
-        and details.attributes_now
-        and not details.changed_lines
+        and shown_case.attributes_now
+        and not shown_case.changed_lines
     ):
         # A redrive moves messages and changes no attribute of the queue.
         return
     out.say_heading("Different now")
-    if details.attributes_now is None:
+    if shown_case.attributes_now is None:
         out.say("the queue is gone, or was never there", "red")
-    elif details.attributes_before is None:
+    elif shown_case.attributes_before is None:
         out.say("not known: nothing was written down of the queue before", "dim")
     else:
-        for line in details.changed_lines or ("nothing",):
+        for line in shown_case.changed_lines or ("nothing",):
             out.say(line)
 
 
-def _print_timeline(out: Output, details: ShownCase) -> None:
+def _print_timeline(out: Output, shown_case: ShownCase) -> None:
     """Print the points of the case's timeline, and the times that its consumers need.
 
     For a point at which the case changed its state, also print who changed it, and why.
     """
     out.say_heading("Timeline (UTC)")
     transition_by_point = {}
-    for transition in details.transitions:
+    for transition in shown_case.transitions:
         transition_by_point[str(transition.state), transition.at] = transition
-    timeline_points = build_timeline(details.transitions, details.timing, is_whole=True)
+    timeline_points = build_timeline(shown_case.transitions, shown_case.timing, is_whole=True)
     labelled_lines = format_timeline(timeline_points, _MOST_VALUE_CHARACTERS)
-    for point, (label, text) in zip(timeline_points, labelled_lines, strict=True):
+    for point, (line_label, line_text) in zip(timeline_points, labelled_lines, strict=True):
         transition_at_point = transition_by_point.get((point.what, point.at))
         if transition_at_point is None:
-            out.say_labelled([(label, "dim", text)], indent=0)
+            out.say_labelled([(line_label, "dim", line_text)], indent=0)
             continue
         out.say_labelled(
-            [(label, STYLE_BY_STATE.get(transition_at_point.state, "dim"), text)], indent=0
+            [(line_label, STYLE_BY_STATE.get(transition_at_point.state, "dim"), line_text)],
+            indent=0,
         )
         out.say_unwrapped(f"by {transition_at_point.actor}", indent=2)
         out.say_indented(describe_reason(transition_at_point))
-    need_spans = list_need_spans(details.transitions)
+    need_spans = list_need_spans(shown_case.transitions)
     if need_spans:
         out.say_heading("Time that consumers need, and have")
-        out.say_labelled((label, "", bar) for label, bar in draw_bars(need_spans))
+        out.say_labelled(
+            (line_label, "", bar_text) for line_label, bar_text in draw_bars(need_spans)
+        )
 
 
 def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:

@@ -70,9 +70,9 @@ def support_bundle(
         call.out.say(gap, "yellow")
 
 
-def _make_bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[str, Any]:
+def _make_bundle(call: Invocation, shown_case: ShownCase, now: datetime) -> dict[str, Any]:
     """Return the file's content: requests, attributes, tags, metrics, gaps, and the case."""
-    case = details.case
+    case = shown_case.case
     clients = call.account.clients
     queue = parts_of(case.queue_arn)
     requests = case.evidence.get("requests", [])
@@ -83,17 +83,17 @@ def _make_bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[st
         "region": queue.region,
         "queue_arn": case.queue_arn,
         "requests": [{**request, "region": queue.region} for request in requests],
-        "attributes": details.attributes_now,
+        "attributes": shown_case.attributes_now,
         "tags": dict(tags_if_readable(clients, case.queue_arn)),
         "metrics": _read_metrics(clients, case, now),
-        "not_known": _list_gaps(details, now),
-        "case": details.document(),
+        "not_known": _list_gaps(shown_case, now),
+        "case": shown_case.document(),
     }
 
 
-def _list_gaps(details: ShownCase, now: datetime) -> list[str]:
+def _list_gaps(shown_case: ShownCase, now: datetime) -> list[str]:
     """Return a sentence for each thing that the bundle does not have or that AWS may not find."""
-    evidence = details.case.evidence
+    evidence = shown_case.case.evidence
     requests = evidence.get("requests", [])
     gaps = []
     missing_call_count = evidence["failed_calls"] - len(requests)
@@ -104,9 +104,11 @@ def _list_gaps(details: ShownCase, now: datetime) -> list[str]:
     if not requests:
         gaps.append("no failed call is known in full: the case says what it stands on")
     if any(now - datetime.fromisoformat(request["at"]) > OLD_REQUEST_AGE for request in requests):
-        days = OLD_REQUEST_AGE.days
-        gaps.append(f"there are requests older than {days} days: AWS may not find them any more")
-    if details.attributes_now is None:
+        old_request_days = OLD_REQUEST_AGE.days
+        gaps.append(
+            f"there are requests older than {old_request_days} days: AWS may not find them any more"
+        )
+    if shown_case.attributes_now is None:
         gaps.append("the queue is gone: see the facts from before in the case")
     return gaps
 
@@ -118,9 +120,9 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     """
     first_failure = datetime.fromisoformat(case.evidence["first_at"])
     last_failure = datetime.fromisoformat(case.evidence["last_at"])
-    since = first_failure - METRICS_MARGIN
-    until = min(last_failure + METRICS_MARGIN, first_failure + LONGEST_METRICS_SPAN, now)
-    period_seconds = _choose_period_seconds(now - since)
+    metrics_since = first_failure - METRICS_MARGIN
+    metrics_until = min(last_failure + METRICS_MARGIN, first_failure + LONGEST_METRICS_SPAN, now)
+    period_seconds = _choose_period_seconds(now - metrics_since)
     metric_kinds = ["every queue", "receives"]
     if is_fifo_arn(case.queue_arn):
         metric_kinds.append("FIFO")
@@ -132,23 +134,25 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
         build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
         for key, (name, statistic) in metric_by_key.items()
     ]
-    points_by_key = read_series(clients, queries, since, until, subject=case.queue_arn)
+    points_by_key = read_series(
+        clients, queries, metrics_since, metrics_until, subject=case.queue_arn
+    )
     points_by_metric = {}
-    for key, points in points_by_key.items():
+    for key, metric_points in points_by_key.items():
         points_by_metric[" ".join(metric_by_key[key])] = [
-            (format_time(at), value) for at, value in points
+            (format_time(point_time), value) for point_time, value in metric_points
         ]
     return {
-        "since": format_time(since),
-        "until": format_time(until),
+        "since": format_time(metrics_since),
+        "until": format_time(metrics_until),
         "period_seconds": period_seconds,
         "series": points_by_metric,
     }
 
 
-def _choose_period_seconds(age: timedelta) -> int:
+def _choose_period_seconds(start_age: timedelta) -> int:
     """Return the shortest period, in seconds, for which CloudWatch still has datapoints so old."""
-    for retention, period_seconds in _PERIOD_SECONDS_BY_AGE:
-        if age < retention:
+    for retention_age, period_seconds in _PERIOD_SECONDS_BY_AGE:
+        if start_age < retention_age:
             return period_seconds
     return 3600

@@ -218,9 +218,13 @@ class ExpectedAction(Struct, frozen=True):
     @property
     def line(self) -> str:
         """One line with an earlier change by Mendq, the action, and its steps or reason."""
-        details = "; ".join(self.steps) or self.why
-        action = f"{self.would}: {details}" if self.would and details else self.would or details
-        return f"{self.first}. {action}" if self.first else action
+        details_text = "; ".join(self.steps) or self.why
+        action_text = (
+            f"{self.would}: {details_text}"
+            if self.would and details_text
+            else self.would or details_text
+        )
+        return f"{self.first}. {action_text}" if self.first else action_text
 
 
 class DryRun(Struct, frozen=True, dict=True):
@@ -234,8 +238,10 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """The queues that the stack manages. Raises FactsUnavailable if they cannot be listed."""
-        run = self._heal_context
-        return list_managed_queues(run.clients, self.account.account_id, run.settings.consent)
+        heal_context = self._heal_context
+        return list_managed_queues(
+            heal_context.clients, self.account.account_id, heal_context.settings.consent
+        )
 
     @cached_property
     def _heal_context(self) -> FixContext:
@@ -306,10 +312,15 @@ class DryRun(Struct, frozen=True, dict=True):
         if finding.queue_arn in self._tags_by_queue_arn:
             return True
         made_dlqs = self._heal_context.stored(MadeDlqs)
-        managed_sources = [arn for arn in finding.source_arns if arn in self._tags_by_queue_arn]
+        managed_sources = [
+            source_arn
+            for source_arn in finding.source_arns
+            if source_arn in self._tags_by_queue_arn
+        ]
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
             return any(
-                made_dlqs.is_made_by_mendq(arn, finding.queue_arn) for arn in managed_sources
+                made_dlqs.is_made_by_mendq(source_arn, finding.queue_arn)
+                for source_arn in managed_sources
             )
         return False
 
@@ -326,9 +337,12 @@ class DryRun(Struct, frozen=True, dict=True):
             findings: a finding that represents others is mapped to a copy that mentions them, and
             any other finding to itself.
         """
-        run = self._heal_context
+        heal_context = self._heal_context
         merged_findings = merge_shared_findings(
-            findings, self.queues, run.open_cases.list_open(), run.settings.consent
+            findings,
+            self.queues,
+            heal_context.open_cases.list_open(),
+            heal_context.settings.consent,
         )
         reason_by_finding = dict[Finding, str]()
         for finding, representative in map_merged_findings(findings, merged_findings).items():
@@ -347,7 +361,9 @@ class DryRun(Struct, frozen=True, dict=True):
             if finding not in reason_by_finding and _is_daily_limited(finding.symptom)
         ]
         if daily_limited_findings:
-            scan_store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _RUN_NAME)
+            scan_store = _ReadonlyScans(
+                heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
+            )
             admitted_topics = scan_store.admit_faults(
                 [finding.topic for finding in daily_limited_findings], self.now
             )
@@ -377,7 +393,7 @@ class DryRun(Struct, frozen=True, dict=True):
         self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
     ) -> ExpectedAction:
         """Decide as heal would about one finding, and return the decision in words."""
-        run = self._heal_context
+        heal_context = self._heal_context
         queue_arn = finding.queue_arn
         facts = self._read_facts(queue_arn, symptom)
         if facts is None:
@@ -385,30 +401,32 @@ class DryRun(Struct, frozen=True, dict=True):
         finding_group = Group(
             queue_arn, symptom, must_measure=True, shared_finding=finding.reference
         )
-        case_store_view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+        case_store_view = heal_context.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if case_store_view.intent is not None and not case_store_view.is_held_by_another(
-            run.owner, run.now
+            heal_context.owner, heal_context.now
         ):
             return ExpectedAction(
                 "first ends what a run that died has begun", why=case_store_view.intent.case_id
             )
-        situation = make_situation_if_managed(finding_group, run, facts.tags, case_store_view)
+        situation = make_situation_if_managed(
+            finding_group, heal_context, facts.tags, case_store_view
+        )
         if not isinstance(situation, Outcome):
-            situation = confirm_finding(finding_group, situation, facts, run)
+            situation = confirm_finding(finding_group, situation, facts, heal_context)
         if isinstance(situation, Outcome):
             return _describe_refusal(situation.refusal)
 
         def count_queues(uncounted_situation: Situation) -> Situation:
-            spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
-            return add_reach(uncounted_situation, spread, run)
+            symptom_spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
+            return add_reach(uncounted_situation, symptom_spread, heal_context)
 
         decision, situation = gather_and_decide(
-            situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
+            situation, read_queue=partial(add_facts, run=heal_context), count_queues=count_queues
         )
         action = describe_decision(decision, finding.sentence)
         own_change = situation.facts.own_change
         if own_change is not None and action.steps:
-            return replace(action, first=describe_own_change(own_change, run.now))
+            return replace(action, first=describe_own_change(own_change, heal_context.now))
         return action
 
     def _read_spread(
@@ -435,11 +453,11 @@ class DryRun(Struct, frozen=True, dict=True):
         from the budget; None if the budget has too few left.
         """
         tags = self._tags_by_queue_arn.get(queue_arn, {})
-        needs = symptom.every_need
+        needed_facts = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
-        if not self.budget.take(self.reader.count_metrics_to_read(facts, needs)):
+        if not self.budget.take(self.reader.count_metrics_to_read(facts, needed_facts)):
             return None
-        return self._add_pins(self.reader.with_needed_facts(facts, needs), needs)
+        return self._add_pins(self.reader.with_needed_facts(facts, needed_facts), needed_facts)
 
     @cached_property
     def _tags_by_queue_arn(self) -> Mapping[str, Mapping[str, str]]:
@@ -468,11 +486,13 @@ class DryRun(Struct, frozen=True, dict=True):
             for finding, action in action_by_finding.items()
             if action.would == f"{REFUSAL_TEXT}: mass_symptom"
         }
-        heal_metrics = 0
+        heal_metric_count = 0
         for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
-            needs = SYMPTOM_BY_NAME[finding.symptom].every_need
-            heal_metrics += self.reader.count_metrics_that_heal_reads(finding.queue_arn, needs)
-        return scan_result.metrics + heal_metrics
+            needed_facts = SYMPTOM_BY_NAME[finding.symptom].every_need
+            heal_metric_count += self.reader.count_metrics_that_heal_reads(
+                finding.queue_arn, needed_facts
+            )
+        return scan_result.metrics + heal_metric_count
 
     def document(
         self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]

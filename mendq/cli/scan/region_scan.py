@@ -132,11 +132,15 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @cached_property
     def _listing(self) -> QueueListing:
         """All queues that match the patterns, with quarantines, and queues whose mode is `off`."""
-        consent = _ScanConsent(queues=self.patterns)
-        listing = list_readable_queues(self._clients, self.account.account_id, consent)
-        queues = tuple(queue for queue in listing.queues if consent.names(queue.name))
-        off_queue_arns = tuple(arn for arn in listing.off_arns if consent.names(parts_of(arn).name))
-        return QueueListing(queues, listing.error_by_pattern, off_queue_arns)
+        scan_consent = _ScanConsent(queues=self.patterns)
+        queue_listing = list_readable_queues(self._clients, self.account.account_id, scan_consent)
+        queues = tuple(queue for queue in queue_listing.queues if scan_consent.names(queue.name))
+        off_queue_arns = tuple(
+            queue_arn
+            for queue_arn in queue_listing.off_arns
+            if scan_consent.names(parts_of(queue_arn).name)
+        )
+        return QueueListing(queues, queue_listing.error_by_pattern, off_queue_arns)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
@@ -150,9 +154,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @property
     def absent_names(self) -> list[str]:
         """Names in `patterns` for which no queue was found, sorted."""
-        existing_names = {parts_of(arn).name for arn in self._existing_arns}
-        named_queues = {pattern for pattern in self.patterns if not pattern.endswith("*")}
-        return sorted(named_queues - existing_names)
+        existing_queue_names = {parts_of(queue_arn).name for queue_arn in self._existing_arns}
+        named_queue_names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
+        return sorted(named_queue_names - existing_queue_names)
 
     @cached_property
     def _existing_arns(self) -> frozenset[str]:
@@ -249,8 +253,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
         The keys are queue ARNs, patterns, names that no queue has, or `the stack Mendq`.
         """
-        listing = self._listing
-        error_by_target = {**listing.error_by_pattern, **scan_result.error_by_target}
+        queue_listing = self._listing
+        error_by_target = {**queue_listing.error_by_pattern, **scan_result.error_by_target}
         minutes_text = format_count(self._timing.measuring_minutes, "minute")
         too_new_note = (
             f"not measured: made or changed too lately, as {minutes_text} of it have to be counted"
@@ -258,11 +262,15 @@ class RegionScan(DryRun, frozen=True, dict=True):
         if isinstance(self.stack_dry_run, Exception):
             error_by_target[f"the stack {self.account.stack}"] = self.stack_dry_run
         # The stack's own queues have the tag `off` too. Alarms watch them.
-        own_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
+        own_queue_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
         off_queue_arns = (
-            arn for arn in listing.off_arns if not parts_of(arn).name.startswith(own_prefixes)
+            queue_arn
+            for queue_arn in queue_listing.off_arns
+            if not parts_of(queue_arn).name.startswith(own_queue_prefixes)
         )
-        quarantine_arns = (queue.queue_arn for queue in listing.queues if is_quarantine(queue.name))
+        quarantine_arns = (
+            queue.queue_arn for queue in queue_listing.queues if is_quarantine(queue.name)
+        )
         return {
             **dict.fromkeys(self.absent_names, _ABSENT_QUEUE_NOTE),
             **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
@@ -319,8 +327,8 @@ def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
         severity = severities_worst_first.index(rate_severity(finding))
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
         is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
-        position = _POSITION_BY_SYMPTOM[finding.symptom]
-        return severity, seconds_left, is_only_reported, position, finding.queue_arn
+        catalogue_position = _POSITION_BY_SYMPTOM[finding.symptom]
+        return severity, seconds_left, is_only_reported, catalogue_position, finding.queue_arn
 
     return sorted(findings, key=rank_finding)
 

@@ -20,22 +20,22 @@ _TEMPLATES_FOLDER = Path(mendq.report.__file__).with_name("template")
 
 def render_page(document: Mapping[str, Any]) -> str:
     """Return the HTML page of a scan. `document` is the JSON that `mendq scan --json` prints."""
-    environment = Environment(
+    template_environment = Environment(
         loader=FileSystemLoader(_TEMPLATES_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["parts"] = words.split_at_marks
-    environment.globals.update(words=words, links=links)
+    template_environment.filters["parts"] = words.split_at_marks
+    template_environment.globals.update(words=words, links=links)
     findings_by_severity = _group_by("severity", document["findings"])
     findings_by_severity_and_symptom = {
         severity: _group_by("symptom", findings)
         for severity, findings in findings_by_severity.items()
     }
     scanned_at = datetime.fromisoformat(document["at"])
-    template = environment.get_template("scan.html.j2")
+    template = template_environment.get_template("scan.html.j2")
     return template.render(
         scan=document,
         at=words.format_time(scanned_at),
