@@ -29,7 +29,9 @@ def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Eve
     is_dry_run = event.get("dry_run") is not False
     answer = answer_request(
         event,
-        lambda request: rollback(request, context, dry_run=is_dry_run, functions=function_by_owner),
+        lambda request: rollback(
+            request, context, dry_run=is_dry_run, function_name_by_owner=function_by_owner
+        ),
     )
     invocation.log.info("an operator asked for a rollback", request=event, answer=answer)
     return answer

@@ -81,13 +81,13 @@ class AttributeRecord(Struct, frozen=True):
             queue_created_at=self.queue_created_at,
         )
 
-    def remove_writes_after(self, value: str) -> AttributeRecord:
-        """Return the record after a rollback to `value`, without the writes after that value.
+    def remove_writes_after(self, last_kept_value: str) -> AttributeRecord:
+        """Return the record after a rollback to `last_kept_value`, without the writes after it.
 
         If no write had that value, no write is left and the value is a person's.
         """
         remaining_writes = self.writes
-        while remaining_writes and remaining_writes[-1].after != value:
+        while remaining_writes and remaining_writes[-1].after != last_kept_value:
             remaining_writes = remaining_writes[:-1]
         return AttributeRecord(
             person_value=self.person_value if remaining_writes else None,

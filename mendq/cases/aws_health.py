@@ -105,25 +105,29 @@ class HealthEvents(Table, frozen=True):
         Raises:
             CaseMoved: Another run has stored an event at the same moment.
         """
-        stored_text = items.read_text(self.get(_EVENTS_KEY), "events", "[]")
-        event_by_arn = {stored.event_arn: stored for stored in _read_events(stored_text)}
+        stored_events_text = items.read_text(self.get(_EVENTS_KEY), "events", "[]")
+        event_by_arn = {
+            known_event.event_arn: known_event for known_event in _read_events(stored_events_text)
+        }
         stored_event = event_by_arn.get(event.event_arn)
         if not event.is_current(now) or (
             stored_event is not None and stored_event.updated_at >= event.updated_at
         ):
             return
         event_by_arn[event.event_arn] = event
-        oldest_first = sorted(event_by_arn.values(), key=lambda stored: stored.updated_at)
-        newest_events = oldest_first[-MAXIMUM_EVENTS:]
-        is_changed = self.change(
+        events_oldest_first = sorted(
+            event_by_arn.values(), key=lambda known_event: known_event.updated_at
+        )
+        newest_events = events_oldest_first[-MAXIMUM_EVENTS:]
+        are_events_stored = self.change(
             _EVENTS_KEY,
             "SET events = :events, expires_at = :expires",
             "attribute_not_exists(events) OR events = :known",
-            known=stored_text,
+            known=stored_events_text,
             events=msgspec.json.encode(newest_events).decode(),
             expires=now + EVENT_LIFETIME,
         )
-        if not is_changed:
+        if not are_events_stored:
             raise CaseMoved("another run has noted an event of AWS Health")
 
     def open_at(self, now: datetime) -> list[HealthEvent]:
@@ -158,11 +162,11 @@ def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = 
     relevant_events = [event for event in events if event.service != "KMS" or may_use_kms_key]
     if not relevant_events:
         return []
-    lines = []
+    event_lines = []
     for event in relevant_events[-_MAXIMUM_EVENT_LINES:]:
         event_code = plain(event.event_type_code, 80)
-        lines.append(
+        event_lines.append(
             f"AWS Health: {event.service} has an open event in this region since "
             f"{format_utc_time(event.started_at)}: {event_code}, {plain(event.event_arn, 300)}"
         )
-    return [*lines, f"Look there before anything else: {_HEALTH_PAGE_URL}"]
+    return [*event_lines, f"Look there before anything else: {_HEALTH_PAGE_URL}"]

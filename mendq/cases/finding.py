@@ -155,8 +155,8 @@ class ScanResult:
 
     def document(self, at: datetime) -> dict[str, Any]:
         """Return the result as the case bucket holds it, with the time `at`."""
-        count_by_name = {name: getattr(self, name) for name in _COUNT_NAMES}
-        reason_by_name = {
+        count_by_name = {name: getattr(self, name) for name in _SCAN_COUNT_NAMES}
+        failure_reason_by_target = {
             name: str(error)[:_MAXIMUM_REASON_CHARACTERS]
             for name, error in self.error_by_target.items()
         }
@@ -166,14 +166,14 @@ class ScanResult:
             **count_by_name,
             "skipped_for_budget": len(self.skipped_arns),
             "failed": len(self.error_by_target),
-            "not_looked_at": reason_by_name,
+            "not_looked_at": failure_reason_by_target,
             "skipped": sorted(self.skipped_arns),
             "findings": [finding.document() for finding in sorted(self.findings)],
             "queues": self.levels_by_arn,
         }
 
 
-_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
+_SCAN_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
 def add_managed_queues(
@@ -199,11 +199,13 @@ def merge_documents(
     for document in (earlier_document, later_document):
         for finding in document["findings"]:
             finding_by_queue_and_symptom[finding["queue_arn"], finding["symptom"]] = finding
-    count_names = (*_COUNT_NAMES, "skipped_for_budget", "failed")
-    counts = {name: earlier_document.get(name, 0) + later_document[name] for name in count_names}
+    count_names = (*_SCAN_COUNT_NAMES, "skipped_for_budget", "failed")
+    count_by_name = {
+        name: earlier_document.get(name, 0) + later_document[name] for name in count_names
+    }
     return {
         **later_document,
-        **counts,
+        **count_by_name,
         "not_looked_at": {
             **earlier_document.get("not_looked_at", {}),
             **later_document["not_looked_at"],
@@ -245,27 +247,29 @@ def count_allowed_metrics(metrics_per_day: int, now: datetime) -> int:
 
 
 def find_waiting_findings(
-    findings: Sequence[Finding], earlier_symptoms_by_symptom: Mapping[str, frozenset[str]]
+    findings: Sequence[Finding], explaining_symptoms_by_symptom: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
     """Return the findings that must wait, each with the symptom that is handled before it.
 
     Args:
         findings: All findings of a scan.
-        earlier_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
+        explaining_symptoms_by_symptom: For each symptom, the symptoms that are handled before it if
             they show on the same queue or on one of its sources.
     """
     symptoms_by_queue_arn: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
-    earlier_symptom_by_finding: dict[Finding, str] = {}
+    explaining_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
-        symptoms: set[str] = set()
+        shown_symptoms: set[str] = set()
         for queue_arn in (finding.queue_arn, *finding.source_arns):
-            symptoms |= symptoms_by_queue_arn.get(queue_arn, set())
-        earlier_symptoms = symptoms & earlier_symptoms_by_symptom.get(finding.symptom, frozenset())
-        if earlier_symptoms:
-            earlier_symptom_by_finding[finding] = min(earlier_symptoms)
-    return earlier_symptom_by_finding
+            shown_symptoms |= symptoms_by_queue_arn.get(queue_arn, set())
+        explaining_symptoms = shown_symptoms & explaining_symptoms_by_symptom.get(
+            finding.symptom, frozenset()
+        )
+        if explaining_symptoms:
+            explaining_symptom_by_finding[finding] = min(explaining_symptoms)
+    return explaining_symptom_by_finding
 
 
 def limit_mass_findings(
@@ -295,8 +299,12 @@ def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...
     for finding in findings:
         findings_by_symptom[finding.symptom].append(finding)
     for findings_of_symptom in findings_by_symptom.values():
-        for first_index in range(0, len(findings_of_symptom), MAXIMUM_FINDINGS_PER_CALL):
-            yield tuple(findings_of_symptom[first_index : first_index + MAXIMUM_FINDINGS_PER_CALL])
+        for first_finding_index in range(0, len(findings_of_symptom), MAXIMUM_FINDINGS_PER_CALL):
+            yield tuple(
+                findings_of_symptom[
+                    first_finding_index : first_finding_index + MAXIMUM_FINDINGS_PER_CALL
+                ]
+            )
 
 
 def make_request(findings: Sequence[Finding]) -> bytes:
@@ -323,8 +331,8 @@ def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
 
 def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanResult:
     """Return the results of two parts of a scan as one result."""
-    count_names = (*_COUNT_NAMES, "metrics")
-    counts = {
+    count_names = (*_SCAN_COUNT_NAMES, "metrics")
+    count_by_name = {
         name: getattr(earlier_result, name) + getattr(later_result, name) for name in count_names
     }
     return replace(
@@ -339,5 +347,5 @@ def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanR
         skipped_arns=(*earlier_result.skipped_arns, *later_result.skipped_arns),
         unsettled_arns=(*earlier_result.unsettled_arns, *later_result.unsettled_arns),
         levels_by_arn={**earlier_result.levels_by_arn, **later_result.levels_by_arn},
-        **counts,
+        **count_by_name,
     )

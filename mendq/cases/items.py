@@ -103,13 +103,14 @@ def snapshot_key(case: Case) -> Key:
     return item_key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
-def spread_key(subject: str) -> Key:
+def spread_key(spread_subject: str) -> Key:
     """Return the key of the item that lists the queues that show a symptom.
 
-    `subject` is the symptom's name, or its key from `mass_symptom_key`. Such an item can also list
-    other names: with the subject `held_back`, it lists the callers whose notifications wait.
+    `spread_subject` is the symptom's name, or its key from `mass_symptom_key`. Such an item can
+    also list other names: with the subject `held_back`, it lists the callers whose notifications
+    wait.
     """
-    return item_key(ACCOUNT_PARTITION, f"spread#{subject}")
+    return item_key(ACCOUNT_PARTITION, f"spread#{spread_subject}")
 
 
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
@@ -158,12 +159,12 @@ def read_texts(item: Item, attribute_name: str) -> list[str]:
     return list(item.get(attribute_name, {}).get("SS", []))
 
 
-def read_json(item: Item, name: str, value_type: Any, default_json: str = "null") -> Any:
+def read_json(item: Item, attribute_name: str, value_type: Any, default_json: str = "null") -> Any:
     """Return the value of type `value_type` that `encode_json` wrote into an attribute.
 
     `default_json` is the JSON text to read if the item does not have the attribute.
     """
-    return msgspec.json.decode(read_text(item, name, default_json), type=value_type)
+    return msgspec.json.decode(read_text(item, attribute_name, default_json), type=value_type)
 
 
 def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
@@ -218,9 +219,9 @@ def read_freezes(item: Item) -> list[Freeze]:
     of these texts gives one freeze with DEFAULT_FREEZE_REASON.
     """
     freezes: list[Freeze] = []
-    for text in sorted(read_texts(item, FREEZES_ATTRIBUTE)):
+    for freeze_text in sorted(read_texts(item, FREEZES_ATTRIBUTE)):
         # Two spaces make three parts of any text, also of one that Mendq did not write.
-        at, by, reason = f"{text}  ".split(" ", 2)
+        at, by, reason = f"{freeze_text}  ".split(" ", 2)
         freezes.append(Freeze(reason.strip(), by, at))
     if item and ("reason" in item or not freezes):
         freezes.append(Freeze(read_text(item, "reason") or DEFAULT_FREEZE_REASON))
@@ -234,25 +235,25 @@ def list_view_keys(
 
     `spread_subject` is the `subject` for `spread_key`. If it is empty, that item is left out.
     """
-    keys = [
+    item_keys = [
         freeze_key(),
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
     ]
-    keys.extend(attribute_key(queue_arn, attribute) for attribute in attributes)
+    item_keys.extend(attribute_key(queue_arn, attribute) for attribute in attributes)
     if spread_subject:
-        keys.append(spread_key(spread_subject))
-    return tuple(keys)
+        item_keys.append(spread_key(spread_subject))
+    return tuple(item_keys)
 
 
-def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
+def read_view(view_items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """Return the case store view that these items contain.
 
-    `items` are the items at the keys of `list_view_keys`, in the same order. An item that does not
-    exist is empty. `attributes` are those that `list_view_keys` was called with.
+    `view_items` are the items at the keys of `list_view_keys`, in the same order. An item that does
+    not exist is empty. `attributes` are those that `list_view_keys` was called with.
     """
-    freeze_item, case_item, evidence_item, notification_item, *other_items = items
+    freeze_item, case_item, evidence_item, notification_item, *other_items = view_items
     attribute_items = other_items[: len(attributes)]
     spread_items = other_items[len(attributes) :]
     failure_texts = read_json(case_item, "failures", list[str], "[]")

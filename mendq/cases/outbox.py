@@ -77,20 +77,20 @@ class Notifier(Table, frozen=True):
             NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
         severity = Severity.URGENT if notification.urgent else Severity.INFO
-        hour_key = items.notification_budget_key(severity, self.now)
+        budget_key = items.notification_budget_key(severity, self.now)
         callers = case.callers if case else (partition,)
-        if not self._spend_budget(hour_key, notification, callers):
+        if not self._spend_budget(budget_key, notification, callers):
             return False
         try:
-            self._publish(severity, partition, symptom, notification)
+            self._publish_notification(severity, partition, symptom, notification)
         except EventNotPut:
             raise
         except NotificationNotSent:
             # If this fails too, this hour can send one notification less. Raise the error anyway.
             with suppress(CaseStoreUnavailable):
-                self._return_to_budget(hour_key, callers)
+                self._return_to_budget(budget_key, callers)
             raise
-        self._store_outcome(partition, symptom, notification, notification.mark_sent())
+        self._store_sending_outcome(partition, symptom, notification, notification.mark_sent())
         return True
 
     def send_left_unsent(
@@ -116,7 +116,9 @@ class Notifier(Table, frozen=True):
         if notification is None:
             return announcement
         if announcement is Announcement.DROP_STORED:
-            self._store_outcome(partition, symptom, notification, notification.mark_dropped())
+            self._store_sending_outcome(
+                partition, symptom, notification, notification.mark_dropped()
+            )
             return announcement
         if announcement is not Announcement.SEND_STORED:
             return announcement
@@ -130,7 +132,7 @@ class Notifier(Table, frozen=True):
         self,
         symptom: str,
         news_key: str,
-        text: NotificationText,
+        notification_text: NotificationText,
         minimum_pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
         """Send urgent news about the account, unless its subject had news a short time ago.
@@ -141,7 +143,7 @@ class Notifier(Table, frozen=True):
         Args:
             symptom: A symptom's name, or another subject. Each subject has its own news.
             news_key: The key of the news. The same key is announced once within 24 hours.
-            text: The notification's subject and text.
+            notification_text: The notification's subject and text.
             minimum_pause: The least time between two different news of a subject.
 
         Raises:
@@ -161,13 +163,13 @@ class Notifier(Table, frozen=True):
             record_to_send = self.take_over(ACCOUNT_PARTITION, symptom, last_record)
         elif announcement is Announcement.ANNOUNCE_NOW:
             new_record = NotificationRecord.create(
-                last_record, news_key, text, urgent=True, at=self.now
+                last_record, news_key, notification_text, urgent=True, at=self.now
             )
             is_stored = self.store(item_key, new_record, last_record)
             record_to_send = new_record if is_stored else None
         if record_to_send is not None:
-            self._publish(Severity.URGENT, ACCOUNT_PARTITION, symptom, record_to_send)
-            self._store_outcome(
+            self._publish_notification(Severity.URGENT, ACCOUNT_PARTITION, symptom, record_to_send)
+            self._store_sending_outcome(
                 ACCOUNT_PARTITION, symptom, record_to_send, record_to_send.mark_sent()
             )
 
@@ -182,18 +184,21 @@ class Notifier(Table, frozen=True):
         Return False, with nothing stored, if another run has stored one since `last_record`.
         `last_record` is the stored notification that this run has read, None if there was none.
         """
-        token = uuid4().hex
+        taker_token = uuid4().hex
         notification_item = {
             **item_key,
             **items.notification_fields(record),
-            **items.to_item_attributes(taken_by=token),
+            **items.to_item_attributes(taken_by=taker_token),
         }
         if last_record:
             return self.put_item(
-                notification_item, "#at = :seen OR taken_by = :me", seen=last_record.at, me=token
+                notification_item,
+                "#at = :seen OR taken_by = :me",
+                seen=last_record.at,
+                me=taker_token,
             )
         return self.put_item(
-            notification_item, "attribute_not_exists(pk) OR taken_by = :me", me=token
+            notification_item, "attribute_not_exists(pk) OR taken_by = :me", me=taker_token
         )
 
     def take_over(
@@ -216,10 +221,10 @@ class Notifier(Table, frozen=True):
         return replace(notification, at=self.now) if is_taken else None
 
     def _spend_budget(
-        self, hour_key: items.Key, notification: NotificationRecord, callers: Sequence[str]
+        self, budget_key: items.Key, notification: NotificationRecord, callers: Sequence[str]
     ) -> bool:
         """Take one notification of the hour's budget. Return False if `callers` have none left."""
-        budget = HourlyBudget.of(notification)
+        hourly_budget = HourlyBudget.of(notification)
         caller_by_placeholder = {
             f"c{caller_number}": caller for caller_number, caller in enumerate(callers)
         }
@@ -227,22 +232,24 @@ class Notifier(Table, frozen=True):
             f"contains(callers, :{placeholder})" for placeholder in caller_by_placeholder
         )
         return self.change(
-            hour_key,
+            budget_key,
             "ADD pages :one, callers :callers SET expires_at = :expires",
             "attribute_not_exists(pages) OR pages < :few "
             f"OR (pages < :most AND NOT ({all_callers_condition}))",
             **{"one": 1, "callers": callers, **caller_by_placeholder},
-            few=budget.for_all,
-            most=budget.for_new_callers,
+            few=hourly_budget.for_all,
+            most=hourly_budget.for_new_callers,
             expires=self.now + timedelta(hours=2),
         )
 
-    def _return_to_budget(self, hour_key: items.Key, callers: Sequence[str]) -> None:
+    def _return_to_budget(self, budget_key: items.Key, callers: Sequence[str]) -> None:
         """Return a notification to the hour's budget, because it was not sent."""
         update_expression = "ADD pages :less DELETE callers :callers"
-        self.change(hour_key, update_expression, "pages > :none", less=-1, none=0, callers=callers)
+        self.change(
+            budget_key, update_expression, "pages > :none", less=-1, none=0, callers=callers
+        )
 
-    def _publish(
+    def _publish_notification(
         self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
     ) -> None:
         """Put an event of the notification on the bus, then publish the notification to SNS.
@@ -268,7 +275,7 @@ class Notifier(Table, frozen=True):
                 )
                 # If this cannot be noted, people get the notification a second time.
                 with suppress(CaseStoreUnavailable):
-                    self._store_outcome(partition, symptom, notification, delivered_record)
+                    self._store_sending_outcome(partition, symptom, notification, delivered_record)
                 raise EventNotPut(str(error)) from error
             if not notification.is_delivered:
                 self._publish_to_team_and_all(severity, event, notification.team)
@@ -282,9 +289,9 @@ class Notifier(Table, frozen=True):
 
         `dedup_key` is the case's id. Without a case it is the account, the region and the symptom.
         """
-        topic_parts = self.topic_arn_by_severity[severity].split(":")
-        region = topic_parts[3]
-        account = topic_parts[4]
+        topic_arn_parts = self.topic_arn_by_severity[severity].split(":")
+        region = topic_arn_parts[3]
+        account = topic_arn_parts[4]
         case_id = notification.case_id
         return {
             "schema": 1,
@@ -323,12 +330,12 @@ class Notifier(Table, frozen=True):
         )
         self.clients.sns.publish(TopicArn=topic_arn, **publish_arguments)
 
-    def _store_outcome(
+    def _store_sending_outcome(
         self,
         partition: str,
         symptom: str,
         notification: NotificationRecord,
-        ended_record: NotificationRecord,
+        outcome_record: NotificationRecord,
     ) -> None:
         """Store the outcome of a notification: sent, dropped, or delivered without its event.
 
@@ -336,7 +343,7 @@ class Notifier(Table, frozen=True):
         """
         notification_item = {
             **items.notification_key(partition, symptom),
-            **items.notification_fields(ended_record),
+            **items.notification_fields(outcome_record),
         }
         self.put_item(
             notification_item,

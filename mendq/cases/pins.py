@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 # Mendq adds time spans to the times of a pin. Outside these years, that could raise an error.
-_POSSIBLE_YEARS = range(2000, 9000)
+_POSSIBLE_PIN_YEARS = range(2000, 9000)
 
 # The facts that `add_pins` can add.
 NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
@@ -41,7 +41,7 @@ def read_pin(pin_text: str) -> Pin:
     """Read a pin from its JSON text. Raise ValueError if it does not have a pin's form."""
     pin = decode(pin_text, type=Pin)
     for pin_time in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
-        if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_YEARS:
+        if pin_time.tzinfo is None or pin_time.year not in _POSSIBLE_PIN_YEARS:
             raise ValueError("a time of the pin has no time zone or an impossible year")
     return pin
 
@@ -123,7 +123,7 @@ class Pins(Table, frozen=True):
                 for attribute_name in ("pin", "generation")
             }
         generation_text = (stored_values["generation"] or {}).get("N", "")
-        retained_attributes = {
+        generation_attribute = {
             "generation": {"N": generation_text if generation_text.isdecimal() else "0"}
         }
         conditions: list[str] = []
@@ -134,7 +134,7 @@ class Pins(Table, frozen=True):
                 value_by_placeholder[attribute_name] = stored_value
             else:
                 conditions.append(f"attribute_not_exists({attribute_name})")
-        pin_item = {**_pin_key(pin.queue_arn), **retained_attributes}
+        pin_item = {**_pin_key(pin.queue_arn), **generation_attribute}
         return self.put_item(pin_item, " AND ".join(conditions), **value_by_placeholder)
 
     def load_approved_sources(self, dlq_arn: str) -> frozenset[str]:
@@ -201,10 +201,10 @@ def check_pin_now(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> Ch
     CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.
     Never raises.
     """
-    doubt = find_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
-    if doubt is not None:
-        return CheckedPin(pin, doubt)
+    pin_doubt = find_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
+    if pin_doubt is not None:
+        return CheckedPin(pin, pin_doubt)
     if RestorePolicy.value_in(facts.attributes) == pin.policy:
         return CheckedPin(pin)
-    changes = list_changes_since(clients, facts.queue_arn, pin.since)
-    return check_pin(pin, changes, facts.modified_at, now)
+    changes_since_pin = list_changes_since(clients, facts.queue_arn, pin.since)
+    return check_pin(pin, changes_since_pin, facts.modified_at, now)

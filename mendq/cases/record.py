@@ -197,10 +197,10 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
         NotificationNotSent: SNS did not take the summary.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
-    all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
-    own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
+    held_back_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
+    callers_own_first = dict.fromkeys((*case.callers, *sorted(held_back_callers)))
     summary = describe_held_back(
-        own_callers_first, context.settings.account, context.clients.region
+        callers_own_first, context.settings.account, context.clients.region
     )
     news_key = f"{context.now:%Y-%m-%dT%H:%M}"
     context.notifier.send_about_account(
@@ -235,7 +235,7 @@ def _make_notification_record(
     last_two_transitions = [case]
     if view.case is not None and view.case.case_id == case.case_id:
         last_two_transitions = [view.case, case]
-    details = CaseDetails(
+    case_details = CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
         last_change=context.recent_change_reader.find_last_change(case.queue_arn),
@@ -252,7 +252,7 @@ def _make_notification_record(
     notification_record = NotificationRecord.create(
         view.notification,
         news.key,
-        describe_case(replace(case, notified=True), details),
+        describe_case(replace(case, notified=True), case_details),
         urgent=notification.severity is Severity.URGENT,
         at=context.now,
         about=case.transition,
@@ -267,6 +267,6 @@ def list_aws_health_lines(context: CaseContext, facts: Facts | None = None) -> S
     events, or if they cannot be read: the notification is then sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
-        events = context.stored(HealthEvents)
-        return describe_health_events(events.open_at(context.now), facts)
+        health_events = context.stored(HealthEvents)
+        return describe_health_events(health_events.open_at(context.now), facts)
     return ()

@@ -50,9 +50,9 @@ class Spread(Struct, frozen=True):
         """
         notes = set[tuple[datetime, str]]()
         for note_text in note_texts:
-            slot_text, _, queue_arn = note_text.partition(" ")
+            slot_start_text, _, queue_arn = note_text.partition(" ")
             with suppress(ValueError):
-                if (noted_at := datetime.fromisoformat(slot_text)).tzinfo:
+                if (noted_at := datetime.fromisoformat(slot_start_text)).tzinfo:
                     notes.add((noted_at, queue_arn))
         return cls(frozenset(notes))
 

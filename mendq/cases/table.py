@@ -169,7 +169,7 @@ class CaseStore(Table, frozen=True):
             queue_arn: The queue.
             symptom: The symptom's name.
             attributes: The names of the queue attributes whose records are needed.
-            spread_subject: The `subject` of `items.spread_key` under which the queues that show the
+            spread_subject: The subject (see `items.spread_key`) under which the queues with the
                 symptom are listed. If it is empty, that list is not read.
 
         Raises:
@@ -263,8 +263,10 @@ class CaseStore(Table, frozen=True):
         expires_at = now + CHANGES_REMEMBERED
         changes_item = self.change_set(key, "changes", expires_at, (), [format_time(changed_at)])
         with items.convert_decode_errors(f"the changes of {queue_arn}"):
-            change_times = [datetime.fromisoformat(text) for text in changes_item["changes"]["SS"]]
-            expired_times = [
+            change_times = [
+                datetime.fromisoformat(change_text) for change_text in changes_item["changes"]["SS"]
+            ]
+            expired_change_times = [
                 change_time
                 for change_time in change_times
                 if now - change_time >= CHANGES_REMEMBERED
@@ -273,10 +275,12 @@ class CaseStore(Table, frozen=True):
             key,
             "changes",
             expires_at,
-            [format_time(change_time) for change_time in expired_times],
+            [format_time(change_time) for change_time in expired_change_times],
             (),
         )
-        return [change_time for change_time in change_times if change_time not in expired_times]
+        return [
+            change_time for change_time in change_times if change_time not in expired_change_times
+        ]
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
@@ -294,10 +298,10 @@ class CaseStore(Table, frozen=True):
             None if the claim is taken; otherwise the refusal of the first condition that failed.
         """
         claim_parts = writes.make_claim_parts(claim, snapshot, writes_per_minute)
-        failed_index = self.transact([claim_part.part for claim_part in claim_parts])
-        if failed_index is None:
+        failed_part_index = self.transact([claim_part.part for claim_part in claim_parts])
+        if failed_part_index is None:
             return None
-        return Retry(claim_parts[failed_index].code, claim_parts[failed_index].reason)
+        return Retry(claim_parts[failed_part_index].code, claim_parts[failed_part_index].reason)
 
     def release(self, intent: Case, owner: str, view: CaseStoreView) -> None:
         """End a claim under which nothing was written to the queue, and delete its snapshot.
@@ -463,14 +467,20 @@ class OpenCases(Table, frozen=True):
             value_by_placeholder["due"] = due_at
             update_expression += f", {SORT_ATTRIBUTE} = :due"
         unchanged_condition = "(attribute_not_exists(failures) OR failures = :known)"
-        stored_text = items.format_failures(stored_failures)
-        return self._change_unmoved(
-            case, update_expression, unchanged_condition, **value_by_placeholder, known=stored_text
+        stored_failures_text = items.format_failures(stored_failures)
+        return self._change_unmoved_case(
+            case,
+            update_expression,
+            unchanged_condition,
+            **value_by_placeholder,
+            known=stored_failures_text,
         )
 
     def store_hold_up(self, case: Case, hold_up: HoldUp) -> None:
         """Store in a case's item why its next write waits. Do nothing if the case has moved."""
-        self._change_unmoved(case, "SET held_up = :held_up", held_up=items.encode_json(hold_up))
+        self._change_unmoved_case(
+            case, "SET held_up = :held_up", held_up=items.encode_json(hold_up)
+        )
 
     def postpone(self, case: Case, postponed_until: datetime) -> None:
         """Make a case due at `postponed_until`, when follow-up will look at it next.
@@ -478,7 +488,7 @@ class OpenCases(Table, frozen=True):
         Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
         """
         unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
-        self._change_unmoved(
+        self._change_unmoved_case(
             case, f"SET {SORT_ATTRIBUTE} = :due", unclaimed_condition, due=postponed_until
         )
 
@@ -502,7 +512,7 @@ class OpenCases(Table, frozen=True):
         Nothing happens if the case has moved, or if a claim on it has not expired yet.
         """
         unclaimed_condition = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
-        self._change_unmoved(
+        self._change_unmoved_case(
             case, f"REMOVE #{PARTITION_ATTRIBUTE}, {SORT_ATTRIBUTE}", unclaimed_condition, now=now
         )
 
@@ -523,7 +533,7 @@ class OpenCases(Table, frozen=True):
             until=postponed_until,
         )
 
-    def _change_unmoved(
+    def _change_unmoved_case(
         self, case: Case, update_expression: str, condition: str = "", **values: Any
     ) -> bool:
         """Change a case's item if the case is still at the same transition (rule 8).

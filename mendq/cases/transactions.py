@@ -91,8 +91,8 @@ class Table(Struct, frozen=True):
     def get(self, key: Key) -> Item:
         """Return the item with this key; an empty one if there is none. The read is consistent."""
         with case_store_errors():
-            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return answer.get("Item", {})
+            response = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return response.get("Item", {})
 
     def read_pages(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
         """Yield the items on all pages of a `query` or `scan`."""
@@ -101,31 +101,33 @@ class Table(Struct, frozen=True):
             for page in pages.paginate(TableName=self.table, **request):
                 yield from page["Items"]
 
-    def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
+    def change(self, key: Key, update_expression: str, condition: str = "", **values: Any) -> bool:
         """Change an item, or create it if there is none.
 
         Return False, with nothing changed, if the condition does not hold.
         """
-        return self.change_and_read(key, update, condition, **values) is not None
+        return self.change_and_read(key, update_expression, condition, **values) is not None
 
     def change_and_read(
-        self, key: Key, update: str, condition: str = "", **values: Any
+        self, key: Key, update_expression: str, condition: str = "", **values: Any
     ) -> Item | None:
         """Change an item, or create it if there is none, and return it.
 
         Return None, with nothing changed, if the condition does not hold.
         """
         request = expression_parameters(
-            values, UpdateExpression=update, ConditionExpression=condition
+            values, UpdateExpression=update_expression, ConditionExpression=condition
         )
         update_item = self.client.update_item
-        answer = self._write_if(update_item, Key=key, ReturnValues="ALL_NEW", **request)
+        answer = self._write_if_condition_holds(
+            update_item, Key=key, ReturnValues="ALL_NEW", **request
+        )
         return None if answer is None else answer["Attributes"]
 
     def change_set(
         self,
         key: Key,
-        set_name: str,
+        set_attribute: str,
         expires_at: datetime,
         texts_to_drop: Sequence[str],
         texts_to_add: Sequence[str],
@@ -136,29 +138,36 @@ class Table(Struct, frozen=True):
 
         Args:
             key: The item's key.
-            set_name: The attribute that holds the set.
+            set_attribute: The attribute that holds the set.
             expires_at: The time after which the item expires.
             texts_to_drop: The texts to remove.
             texts_to_add: The texts to add.
         """
         changed_item: Item = {}
-        for verb, texts in (("DELETE", texts_to_drop), ("ADD", texts_to_add)):
-            if texts:
-                update = f"{verb} {set_name} :texts SET expires_at = :expires"
+        for update_verb, texts_to_change in (("DELETE", texts_to_drop), ("ADD", texts_to_add)):
+            if texts_to_change:
+                update_expression = (
+                    f"{update_verb} {set_attribute} :texts SET expires_at = :expires"
+                )
                 changed_item = (
-                    self.change_and_read(key, update, texts=texts, expires=expires_at) or {}
+                    self.change_and_read(
+                        key, update_expression, texts=texts_to_change, expires=expires_at
+                    )
+                    or {}
                 )
         return changed_item
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
         """Put an item. Return False, with nothing changed, if the condition does not hold."""
         request = expression_parameters(values, ConditionExpression=condition)
-        return self._write_if(self.client.put_item, Item=item, **request) is not None
+        return (
+            self._write_if_condition_holds(self.client.put_item, Item=item, **request) is not None
+        )
 
-    def _write_if(self, call: Callable[..., Any], **request: Any) -> Any:
+    def _write_if_condition_holds(self, write_function: Callable[..., Any], **request: Any) -> Any:
         """Make one conditional write. Return its answer, or None if the condition does not hold."""
         with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
-            return retry_conflicts(lambda: call(TableName=self.table, **request))
+            return retry_conflicts(lambda: write_function(TableName=self.table, **request))
         return None
 
     def transact(self, parts: Sequence[TransactionPart]) -> int | None:
@@ -169,8 +178,8 @@ class Table(Struct, frozen=True):
         """
         write_requests: list[Any] = []
         for part in parts:
-            for verb, parameters in part.items():
-                write_requests.append({verb: {"TableName": self.table, **parameters}})
+            for write_verb, parameters in part.items():
+                write_requests.append({write_verb: {"TableName": self.table, **parameters}})
         with case_store_errors():
             try:
                 retry_conflicts(
@@ -179,7 +188,7 @@ class Table(Struct, frozen=True):
             except ClientError as error:
                 if code_of(error) != CANCELLED_ERROR_CODE:
                     raise
-                return find_failed_condition(error)
+                return find_failed_part_index(error)
         return None
 
 
@@ -211,17 +220,17 @@ def _is_conflict(error: ClientError) -> bool:
     return code_of(error) == CANCELLED_ERROR_CODE and "TransactionConflict" in reason_codes
 
 
-def find_failed_condition(error: ClientError) -> int:
+def find_failed_part_index(error: ClientError) -> int:
     """Return the index of the first part whose condition failed in a cancelled transaction.
 
     Raises:
         CaseStoreUnavailable: if DynamoDB cancelled the transaction for another reason.
     """
-    reasons = _list_cancellation_reasons(error)
-    for index, reason in enumerate(reasons):
+    cancellation_reasons = _list_cancellation_reasons(error)
+    for part_index, reason in enumerate(cancellation_reasons):
         if reason.get("Code") == "ConditionalCheckFailed":
-            return index
-    reasons_text = json.dumps(reasons, default=str)
+            return part_index
+    reasons_text = json.dumps(cancellation_reasons, default=str)
     raise CaseStoreUnavailable(f"the case store was busy: {reasons_text}") from error
 
 
@@ -230,7 +239,7 @@ def _list_cancellation_reasons(error: ClientError) -> list[dict[str, Any]]:
 
 
 # Transitions expire after this many days.
-TRANSITION_DAYS = 400
+TRANSITION_LIFETIME_DAYS = 400
 # The condition that an item has no claim, or only one of this owner.
 _UNCLAIMED_CONDITION = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
@@ -269,18 +278,21 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     case = new_transition.case
     claims_now = new_transition.claims_now or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
-    unmoved_values = _make_unmoved_values(
+    unmoved_condition_values = _make_unmoved_condition_values(
         new_transition.view, case, new_transition.written_by, new_transition.owner, claims_now
     )
     transition_attributes = items.to_item_attributes(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
-        expires_at=case.at + timedelta(days=TRANSITION_DAYS),
+        expires_at=case.at + timedelta(days=TRANSITION_LIFETIME_DAYS),
         **_make_index_attributes(open_case_index.UNFILED_TRANSITION_PARTITION, case.at),
     )
     parts: list[TransactionPart] = [
         _make_put_part(
-            case_key, _make_case_fields(new_transition), _UNMOVED_CONDITION, **unmoved_values
+            case_key,
+            _make_case_attributes(new_transition),
+            _UNMOVED_CONDITION,
+            **unmoved_condition_values,
         ),
         _make_put_part(items.transition_key(case.case_id, case.n), transition_attributes),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
@@ -313,7 +325,7 @@ def _make_index_attributes(partition: str, due_at: datetime | None) -> dict[str,
     return {open_case_index.PARTITION_ATTRIBUTE: partition, open_case_index.SORT_ATTRIBUTE: due_at}
 
 
-def _make_case_fields(new_transition: NewTransition) -> dict[str, Any]:
+def _make_case_attributes(new_transition: NewTransition) -> dict[str, Any]:
     """Return the attributes of the case's item, without its key."""
     case = new_transition.case
     failures = None
@@ -345,7 +357,7 @@ _UNMOVED_CONDITION = (
 )
 
 
-def _make_unmoved_values(
+def _make_unmoved_condition_values(
     view: CaseStoreView, transition: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
     """Return the values of the condition _UNMOVED_CONDITION.
@@ -431,11 +443,11 @@ def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[Tr
 
     They also delete its snapshot (rule 6).
     """
-    end_expression = "REMOVE claim_owner, claim_until"
+    release_expression = "REMOVE claim_owner, claim_until"
     parts: list[TransactionPart] = [
         _make_update_part(
             items.attribute_key(intent.queue_arn, step["attribute"]),
-            f"{end_expression}, intent, intent_modified_at",
+            f"{release_expression}, intent, intent_modified_at",
             "claim_owner = :owner",
             owner=owner,
         )
@@ -444,7 +456,7 @@ def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[Tr
     parts.append({"Delete": {"Key": items.snapshot_key(intent)}})
     if view.case is not None:
         key = items.case_key(view.case.queue_arn, view.case.symptom)
-        parts.append(_make_update_part(key, end_expression, _UNCLAIMED_CONDITION, owner=owner))
+        parts.append(_make_update_part(key, release_expression, _UNCLAIMED_CONDITION, owner=owner))
     return parts
 
 
@@ -452,10 +464,10 @@ def _make_update_part(
     key: Key, update_expression: str, condition: str = "", **values: Any
 ) -> TransactionPart:
     """Return a part that updates an item, if the condition holds."""
-    parameters = expression_parameters(
+    update_parameters = expression_parameters(
         values, UpdateExpression=update_expression, ConditionExpression=condition
     )
-    return {"Update": {"Key": key, **parameters}}
+    return {"Update": {"Key": key, **update_parameters}}
 
 
 def _make_case_claim_part(claim: Claim) -> TransactionPart:
@@ -466,10 +478,12 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved_values = _make_unmoved_values(claim.view, intent, claim.owner, claim.owner, intent.at)
+    unmoved_condition_values = _make_unmoved_condition_values(
+        claim.view, intent, claim.owner, claim.owner, intent.at
+    )
     if claim.view.case is None:
         condition_parameters = expression_parameters(
-            unmoved_values, ConditionExpression=_UNMOVED_CONDITION
+            unmoved_condition_values, ConditionExpression=_UNMOVED_CONDITION
         )
         return {"ConditionCheck": {"Key": key, **condition_parameters}}
     claim_expression = (
@@ -481,7 +495,7 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
         key,
         claim_expression,
         _UNMOVED_CONDITION,
-        **unmoved_values,
+        **unmoved_condition_values,
         until=claim.expires_at,
         every=open_case_index.CASE_PARTITION,
     )

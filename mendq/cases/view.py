@@ -84,11 +84,11 @@ class CaseStoreView(Struct, frozen=True):
 
         Records of a deleted queue of the same name become empty.
         """
-        records = {
+        restricted_records = {
             name: record.restrict_to_queue(created_at)
             for name, record in self.record_by_attribute.items()
         }
-        return structs.replace(self, record_by_attribute=records)
+        return structs.replace(self, record_by_attribute=restricted_records)
 
     def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
         """Add facts that the queue itself does not show.
@@ -116,15 +116,15 @@ class CaseStoreView(Struct, frozen=True):
 
         A step of an attribute that Mendq never wrote stays the same.
         """
-        return tuple(self._step_to_last_written(step) for step in steps)
+        return tuple(self._set_to_last_written(step) for step in steps)
 
-    def _step_to_last_written(self, step: AttributeStep) -> AttributeStep:
+    def _set_to_last_written(self, step: AttributeStep) -> AttributeStep:
         """Return one step with the value that Mendq wrote last, in the type of the step."""
-        last_written = self.record_of(step.attribute).last_written_value
-        if last_written is None:
+        last_written_value = self.record_of(step.attribute).last_written_value
+        if last_written_value is None:
             return step
         value_type = type(step.after)
-        return replace(step, after=value_type(last_written))
+        return replace(step, after=value_type(last_written_value))
 
     def make_overridden_records(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
         """Return the records of the case's attributes for a case that becomes overridden.

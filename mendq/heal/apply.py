@@ -136,7 +136,7 @@ def create_and_attach_dlq(
     return write_attributes(clients, facts_when_planned, attribute_steps)
 
 
-def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
+def _make_dlq(clients: Clients, source_facts: Facts, step: AttributeStep) -> Refusal | None:
     """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
 
     An existing queue of that name is used, unless its attributes differ, or it has a Policy or a
@@ -148,13 +148,13 @@ def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal |
     """
     dlq_arn = str(step.after)
     try:
-        attributes = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
+        attributes = make_queue(clients, dlq_arn, attributes_of_dlq(source_facts, dlq_arn))
     except (ClientError, BotoCoreError) as error:
         raise StepFailed(f"{step} failed: {error}") from error
     if isinstance(attributes, Refusal):
         return attributes
-    policies = [name for name in POLICY_ATTRIBUTES if attributes.get(name)]
-    return refuse_taken_name(dlq_arn, f"it has a {policies[0]}") if policies else None
+    policy_names = [name for name in POLICY_ATTRIBUTES if attributes.get(name)]
+    return refuse_taken_name(dlq_arn, f"it has a {policy_names[0]}") if policy_names else None
 
 
 def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
@@ -274,8 +274,10 @@ def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext
     the outcome makes SQS deliver the calls again, so that a later run opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
-    is_sufficient_now = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
-    return _make_ignored_outcome(decision.refusal, must_redeliver=is_sufficient_now)
+    is_evidence_sufficient = (
+        evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
+    )
+    return _make_ignored_outcome(decision.refusal, must_redeliver=is_evidence_sufficient)
 
 
 def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
@@ -283,8 +285,8 @@ def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext
 
     If they cannot be stored, the outcome makes SQS deliver them again.
     """
-    is_noted = _store_failures(decision.open_case, situation, run)
-    return _make_ignored_outcome(decision.refusal, must_redeliver=not is_noted)
+    are_failures_stored = _store_failures(decision.open_case, situation, run)
+    return _make_ignored_outcome(decision.refusal, must_redeliver=not are_failures_stored)
 
 
 def _make_ignored_outcome(refusal: Refusal, *, must_redeliver: bool) -> Outcome:
@@ -329,15 +331,15 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     failed_calls = Evidence.of(situation.fresh_sightings)
     for _ in range(2):
         stored_failures = view.failures
-        failures = merge_failures(case, stored_failures, failed_calls, run.settings.timing)
-        if failures is None:
+        merged_failures = merge_failures(case, stored_failures, failed_calls, run.settings.timing)
+        if merged_failures is None:
             return True
         due_at = (
             run.now
-            if case.state in STATES_ENDED_BY_FAILED_CALLS and failures.is_sufficient
+            if case.state in STATES_ENDED_BY_FAILED_CALLS and merged_failures.is_sufficient
             else None
         )
-        if run.open_cases.note_failures(case, stored_failures, failures, due_at):
+        if run.open_cases.note_failures(case, stored_failures, merged_failures, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
         if view.case is None or view.case.transition != case.transition:
@@ -372,10 +374,10 @@ def merge_failures(
         return None
     if not stored_failures.is_sufficient:
         return newest_failures
-    time_since_stored = (
+    time_since_stored_failures = (
         newest_failures.sightings[-1].event_time - stored_failures.sightings[-1].event_time
     )
-    return newest_failures if time_since_stored >= FAILURE_NOTES_PAUSE else None
+    return newest_failures if time_since_stored_failures >= FAILURE_NOTES_PAUSE else None
 
 
 def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
@@ -384,10 +386,12 @@ def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
     If new callers fail while the case is escalated, return the newest SUFFICIENT_EVENTS calls of
     callers that the case does not name, and the newest call of all.
     """
-    new_callers: tuple[Sighting, ...] = ()
+    kept_calls_of_new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
-        principals = case.evidence["principals"]
-        calls = [call for call in failures.calls if call.principal_arn not in principals]
-        new_callers = tuple(calls[-SUFFICIENT_EVENTS:])
-    newest_count = 1 if new_callers else SUFFICIENT_EVENTS
-    return Evidence.of([*new_callers, *failures.sightings[-newest_count:]])
+        mentioned_principals = case.evidence["principals"]
+        calls_of_new_callers = [
+            call for call in failures.calls if call.principal_arn not in mentioned_principals
+        ]
+        kept_calls_of_new_callers = tuple(calls_of_new_callers[-SUFFICIENT_EVENTS:])
+    newest_failure_count = 1 if kept_calls_of_new_callers else SUFFICIENT_EVENTS
+    return Evidence.of([*kept_calls_of_new_callers, *failures.sightings[-newest_failure_count:]])

@@ -87,13 +87,13 @@ class RequestedCase(Struct, frozen=True):
     symptom: Symptom | None
 
     @property
-    def newest(self) -> Case:
+    def newest_transition(self) -> Case:
         """The newest transition of the case."""
         return self.history[-1]
 
     def refuse_unknown_symptom(self) -> Refusal:
         """Return the refusal for a case whose symptom this version of Mendq does not know."""
-        symptom_name = plain(self.newest.symptom)
+        symptom_name = plain(self.newest_transition.symptom)
         reason = f"this Mendq knows no symptom {symptom_name}: `mendq close` ends its case"
         return Ignore("unknown_symptom", reason)
 
@@ -180,7 +180,10 @@ def make_refusal_document(refusal: Refusal) -> JsonDocument:
 
 
 def act_on_decision(
-    request: OperatorRequest, decision: object, context: CaseContext, functions: FunctionNameByOwner
+    request: OperatorRequest,
+    decision: object,
+    context: CaseContext,
+    function_name_by_owner: FunctionNameByOwner,
 ) -> JsonDocument | Refusal:
     """Approve, decline or close the case, as the operator decided.
 
@@ -191,7 +194,7 @@ def act_on_decision(
         request: The case, and the operator's name.
         decision: One of TRANSITION_BY_DECISION. Anything else is refused.
         context: This invocation.
-        functions: The name of the Lambda function of each owner.
+        function_name_by_owner: The name of the Lambda function of each owner.
 
     Returns:
         `{"case_id", "state", "reason", "code", "steps", "by"}`, or the reason why nothing was done.
@@ -201,28 +204,33 @@ def act_on_decision(
     """
     if not isinstance(decision, str) or decision not in TRANSITION_BY_DECISION:
         return Ignore("bad_request", f'"decision" is one of {", ".join(TRANSITION_BY_DECISION)}')
-    return retry_if_moved(lambda: _act_on_decision_once(request, decision, context, functions))
+    return retry_if_moved(
+        lambda: _act_on_decision_once(request, decision, context, function_name_by_owner)
+    )
 
 
 def _act_on_decision_once(
-    request: OperatorRequest, decision: str, context: CaseContext, functions: FunctionNameByOwner
+    request: OperatorRequest,
+    decision: str,
+    context: CaseContext,
+    function_name_by_owner: FunctionNameByOwner,
 ) -> JsonDocument | Refusal:
-    requested = look_up_case(request, context)
-    if isinstance(requested, Refusal):
-        return requested
-    earlier_answer = find_earlier_answer(decision, requested.history)
+    requested_case = look_up_case(request, context)
+    if isinstance(requested_case, Refusal):
+        return requested_case
+    earlier_answer = find_earlier_answer(decision, requested_case.history)
     if earlier_answer is not None:
         return earlier_answer
     transition = TRANSITION_BY_DECISION[decision]
-    case = requested.newest
-    if requested.symptom is None and decision == "approve":
-        return requested.refuse_unknown_symptom()
-    if requested.symptom is None and decision == "close":
+    case = requested_case.newest_transition
+    if requested_case.symptom is None and decision == "approve":
+        return requested_case.refuse_unknown_symptom()
+    if requested_case.symptom is None and decision == "close":
         # A case can be closed even if this version of Mendq does not know its symptom.
         transition = other_transitions.CLOSE_UNKNOWN_TRANSITION
     refusal = _refuse_if_state_forbids(case, decision, transition, context)
     if refusal is None and case.state is not transition.into:
-        refusal = _refuse_if_claimed(requested, context)
+        refusal = _refuse_if_claimed(requested_case, context)
     if refusal is not None:
         return refusal
     if case.state is not transition.into:
@@ -230,13 +238,13 @@ def _act_on_decision_once(
             transition.into, transition.because, context.now, actor=request.actor
         )
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        case = record_transition(moved_case, requested.view, notification, context)
+        case = record_transition(moved_case, requested_case.view, notification, context)
     if decision != "approve":
         return {**Outcome(case).document(), "by": case.actor}
     source_arn = case.evidence.get("source")
     if isinstance(source_arn, str):
         context.stored(Pins).approve_source(case.queue_arn, source_arn)
-    return {**_ask_owner_to_write(case, context, functions), "by": case.actor}
+    return {**_ask_owner_to_write(case, context, function_name_by_owner), "by": case.actor}
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
@@ -263,37 +271,41 @@ def _refuse_if_state_forbids(
     Return a refusal also if an approval comes after the time limit of the case's state. To approve
     an approved case again is allowed. Return None if there is no objection.
     """
-    is_repeated = decision == "approve" and case.state is State.APPROVED
-    if case.state not in transition.out_of and not is_repeated:
+    is_repeated_approval = decision == "approve" and case.state is State.APPROVED
+    if case.state not in transition.out_of and not is_repeated_approval:
         allowed_states_text = f"to {decision} takes a case that is {' or '.join(transition.out_of)}"
         reason = f"case {case.case_id} is {case.state}; {allowed_states_text}"
         return Ignore("wrong_state", reason)
-    longest_stay = longest_stay_in(case.state, context.settings.timing)
-    if decision == "approve" and longest_stay is not None and context.now >= case.at + longest_stay:
-        end_text = f"{case.at + longest_stay:%Y-%m-%d %H:%M} UTC"
-        reason = f"the proposal of case {case.case_id} ran out at {end_text}"
+    longest_stay_in_state = longest_stay_in(case.state, context.settings.timing)
+    if (
+        decision == "approve"
+        and longest_stay_in_state is not None
+        and context.now >= case.at + longest_stay_in_state
+    ):
+        expiry_text = f"{case.at + longest_stay_in_state:%Y-%m-%d %H:%M} UTC"
+        reason = f"the proposal of case {case.case_id} ran out at {expiry_text}"
         return Ignore("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
 
 
-def _refuse_if_claimed(requested: RequestedCase, context: CaseContext) -> Refusal | None:
+def _refuse_if_claimed(requested_case: RequestedCase, context: CaseContext) -> Refusal | None:
     """Return a refusal while another run is at work on the case, or has just moved it.
 
     Return a refusal also while a dead run's write is not recorded yet. That write is ignored if
     this version of Mendq does not know the symptom, because then no run can record it.
     """
-    view = requested.view
-    has_unrecorded_write = view.intent is not None and requested.symptom is not None
+    view = requested_case.view
+    has_unrecorded_write = view.intent is not None and requested_case.symptom is not None
     if has_unrecorded_write or view.is_held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
-    if view.case is None or view.case.transition != requested.newest.transition:
+    if view.case is None or view.case.transition != requested_case.newest_transition.transition:
         return Retry("claimed", "another run has just moved the case; ask again")
     return None
 
 
 def _ask_owner_to_write(
-    case: Case, context: CaseContext, functions: FunctionNameByOwner
+    case: Case, context: CaseContext, function_name_by_owner: FunctionNameByOwner
 ) -> JsonDocument:
     """Ask the Lambda that owns the step to write it, and return the case's outcome as JSON.
 
@@ -301,7 +313,7 @@ def _ask_owner_to_write(
     has the case's newest state and the Lambda's reason.
     """
     try:
-        answer = ask_owner(context.clients, functions, case)
+        answer = ask_owner(context.clients, function_name_by_owner, case)
     except OwnerUnavailable as error:
         owner = owner_of_case(case.steps)
         reason = f"{error}; the case stays approved, and follow_up calls {owner} again by itself"

@@ -121,8 +121,8 @@ class BatchResult(Struct):
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         """
-        failures = [{"itemIdentifier": message_id} for message_id in self.error_by_message_id]
-        return {"batchItemFailures": failures}
+        failed_items = [{"itemIdentifier": message_id} for message_id in self.error_by_message_id]
+        return {"batchItemFailures": failed_items}
 
     @property
     def unexpected_errors(self) -> list[Exception]:
@@ -132,25 +132,28 @@ class BatchResult(Struct):
 
     def count_by_symptom_by_metric(self) -> dict[OwnMetric, Counter[str]]:
         """Return the number of fixes and of refusals, each by the symptom's name."""
-        fixes = Counter[str]()
-        refusals = Counter[str]()
+        fix_count_by_symptom = Counter[str]()
+        refusal_count_by_symptom = Counter[str]()
         for group, outcome in self.outcome_by_group.items():
             if outcome.case is not None and outcome.case.state is State.APPLIED:
-                fixes[group.symptom.name] += 1
+                fix_count_by_symptom[group.symptom.name] += 1
             if outcome.refusal is not None:
-                refusals[group.symptom.name] += 1
-        return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
+                refusal_count_by_symptom[group.symptom.name] += 1
+        return {
+            OwnMetric.AUTO_FIXES: fix_count_by_symptom,
+            OwnMetric.REFUSALS: refusal_count_by_symptom,
+        }
 
     def count_by_metric(self) -> dict[OwnMetric, int]:
         """Return the values of the metrics about the batch and its outcomes."""
-        counter_by_metric = self.count_by_symptom_by_metric()
-        refusals = counter_by_metric[OwnMetric.REFUSALS].total()
+        counts_by_metric = self.count_by_symptom_by_metric()
+        refusal_count = counts_by_metric[OwnMetric.REFUSALS].total()
         return {
             OwnMetric.FAILED_CALLS_SEEN: self.failed_call_count,
             OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
             OwnMetric.HEAL_ERRORS: len(self.unexpected_errors),
-            OwnMetric.AUTO_FIXES: counter_by_metric[OwnMetric.AUTO_FIXES].total(),
-            OwnMetric.REFUSALS: refusals + len(self.ignore_codes),
+            OwnMetric.AUTO_FIXES: counts_by_metric[OwnMetric.AUTO_FIXES].total(),
+            OwnMetric.REFUSALS: refusal_count + len(self.ignore_codes),
             OwnMetric.ESCALATIONS: sum(
                 outcome.is_escalation for outcome in self.outcome_by_group.values()
             ),
@@ -172,16 +175,18 @@ class BatchResult(Struct):
             self.mark_failed([group], ComeAgain(outcome.refusal.reason))
 
 
-def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult:
+def heal_failed_calls(body_by_message_id: Mapping[str, str], run: FixContext) -> BatchResult:
     """Heal the queues of a batch of failed calls. Never raise: the result keeps every error.
 
     Mendq's own probe and events of AWS Health are only recorded.
 
     Args:
-        bodies: The bodies of the intake queue's messages, by message id.
+        body_by_message_id: The bodies of the intake queue's messages, by message id.
         run: This invocation.
     """
-    batch = group_failed_calls(bodies, AccountAndRegion(run.settings.account, run.clients.region))
+    batch = group_failed_calls(
+        body_by_message_id, AccountAndRegion(run.settings.account, run.clients.region)
+    )
     _record_probes_and_health_events(batch, run)
     return _heal_groups(batch, run)
 
@@ -212,7 +217,7 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
 
 
 def group_failed_calls(
-    bodies: Mapping[str, str], account_and_region: AccountAndRegion
+    body_by_message_id: Mapping[str, str], account_and_region: AccountAndRegion
 ) -> BatchResult:
     """Read the messages and group their failed calls by queue and symptom.
 
@@ -220,13 +225,13 @@ def group_failed_calls(
     error.
 
     Args:
-        bodies: The bodies of the intake queue's messages, by message id.
+        body_by_message_id: The bodies of the intake queue's messages, by message id.
         account_and_region: The account and region whose queues Mendq manages.
     """
     batch = BatchResult()
     calls_by_queue_and_symptom = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
     message_ids_by_queue_and_symptom = defaultdict[tuple[str, Symptom], list[str]](list)
-    for message_id, body in bodies.items():
+    for message_id, body in body_by_message_id.items():
         call = read(body)
         if isinstance(call, Unreadable):
             _note_unreadable(message_id, body, call, account_and_region, batch)
@@ -242,8 +247,8 @@ def group_failed_calls(
     for queue_and_symptom, call_by_event_id in calls_by_queue_and_symptom.items():
         queue_arn, symptom = queue_and_symptom
         grouped_calls = tuple(call_by_event_id.values())
-        are_all_races = all(call.may_be_a_race for call in grouped_calls)
-        group = Group(queue_arn, symptom, grouped_calls, must_measure=are_all_races)
+        may_all_be_races = all(call.may_be_a_race for call in grouped_calls)
+        group = Group(queue_arn, symptom, grouped_calls, must_measure=may_all_be_races)
         batch.message_ids_by_group[group] = message_ids_by_queue_and_symptom[queue_and_symptom]
     return batch
 
@@ -272,8 +277,8 @@ def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
 
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
-    purpose = account_and_region.purpose_of(call.principal_arn)
-    if purpose != PROBE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
+    principal_purpose = account_and_region.purpose_of(call.principal_arn)
+    if principal_purpose != PROBE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
         return False
     probe_queue_arn = arn_of_name(
         PROBE_QUEUE_NAME, account_and_region.region, account_and_region.account
@@ -306,17 +311,17 @@ def _record_probes_and_health_events(batch: BatchResult, run: FixContext) -> Non
     """Record that the probe arrived and what AWS Health reports. Take no other action on either."""
     probe_record = run.stored(ProbeRecord)
     health_events = run.stored(HealthEvents)
-    store_by_message_id = {
+    store_function_by_message_id = {
         message_id: partial(probe_record.note_seen, call)
         for message_id, call in batch.probe_by_message_id.items()
     }
-    store_by_message_id |= {
+    store_function_by_message_id |= {
         message_id: partial(health_events.note, health_event)
         for message_id, health_event in batch.health_event_by_message_id.items()
     }
-    for message_id, store_signal in store_by_message_id.items():
+    for message_id, store_function in store_function_by_message_id.items():
         try:
-            store_signal(run.now)
+            store_function(run.now)
         except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
             batch.error_by_message_id[message_id] = error
 
@@ -326,14 +331,14 @@ SituationByGroup = dict[Group, Situation]
 
 def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
     """Heal the groups of the batch, symptom by symptom. Return the batch with their outcomes."""
-    for (symptom, counting_key), situations in _gather_situations(batch, run).items():
+    for (symptom, spread_subject), situations in _gather_situations(batch, run).items():
         try:
-            _heal_symptom(symptom, counting_key, situations, batch, run)
+            _heal_symptom(symptom, spread_subject, situations, batch, run)
         except Exception as error:  # noqa: BLE001 - the messages come again, for the notification too
             batch.mark_failed(situations, error)
     if batch.skipped_name_count_by_caller:
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
-            _notify_flood(batch.skipped_name_count_by_caller, run)
+            _notify_name_flood(batch.skipped_name_count_by_caller, run)
     return batch
 
 
@@ -349,12 +354,12 @@ def _gather_situations(
         case store counts its queues. Drills are counted under a key of their own.
     """
     situations_by_symptom = defaultdict[tuple[Symptom, str], SituationByGroup](dict)
-    reserve_seconds = run.remaining_seconds() / 2
+    reserved_seconds = run.remaining_seconds() / 2
     group_count_by_symptom = Counter(group.symptom.name for group in batch.message_ids_by_group)
     for group in _select_groups(batch, run):
         is_only_group = group_count_by_symptom[group.symptom.name] == 1
         gather_group = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
-        situation_or_outcome = _attempt_for_group(gather_group, group, batch, run, reserve_seconds)
+        situation_or_outcome = _attempt_for_group(gather_group, group, batch, run, reserved_seconds)
         if isinstance(situation_or_outcome, Situation):
             situations_by_symptom[group.symptom, situation_or_outcome.mass_symptom_key][group] = (
                 situation_or_outcome
@@ -378,28 +383,30 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     consent = run.settings.consent
     if len(groups) <= MAXIMUM_UNKNOWN_NAMES:
         return groups
-    listing_turn = run.now.timestamp() // QUEUE_LIST_LIFETIME.total_seconds()
+    listing_period = run.now.timestamp() // QUEUE_LIST_LIFETIME.total_seconds()
     try:
         known_queue_arns = list_managed_arns_cached(
-            run.clients, run.settings.account, consent, listing_turn
+            run.clients, run.settings.account, consent, listing_period
         )
     except FactsUnavailable:
         return groups
-    turns_taken_by_caller = Counter[str]()
+    unknown_name_count_by_caller = Counter[str]()
     turn_by_group = dict[Group, int]()
     for group in groups:
         queue_name = parts_of(group.queue_arn).name
         if group.queue_arn in known_queue_arns or consent.has_exact_name(queue_name):
             turn_by_group[group] = 0
         else:
-            turns_taken_by_caller.update(group.callers)
-            turn_by_group[group] = min(turns_taken_by_caller[caller] for caller in group.callers)
+            unknown_name_count_by_caller.update(group.callers)
+            turn_by_group[group] = min(
+                unknown_name_count_by_caller[caller] for caller in group.callers
+            )
     sorted_groups = sorted(groups, key=turn_by_group.__getitem__)
     known_group_count = sum(turn == 0 for turn in turn_by_group.values())
-    maximum_groups = MAXIMUM_UNKNOWN_NAMES + known_group_count
-    for group in sorted_groups[maximum_groups:]:
+    maximum_group_count = MAXIMUM_UNKNOWN_NAMES + known_group_count
+    for group in sorted_groups[maximum_group_count:]:
         batch.skipped_name_count_by_caller.update(group.callers)
-    return sorted_groups[:maximum_groups]
+    return sorted_groups[:maximum_group_count]
 
 
 def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
@@ -415,7 +422,7 @@ def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> 
 
 def _heal_symptom(
     symptom: Symptom,
-    counting_key: str,
+    spread_subject: str,
     situations: SituationByGroup,
     batch: BatchResult,
     run: FixContext,
@@ -428,16 +435,16 @@ def _heal_symptom(
     the configuration, no queue counts, because many queues may have had the fault for long. The
     scan limits how many such queues it reports in a day.
     """
-    read_situations = _read_queues(situations, batch, run)
+    situations_with_facts = _read_queues(situations, batch, run)
     spread = frozenset[str]()
     if not (symptom.is_of_configuration and all(group.must_measure for group in situations)):
-        spread = _note_spread(counting_key, situations, read_situations, run)
-    for group, situation in read_situations.items():
-        heal_queue = partial(_heal_one, situation, spread, run)
+        spread = _note_spread(spread_subject, situations, situations_with_facts, run)
+    for group, situation in situations_with_facts.items():
+        heal_queue = partial(_heal_queue, situation, spread, run)
         outcome = _attempt_for_group(heal_queue, group, batch, run)
         if outcome is not None:
             batch.set_outcome(group, outcome)
-    is_mass_symptom_news = any(
+    must_notify_mass_symptom = any(
         must_report_mass_symptom(
             batch.outcome_by_group[group].refusal,
             situation.mode,
@@ -446,15 +453,15 @@ def _heal_symptom(
         for group, situation in situations.items()
         if group in batch.outcome_by_group
     )
-    if is_mass_symptom_news:
-        own_changes = _list_own_changes(read_situations.values())
+    if must_notify_mass_symptom:
+        own_changes = _list_own_changes(situations_with_facts.values())
         _notify_mass_symptom(symptom, spread, situations, own_changes, run)
 
 
 def _note_spread(
-    counting_key: str,
+    spread_subject: str,
     situations: SituationByGroup,
-    read_situations: SituationByGroup,
+    situations_with_facts: SituationByGroup,
     run: FixContext,
 ) -> frozenset[str]:
     """Note the queues that show the symptom. Return all queues that showed it in the last hour.
@@ -463,20 +470,20 @@ def _note_spread(
     noted.
 
     Args:
-        counting_key: The key under which the case store counts the symptom's queues.
+        spread_subject: The key under which the case store counts the symptom's queues.
         situations: All situations of the symptom.
-        read_situations: Those whose queues could be read.
+        situations_with_facts: Those whose queues could be read.
         run: This invocation.
     """
     changed_groups = {
         group
-        for group, situation in read_situations.items()
+        for group, situation in situations_with_facts.items()
         if situation.was_changed_after_failures
     }
-    queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
+    unchanged_queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
     # If the symptom has only one group, its history was read together with the spread.
     stored_spread = next(iter(situations.values())).view.spread_item
-    return run.case_store.note_spread(queue_arns, counting_key, run.now, stored_spread)
+    return run.case_store.note_spread(unchanged_queue_arns, spread_subject, run.now, stored_spread)
 
 
 def _list_own_changes(situations: Iterable[Situation]) -> list[OwnChange]:
@@ -492,16 +499,16 @@ def _read_queues(
 
     Half of the remaining time is reserved for the decisions.
     """
-    read_situations = SituationByGroup()
-    reserve_seconds = run.remaining_seconds() / 2
+    situations_with_facts = SituationByGroup()
+    reserved_seconds = run.remaining_seconds() / 2
     for group, situation in situations.items():
         read_queue = partial(_read_queue, situation, run)
-        situation_or_outcome = _attempt_for_group(read_queue, group, batch, run, reserve_seconds)
+        situation_or_outcome = _attempt_for_group(read_queue, group, batch, run, reserved_seconds)
         if isinstance(situation_or_outcome, Situation):
-            read_situations[group] = situation_or_outcome
+            situations_with_facts[group] = situation_or_outcome
         elif situation_or_outcome is not None:
             batch.set_outcome(group, situation_or_outcome)
-    return read_situations
+    return situations_with_facts
 
 
 def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
@@ -512,7 +519,7 @@ def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
         return make_declined_outcome("queue_refuses_us", str(error))
 
 
-def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
+def _heal_queue(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
     """Decide about a queue whose facts were read, and carry the decision out.
 
     Args:
@@ -536,14 +543,14 @@ def _attempt_for_group(
     group: Group,
     batch: BatchResult,
     run: FixContext,
-    reserve_seconds: float = 0,
+    reserved_seconds: float = 0,
 ) -> Answer | None:
     """Call `action` for one group, and return its answer.
 
-    Return None if `action` failed, or if less time is left than `reserve_seconds` or
+    Return None if `action` failed, or if less time is left than `reserved_seconds` or
     SECONDS_TO_WRITE. Then SQS delivers the group's messages again.
     """
-    if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
+    if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserved_seconds):
         batch.mark_failed([group], ComeAgain("too little of the Lambda's time is left"))
         return None
     try:
@@ -577,10 +584,10 @@ def _notify_mass_symptom(
     """
     queue_arn_by_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
     reach = count_reach(spread, [group.queue_arn for group in groups], run)
-    queue_arns_of_callers = [
+    reached_arns_of_callers = [
         queue_arn for queue_arn in queue_arn_by_caller.values() if queue_arn in reach.queue_arns
     ]
-    queue_arns = dict.fromkeys([*queue_arns_of_callers, *sorted(reach.queue_arns)])
+    listed_queue_arns = dict.fromkeys([*reached_arns_of_callers, *sorted(reach.queue_arns)])
     mass_symptom = notification.MassSymptom(
         symptom.name,
         symptom.sentence,
@@ -590,16 +597,16 @@ def _notify_mass_symptom(
         () if symptom.is_of_configuration else list_aws_health_lines(run),
         describe_own_changes(own_changes, run.now),
     )
-    place = notification.format_place(run.settings.account, run.clients.region)
+    place_text = notification.format_place(run.settings.account, run.clients.region)
     notification_text = notification.describe_mass_symptom(
-        mass_symptom, queue_arns, reach.managed_count, run.now, place
+        mass_symptom, listed_queue_arns, reach.managed_count, run.now, place_text
     )
     joined_queue_arns = " ".join(sorted(reach.queue_arns))
     news_key = f"mass_symptom:{sha256(joined_queue_arns.encode()).hexdigest()[:12]}"
     run.notifier.send_about_account(symptom.name, news_key, notification_text)
 
 
-def _notify_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
+def _notify_name_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
     """Notify people of callers whose failed calls name many unknown queues.
 
     The caller with the most skipped names is the key of the news, so people are notified at most
@@ -609,7 +616,7 @@ def _notify_flood(name_count_by_caller: Counter[str], run: FixContext) -> None:
         name_count_by_caller: The number of skipped queue names by caller.
         run: This invocation.
     """
-    place = notification.format_place(run.settings.account, run.clients.region)
+    place_text = notification.format_place(run.settings.account, run.clients.region)
     callers_and_counts = name_count_by_caller.most_common()
-    notification_text = notification.describe_flood(callers_and_counts, run.now, place)
+    notification_text = notification.describe_flood(callers_and_counts, run.now, place_text)
     run.notifier.send_about_account("flood", f"flood:{callers_and_counts[0][0]}", notification_text)

@@ -108,7 +108,7 @@ The rules, each with its reason and what would be lost without it:
     guardrail of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the
     first team's case.
 
-13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
+13. The ground of a refusal decides whether people hear about it (`RefusalGround`). A refusal by the
     queue's own facts is news about the queue. A freeze or a cooldown concerns only Mendq, so nobody
     is notified.
     If the refusal is about many queues (MANY_QUEUES), the case itself notifies nobody: the one
@@ -175,7 +175,7 @@ GUARDRAILS_ABOUT_PLAN = (
 )
 
 # The state in which a plan's case opens if heal does not write the plan itself (rule 7).
-STATE_BY_MODE = {
+OPENING_STATE_BY_MODE = {
     Mode.OBSERVE: State.OBSERVED,
     Mode.PROPOSE: State.PROPOSED,
     Mode.HEAL: State.APPROVED,
@@ -250,7 +250,7 @@ Rejection = RecordTransition | Decline | KeepEvidence | NoteFailures
 Decision = InformationRequest | Healthy | WriteFix | Rejection | KeepWaiting
 
 
-class Ground(Enum):
+class RefusalGround(Enum):
     """Subject of a refusal, which decides if people hear about the case (rule 13)."""
 
     # A freeze, a budget or a cooldown. People hear only about an escalated or overridden case.
@@ -285,7 +285,7 @@ def _decide_before_reading(situation: Situation) -> NeedsFacts | Rejection:
     refusal = find_first_refusal(GUARDRAILS_BEFORE_READING, situation)
     if refusal is None or situation.must_report_new_callers:
         return NeedsFacts()
-    return _decide_after_refusal(situation, refusal, Ground.MENDQ)
+    return _decide_after_refusal(situation, refusal, RefusalGround.MENDQ)
 
 
 def _decide_about_queue(situation: Situation) -> Decision:
@@ -297,9 +297,9 @@ def _decide_about_queue(situation: Situation) -> Decision:
         reason = "most failed calls are from before the queue was last changed"
         stale_evidence_refusal = Ignore("before_last_change", reason)
         return _decide_after_refusal(
-            _with_current_evidence(situation), stale_evidence_refusal, Ground.MENDQ
+            _limit_to_current_evidence(situation), stale_evidence_refusal, RefusalGround.MENDQ
         )
-    situation = _with_current_evidence(situation)
+    situation = _limit_to_current_evidence(situation)
     plan = _make_plan(situation)
     if isinstance(plan, Refusal):
         return _decide_after_queue_refusal(situation, plan)
@@ -314,15 +314,15 @@ def _decide_after_refused_write(
     situation: Situation, refused_write: RefusedWrite
 ) -> KeepEvidence | NoteFailures | Rejection:
     """Stage 4: decide after a write was refused and the queue was not changed."""
-    situation = _with_current_evidence(situation)
+    situation = _limit_to_current_evidence(situation)
     if refused_write.refusal.case_state is None:
         return _keep_failed_calls(situation, refused_write.refusal)
     return _decide_after_refusal(
-        situation, refused_write.refusal, Ground.MENDQ, refused_write.plan.steps
+        situation, refused_write.refusal, RefusalGround.MENDQ, refused_write.plan.steps
     )
 
 
-def _with_current_evidence(situation: Situation) -> Situation:
+def _limit_to_current_evidence(situation: Situation) -> Situation:
     """Return the situation with only the evidence since the queue's last change (rule 4)."""
     return structs.replace(situation, evidence=situation.current_evidence)
 
@@ -350,8 +350,10 @@ def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
     """Stage 3: ask the guardrails about the plan, then follow the mode (rules 5 to 8)."""
     refusal = find_first_refusal(GUARDRAILS_ABOUT_PLAN, situation, plan)
     if refusal is not None:
-        ground = Ground.QUEUE if refusal.code == "overridden" else Ground.MENDQ
-        return _decide_after_refusal(situation, refusal, ground, plan.steps)
+        refusal_ground = (
+            RefusalGround.QUEUE if refusal.code == "overridden" else RefusalGround.MENDQ
+        )
+        return _decide_after_refusal(situation, refusal, refusal_ground, plan.steps)
     plan = _lower_to_proposal(situation, plan)
     mode = min(situation.mode, plan.at_most)
     if mode is Mode.HEAL and plan.steps[0].owner is situation.writer:
@@ -367,18 +369,18 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
     """
     if situation.mode is not Mode.HEAL:
         return plan
-    at_most = min(plan.at_most, Mode.PROPOSE)
+    highest_mode = min(plan.at_most, Mode.PROPOSE)
     if situation.unhelpful_case_id:
         approval_reason = (
             f"case {situation.unhelpful_case_id} did not help or was taken back, so a person has "
             "to approve this one"
         )
-        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=at_most)
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=highest_mode)
     if situation.facts.own_change is not None:
         approval_reason = (
             "that change by Mendq may be the cause, so a person must approve this plan"
         )
-        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=at_most)
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=highest_mode)
     return plan
 
 
@@ -387,7 +389,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
 
     The mode decides if the case opens as observed, proposed, or approved for another Lambda.
     """
-    state = STATE_BY_MODE[mode]
+    state = OPENING_STATE_BY_MODE[mode]
     reason = plan.reason
     longest_wait = longest_stay_in(state, situation.timing)
     if mode is Mode.HEAL:
@@ -426,22 +428,22 @@ def _decide_after_queue_refusal(situation: Situation, refusal: Refusal) -> Needs
     mode `observe` that notification is sent only for such a symptom, or if `refusal` escalates.
     """
     if refusal.case_state is None or not refusal.is_reported_in(situation.mode):
-        return _decide_after_refusal(situation, refusal, Ground.MENDQ)
+        return _decide_after_refusal(situation, refusal, RefusalGround.MENDQ)
     if situation.reach is None:
         return NeedsReach()
-    mass_refusal = guardrails.refuse_if_mass_symptom(situation)
-    if mass_refusal is None:
-        return _decide_after_refusal(situation, refusal, Ground.QUEUE)
+    mass_symptom_refusal = guardrails.refuse_if_mass_symptom(situation)
+    if mass_symptom_refusal is None:
+        return _decide_after_refusal(situation, refusal, RefusalGround.QUEUE)
     notifies_anyway = situation.symptom.notifies_anyway
-    is_reported = notifies_anyway or refusal.case_state is State.ESCALATED
-    mass_refusal = replace(mass_refusal, silent_in_observe=not is_reported)
-    recorded_refusal = refusal if notifies_anyway else mass_refusal
-    rejection = _decide_after_refusal(situation, recorded_refusal, Ground.MANY_QUEUES)
-    return structs.replace(rejection, refusal=mass_refusal)
+    must_report = notifies_anyway or refusal.case_state is State.ESCALATED
+    mass_symptom_refusal = replace(mass_symptom_refusal, silent_in_observe=not must_report)
+    recorded_refusal = refusal if notifies_anyway else mass_symptom_refusal
+    rejection = _decide_after_refusal(situation, recorded_refusal, RefusalGround.MANY_QUEUES)
+    return structs.replace(rejection, refusal=mass_symptom_refusal)
 
 
 def _decide_after_refusal(
-    situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()
+    situation: Situation, refusal: Refusal, refusal_ground: RefusalGround, steps: Steps = ()
 ) -> Rejection:
     """Decide what follows from a refusal.
 
@@ -452,7 +454,7 @@ def _decide_after_refusal(
     Args:
         situation: The symptom and the queue.
         refusal: The reason not to write.
-        ground: The subject of the refusal.
+        refusal_ground: The subject of the refusal.
         steps: The steps that were refused, if a plan was refused.
     """
     refusal = refusal.as_recorded_in(situation.mode)
@@ -470,8 +472,8 @@ def _decide_after_refusal(
     severity = choose_severity(
         case,
         situation.mode,
-        is_about_plan=ground is Ground.QUEUE,
-        is_reported_elsewhere=ground is Ground.MANY_QUEUES,
+        is_about_plan=refusal_ground is RefusalGround.QUEUE,
+        is_reported_elsewhere=refusal_ground is RefusalGround.MANY_QUEUES,
     )
     notification = _make_notification(situation, case, refusal, severity)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
@@ -541,11 +543,17 @@ def _decide_waiting_case_before_reading(
         return KeepWaiting(refusal, case)
     if situation.mode is Mode.HEAL:
         return NeedsFacts()
-    unread_situation = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
+    situation_without_facts = structs.replace(
+        situation, facts=Facts(situation.facts.queue_arn, {}, {})
+    )
     if situation.is_gone:
-        return _end_wait(unread_situation, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone"))
+        return _end_wait(
+            situation_without_facts, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone")
+        )
     return _end_wait(
-        unread_situation, case, Refuse("not_any_more", "Mendq may no longer change this queue")
+        situation_without_facts,
+        case,
+        Refuse("not_any_more", "Mendq may no longer change this queue"),
     )
 
 
@@ -569,8 +577,8 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     if isinstance(plan, Refusal):
         return plan
     if case.state is State.APPROVED and _make_step_documents(plan.steps) != case.steps:
-        steps = ", ".join(str(step) for step in plan.steps)
-        return Refuse("plan_changed", f"the queue has changed: the plan would be {steps} now")
+        steps_text = ", ".join(str(step) for step in plan.steps)
+        return Refuse("plan_changed", f"the queue has changed: the plan would be {steps_text} now")
     if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
         return Refuse("not_by_itself", "a person has to see this step first")
     owner = plan.steps[0].owner

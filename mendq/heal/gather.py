@@ -178,9 +178,9 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     tags = _read_tags(group, run)
     if tags is None and symptom.needs:
         return make_declined_outcome("queue_gone", "the queue is gone")
-    counting_key = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
+    spread_subject = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
     view: CaseStoreView | Outcome
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, counting_key)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, spread_subject)
     _send_unsent_notification(group, view, run)
     view = recover_left_claim(view, symptom, run)
     if isinstance(view, Outcome):
@@ -215,10 +215,10 @@ def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) 
 
     Calls that are too old, too far in the future, or possibly races are left out.
     """
-    evident_calls = [
+    usable_calls = [
         call for call in group.calls if is_fresh(call, run.now) and not call.may_be_a_race
     ]
-    fresh_sightings = tuple(Sighting.of(call) for call in evident_calls)
+    fresh_sightings = tuple(Sighting.of(call) for call in usable_calls)
     stored_sightings = situation.view.evidence.sightings
     evidence = Evidence.of([*stored_sightings, *fresh_sightings]).fresh(run.now)
     return structs.replace(situation, evidence=evidence, fresh_sightings=fresh_sightings)
@@ -266,11 +266,11 @@ def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
     anyone can make calls fail.
     """
     key = items.item_key(queue_arn, "measured")
-    free_condition = "attribute_not_exists(pk) OR expires_at <= :now"
+    turn_over_condition = "attribute_not_exists(pk) OR expires_at <= :now"
     turn_ends_at = run.now + timedelta(hours=1)
     update_expression = "SET expires_at = :until"
     return run.case_store.change(
-        key, update_expression, free_condition, until=turn_ends_at, now=run.now
+        key, update_expression, turn_over_condition, until=turn_ends_at, now=run.now
     )
 
 
@@ -373,8 +373,8 @@ def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Sit
     open_case = situation.open_case
     last_case = situation.view.case
     if open_case is not None:
-        note_times = [sighting.event_time for sighting in situation.view.failures.sightings]
-        if was_noted_recently(open_case, max(note_times, default=None), run.now):
+        failure_times = [sighting.event_time for sighting in situation.view.failures.sightings]
+        if was_noted_recently(open_case, max(failure_times, default=None), run.now):
             reason = f"case {open_case.case_id} is {open_case.state}"
             return make_declined_outcome("case_already_open", reason)
     elif symptom.is_of_configuration and last_case is not None:
@@ -405,13 +405,13 @@ def confirm_finding(
     )
     if refusal is not None:
         return Outcome(refusal=refusal)
-    measurement = Sighting.from_scan(run.now)
+    measured_sighting = Sighting.from_scan(run.now)
     facts = replace(facts, found=add_other_queue_names(fault.because, group.shared_finding))
     return structs.replace(
         situation,
         facts=facts,
-        evidence=Evidence((measurement,)),
-        fresh_sightings=(measurement,),
+        evidence=Evidence((measured_sighting,)),
+        fresh_sightings=(measured_sighting,),
     )
 
 
@@ -443,9 +443,9 @@ def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
     queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in shared_finding.others)
     queue_count = len(shared_finding.others) + shared_finding.more
     verb = "names" if queue_count == 1 else "name"
-    unnamed_text = f" and {shared_finding.more:,} more" if shared_finding.more else ""
-    subject = format_count(queue_count, "other queue")
-    return f"{sentence}. {subject} {verb} it too: {queue_names}{unnamed_text}"
+    unnamed_queues_text = f" and {shared_finding.more:,} more" if shared_finding.more else ""
+    other_queues_text = format_count(queue_count, "other queue")
+    return f"{sentence}. {other_queues_text} {verb} it too: {queue_names}{unnamed_queues_text}"
 
 
 def make_facts_reader(run: FixContext) -> FactsReader:
@@ -561,8 +561,8 @@ def _may_have_own_change(situation: Situation) -> bool:
 
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
-    newest_cases = run.open_cases.list_newest_cases(_list_related_queues(facts))
-    suspected_cases = [case for case in newest_cases if may_be_behind(case, symptom, facts)]
+    related_cases = run.open_cases.list_newest_cases(_list_related_queues(facts))
+    suspected_cases = [case for case in related_cases if may_be_behind(case, symptom, facts)]
     case_histories = [run.open_cases.list_transitions(case.case_id) for case in suspected_cases]
     return find_change_behind(symptom, facts, case_histories, run.now, run.settings.timing)
 
@@ -572,11 +572,11 @@ def _list_related_queues(facts: Facts) -> list[str]:
 
     The cases of its own DLQ are needed because the case of a redrive is about the DLQ.
     """
-    queue_arns = [facts.queue_arn, *facts.source_arns]
+    related_queue_arns = [facts.queue_arn, *facts.source_arns]
     dlq_arn = arn_of(facts.dlq_arn)
     if dlq_arn is not None:
-        queue_arns.append(dlq_arn)
-    return list(dict.fromkeys(queue_arns))
+        related_queue_arns.append(dlq_arn)
+    return list(dict.fromkeys(related_queue_arns))
 
 
 def add_reach(situation: Situation, spread: frozenset[str], run: FixContext) -> Situation:

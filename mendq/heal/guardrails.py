@@ -106,14 +106,14 @@ def _refuse_overridden_step(situation: Situation, step: AttributeStep) -> Refusa
     attribute = step.attribute
     record = situation.records.record_of(attribute)
     if record.overridden_until is not None and situation.now < record.overridden_until:
-        until_date = f"{record.overridden_until:%F}"
+        override_end_date = f"{record.overridden_until:%F}"
         if record.owes_a_notification:
             reason = (
                 f"it shows again since {attribute} was rolled back, and Mendq would make it "
-                f"{step.after} again; it leaves it alone until {until_date}"
+                f"{step.after} again; it leaves it alone until {override_end_date}"
             )
             return Refuse("overridden", reason)
-        reason = f"another principal keeps {attribute}; silent until {until_date}"
+        reason = f"another principal keeps {attribute}; silent until {override_end_date}"
         return Ignore("overridden", reason)
     was_mendqs_value = (
         record.last_written_value in (None, str(step.before)) or not step.has_value_in_queue
@@ -166,10 +166,13 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
         reason = f"{attribute} was written {daily_limit} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
     for step in plan.steps:
-        step_limit = step.most_a_day
-        if step_limit is not None and situation.count_writes(step.attribute, ONE_DAY) >= step_limit:
+        daily_step_limit = step.most_a_day
+        if (
+            daily_step_limit is not None
+            and situation.count_writes(step.attribute, ONE_DAY) >= daily_step_limit
+        ):
             # No escalation: a person has nothing to repair, because Mendq may write it tomorrow.
-            times_text = "once" if step_limit == 1 else f"{step_limit} times"
+            times_text = "once" if daily_step_limit == 1 else f"{daily_step_limit} times"
             reason = f"{step.attribute} may be written {times_text} in 24 hours, and was"
             return Refuse("too_often", reason)
     return None
@@ -182,17 +185,19 @@ def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
     among only the queues of the same or a higher mode, and no share allows more queues than
     `mass_symptom_queues` in the settings.
     """
-    maximum_share, maximum_count = limits.mass_symptom_share, limits.mass_symptom_queues
-    count_comparisons = (
+    maximum_queue_share, maximum_queue_count = limits.mass_symptom_share, limits.mass_symptom_queues
+    counts_to_compare = (
         (len(reach.queue_arns), reach.managed_count, "managed queues"),
         (reach.count_in_mode, reach.managed_count_in_mode, "queues that Mendq may go as far on"),
     )
-    for showing_count, managed_count, managed_queues_text in count_comparisons:
-        if showing_count > min(
-            maximum_count, max(MAXIMUM_COINCIDENT_QUEUES, maximum_share * managed_count)
+    for showing_queue_count, managed_queue_count, managed_queues_text in counts_to_compare:
+        if showing_queue_count > min(
+            maximum_queue_count,
+            max(MAXIMUM_COINCIDENT_QUEUES, maximum_queue_share * managed_queue_count),
         ):
             return (
-                f"{showing_count} of {managed_count} {managed_queues_text} show it within the hour"
+                f"{showing_queue_count} of {managed_queue_count} {managed_queues_text} "
+                "show it within the hour"
             )
     return None
 
@@ -206,15 +211,15 @@ def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> R
     reach = situation.reach or Reach()
     if DRILL_TAG in situation.facts.tags:
         drill_count = len(reach.queue_arns)
-        mass_reason = (
+        mass_symptom_reason = (
             f"{drill_count} drills within the hour" if drill_count > MAXIMUM_DRILLS else None
         )
         consequence = f"at most {MAXIMUM_DRILLS} are fixed"
     else:
-        mass_reason = explain_mass_symptom(reach, situation.limits)
+        mass_symptom_reason = explain_mass_symptom(reach, situation.limits)
         consequence = "the cause is not this queue's"
-    reason = f"{mass_reason}: {consequence}"
-    return Refuse("mass_symptom", reason, silent_in_observe=True) if mass_reason else None
+    reason = f"{mass_symptom_reason}: {consequence}"
+    return Refuse("mass_symptom", reason, silent_in_observe=True) if mass_symptom_reason else None
 
 
 def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:

@@ -34,7 +34,7 @@ def call_owner(clients: Clients, function_name_by_owner: FunctionNameByOwner, ca
     Raises:
         OwnerUnavailable: The owner could not be called.
     """
-    _invoke(clients.functions, "Event", function_name_by_owner, case)
+    _invoke_owner(clients.functions, "Event", function_name_by_owner, case)
 
 
 def ask_owner(
@@ -52,14 +52,14 @@ def ask_owner(
         OwnerUnavailable: The owner could not be called, failed, or gave no answer.
     """
     client = clients.functions_that_answer
-    answer = _invoke(client, "RequestResponse", function_name_by_owner, case, **extra_fields)
+    answer = _invoke_owner(client, "RequestResponse", function_name_by_owner, case, **extra_fields)
     if not isinstance(answer, dict):
         raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
     return answer
 
 
-def _invoke(
-    client: LambdaClient,
+def _invoke_owner(
+    lambda_client: LambdaClient,
     invocation_type: Literal["Event", "RequestResponse"],
     function_name_by_owner: FunctionNameByOwner,
     case: Case,
@@ -71,7 +71,7 @@ def _invoke(
         raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
     function_name = function_name_by_owner[owner]
     try:
-        response = client.invoke(
+        response = lambda_client.invoke(
             FunctionName=function_name, InvocationType=invocation_type, Payload=payload.encode()
         )
         answer = (

@@ -111,7 +111,7 @@ def settle_claim(
     if not facts.exists or claim.is_surely_not_written():
         context.case_store.release(intent, claim_owner, view)
         return view.without_claim(intent)
-    case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
+    case = replace(intent.place_after(view.case), at=claim.find_write_time(context.now))
     new_records = claim.records_after_write()
     severity = None
     if not claim.is_written():
@@ -187,15 +187,17 @@ class LeftClaim(Struct, frozen=True):
         value = step_type.value_in(attributes) if step_type else attributes.get(step["attribute"])
         return step["before"] if value is None else value
 
-    def _has_values(self, value_key: str) -> bool:
+    def _has_step_values(self, value_key: str) -> bool:
         """Return True if the queue has the values `value_key` ("before" or "after") of its steps.
 
         A step that sets no attribute of this queue (`is_permanent`), such as one that creates the
         DLQ, is compared only if there is no other step. Such a step may be repeated, so it does not
         show if the others were written.
         """
-        setting_steps = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
-        compared_steps = setting_steps or self.intent.steps
+        attribute_steps = [
+            step for step in self.intent.steps if not is_permanent(step["attribute"])
+        ]
+        compared_steps = attribute_steps or self.intent.steps
         return all(self.find_current_value(step) == step[value_key] for step in compared_steps)
 
     def is_surely_not_written(self) -> bool:
@@ -205,9 +207,11 @@ class LeftClaim(Struct, frozen=True):
         from before the claim and was not changed since. If no step sets an attribute of this queue,
         the values and the queue's creation decide.
         """
-        is_untouched = self.facts.modified_at == self.first_record.intent_modified_at
-        is_unchanged = self._has_values("before") and (self.has_only_queue_steps or is_untouched)
-        return is_unchanged or self.facts.is_created_after(self.intent.at)
+        is_queue_unmodified = self.facts.modified_at == self.first_record.intent_modified_at
+        has_values_from_before = self._has_step_values("before") and (
+            self.has_only_queue_steps or is_queue_unmodified
+        )
+        return has_values_from_before or self.facts.is_created_after(self.intent.at)
 
     def is_written(self) -> bool:
         """Return True if the queue has the new values, and was last changed before the claim ended.
@@ -217,14 +221,16 @@ class LeftClaim(Struct, frozen=True):
         """
         modified_at = self.facts.modified_at
         claim_until = self.first_record.claim_until
-        is_change_in_time = (
+        was_modified_within_claim = (
             modified_at is None
             or claim_until is None
             or modified_at <= claim_until + MAXIMUM_CLOCK_SKEW
         )
-        return self._has_values("after") and (self.has_only_queue_steps or is_change_in_time)
+        return self._has_step_values("after") and (
+            self.has_only_queue_steps or was_modified_within_claim
+        )
 
-    def written_at(self, now: datetime) -> datetime:
+    def find_write_time(self, now: datetime) -> datetime:
         """Return the time of the queue's last change, but not before the claim or after `now`."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
@@ -245,9 +251,9 @@ class LeftClaim(Struct, frozen=True):
         It has each attribute's value now, the value that Mendq wanted to write, and the number of
         days for which Mendq leaves the attributes alone.
         """
-        value_texts = ", ".join(
+        changes_text = ", ".join(
             f"{step['attribute']} is {self.find_current_value(step)} after Mendq set out to make "
             f"it {step['after']}"
             for step in self.intent.steps
         )
-        return f"{value_texts}; Mendq stays away for {SILENT_DAYS} days"
+        return f"{changes_text}; Mendq stays away for {SILENT_DAYS} days"

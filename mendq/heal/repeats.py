@@ -41,7 +41,7 @@ def is_repeat(situation: Situation, case: Case) -> bool:
         )
     if has_same_content:
         return last_case_age < ONE_DAY
-    silence_duration = _choose_silence(last_case, situation.symptom.is_of_configuration)
+    silence_duration = _choose_silence_duration(last_case, situation.symptom.is_of_configuration)
     return last_case.steps == case.steps and last_case_age < silence_duration
 
 
@@ -63,27 +63,28 @@ def would_repeat_without_metrics(
         return False
     if last_case.state is State.OBSERVED and mode is Mode.OBSERVE:
         return now - last_case.at < ONE_DAY
-    return now - last_case.at < _choose_silence(last_case, is_of_configuration=True)
+    return now - last_case.at < _choose_silence_duration(last_case, is_of_configuration=True)
 
 
-def was_noted_recently(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
+def was_noted_recently(open_case: Case, last_noted_at: datetime | None, now: datetime) -> bool:
     """Return True if, within FINDING_NOTES_PAUSE, evidence was noted or the open case moved.
 
     Return False for a case whose fix is being verified: each finding counts against the fix.
 
     Args:
         open_case: The open case of the finding's queue and symptom.
-        noted_at: The time of the newest failed call or finding that is noted next to the case. None
-            if there is none.
+        last_noted_at: The time of the newest failed call or finding that is noted next to the case.
+            None if there is none.
         now: The time of the run.
     """
-    is_watched = open_case.state in STATES_ENDED_BY_FAILED_CALLS
+    is_watched_for_failed_calls = open_case.state in STATES_ENDED_BY_FAILED_CALLS
     return (
-        not is_watched and now - max(open_case.at, noted_at or open_case.at) < FINDING_NOTES_PAUSE
+        not is_watched_for_failed_calls
+        and now - max(open_case.at, last_noted_at or open_case.at) < FINDING_NOTES_PAUSE
     )
 
 
-def _choose_silence(last_case: Case, is_of_configuration: bool) -> timedelta:
+def _choose_silence_duration(last_case: Case, is_of_configuration: bool) -> timedelta:
     """Return for how long the same plan is a repeat after `last_case`; zero if it is no repeat."""
     if last_case.state is State.DECLINED:
         return timedelta(days=SILENT_DAYS)

@@ -35,7 +35,7 @@ _PERMANENT_ERROR_CODES = frozenset(
 )
 # A policy that gives nobody access.
 EMPTY_POLICY = '{"Version": "2012-10-17", "Statement": []}'
-_MAXIMUM_REASONS = 3
+_MAXIMUM_REASON_COUNT = 3
 
 
 def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
@@ -55,7 +55,8 @@ def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
             return Escalate("access_not_checked", reason)
         return Retry("access_not_checked", reason)
     if analyzer_answer.get("result") != PASSED_RESULT:
-        reason = f"the policy does not pass CheckNoPublicAccess: {_join_reasons(analyzer_answer)}"
+        analyzer_reasons = _join_analyzer_reasons(analyzer_answer)
+        reason = f"the policy does not pass CheckNoPublicAccess: {analyzer_reasons}"
         return Escalate("access_check_failed", reason)
     return None
 
@@ -82,10 +83,10 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     except (FactsUnavailable, QueueRefusesUs) as error:
         refusal = Retry("access_not_checked", f"what stands there could not be read: {error}")
     if not isinstance(refusal, Escalate):
-        check_result = (
+        check_text = (
             refusal.reason if refusal else "Access Analyzer finds what stands there not public"
         )
-        return Outcome(replace(case, reason=f"{case.reason}. {check_result}"))
+        return Outcome(replace(case, reason=f"{case.reason}. {check_text}"))
     reason = f"it was put back, and as it stands there {refusal.reason}"
     escalated_case = case.move_to(
         State.ESCALATED, reason, run.clock_time, actor=run.writer, code=refusal.code
@@ -96,7 +97,7 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     return Outcome(record_transition(escalated_case, view, notification, run), refusal)
 
 
-def describe_new_access(clients: Clients, current_policy: str, policy: str) -> str:
+def describe_new_access(clients: Clients, current_policy: str, new_policy: str) -> str:
     """Return Access Analyzer's sentences about the access that a policy would add. Never raise.
 
     The person who approves the case reads the sentences. They do not prevent the restore, because a
@@ -105,24 +106,27 @@ def describe_new_access(clients: Clients, current_policy: str, policy: str) -> s
     Args:
         clients: The clients of this invocation.
         current_policy: The queue's present policy, or an empty text.
-        policy: The policy to restore.
+        new_policy: The policy to restore.
     """
     try:
         analyzer_answer = clients.access_analyzer.check_no_new_access(
-            newPolicyDocument=policy,
+            newPolicyDocument=new_policy,
             existingPolicyDocument=current_policy or EMPTY_POLICY,
             policyType="RESOURCE_POLICY",
         )
     except (ClientError, BotoCoreError) as error:
         return f"CheckNoNewAccess did not answer: {error}"
-    return f"{analyzer_answer.get('result')}: {_join_reasons(analyzer_answer)}"
+    return f"{analyzer_answer.get('result')}: {_join_analyzer_reasons(analyzer_answer)}"
 
 
-def _join_reasons(analyzer_answer: Mapping[str, Any]) -> str:
+def _join_analyzer_reasons(analyzer_answer: Mapping[str, Any]) -> str:
     """Return Access Analyzer's message and the first reasons, joined by semicolons."""
     reasons = [str(reason.get("description", "")) for reason in analyzer_answer.get("reasons", [])]
-    sentences = [str(analyzer_answer.get("message", "")), *reasons[:_MAXIMUM_REASONS]]
-    return "; ".join(sentence.rstrip(". ") for sentence in sentences)
+    message_and_reasons = [
+        str(analyzer_answer.get("message", "")),
+        *reasons[:_MAXIMUM_REASON_COUNT],
+    ]
+    return "; ".join(sentence.rstrip(". ") for sentence in message_and_reasons)
 
 
 class PolicyWriter(Struct, frozen=True):
@@ -164,11 +168,11 @@ class PolicyWriter(Struct, frozen=True):
             return _make_pin_refusal("only a policy is restored, and nothing beside it")
         if stored_pin is None or checked_pin is None or stored_pin != checked_pin.pin:
             return _make_pin_refusal("the pin was changed or taken away meanwhile")
-        doubt = checked_pin.doubt or find_doubt_without_history(
+        pin_doubt = checked_pin.doubt or find_doubt_without_history(
             stored_pin, facts_when_planned.queue_arn, facts_when_planned.created_at, self.now
         )
-        if doubt:
-            return _make_pin_refusal(f"the pin may not be restored: {doubt}")
+        if pin_doubt:
+            return _make_pin_refusal(f"the pin may not be restored: {pin_doubt}")
         if steps[0].after != stored_pin.policy:
             return _make_pin_refusal("what was to be written is not the pinned text")
         return None

@@ -102,8 +102,8 @@ def _continue_waiting_case(
     )
     decision, situation = gather_and_decide(
         situation,
-        read_queue=partial(_add_facts, case=case, run=run),
-        count_queues=partial(_count_queues, run=run),
+        read_queue=partial(_read_and_add_facts, case=case, run=run),
+        count_queues=partial(_count_affected_queues, run=run),
     )
     return carry_out_decision(decision, situation, run)
 
@@ -124,7 +124,7 @@ def _find_case_mode(
     return min(mode, find_autonomy(symptom, run, Mode.OBSERVE))
 
 
-def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
+def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     """Return the situation with the queue's facts, read again.
 
     If a scan found the symptom, its detection runs again, because the plan depends on its result.
@@ -143,7 +143,7 @@ def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     return structs.replace(situation, facts=facts, is_read=True)
 
 
-def _count_queues(situation: Situation, run: FixContext) -> Situation:
+def _count_affected_queues(situation: Situation, run: FixContext) -> Situation:
     """Note that the queue shows the symptom, and count the queues that showed it in the last hour.
 
     Raises:

@@ -47,7 +47,7 @@ def rollback(
     context: WritingContext,
     *,
     dry_run: bool,
-    functions: FunctionNameByOwner = MappingProxyType({}),
+    function_name_by_owner: FunctionNameByOwner = MappingProxyType({}),
 ) -> JsonDocument | Refusal:
     """Roll back a case, or return what a rollback would do.
 
@@ -59,7 +59,7 @@ def rollback(
         request: The case, and the operator's name.
         context: This invocation.
         dry_run: True to change nothing.
-        functions: The name of each owner's Lambda function.
+        function_name_by_owner: The name of each owner's Lambda function.
 
     Returns:
         `{"case_id", "state", "attributes"}`, or the reason why nothing was done. If AWS refuses the
@@ -85,7 +85,7 @@ def rollback(
             symptom=requested_case.symptom,
             actor=request.actor,
             context=context,
-            functions=functions,
+            function_name_by_owner=function_name_by_owner,
             dry_run=dry_run,
         )
         return requested_rollback.run()
@@ -96,35 +96,38 @@ def rollback(
 class _Rollback(RequestedCase, frozen=True):
     """A rollback of a case, requested by an operator.
 
-    `actor` is the operator's name. `functions` has the name of each owner's Lambda function.
+    `actor` is the operator's name. `function_name_by_owner` has the name of each owner's Lambda
+    function.
     """
 
     symptom: Symptom
     actor: str
     context: WritingContext
-    functions: FunctionNameByOwner
+    function_name_by_owner: FunctionNameByOwner
     dry_run: bool
 
     def run(self) -> JsonDocument | Refusal:
         """Roll the case back, and return the answer for the operator, or a refusal."""
-        refusal = None if self.newest.is_rollback else self._refuse_if_queue_is_held()
+        refusal = None if self.newest_transition.is_rollback else self._refuse_if_queue_is_held()
         if refusal is not None:
             return refusal
         writes = list_writes(self.history)
         if not writes:
-            reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
+            case_id = self.newest_transition.case_id
+            reason = f"case {case_id} has no write on record: there is nothing to undo"
             return Ignore("nothing_written", reason)
         facts = self._read_facts()
         undos = plan_undos(writes, self._load_snapshots(writes), facts, self.view)
-        if self.newest.is_rollback:
+        if self.newest_transition.is_rollback:
             return _make_rollback_answer(
-                self.newest, [self._compare_with_earlier_rollback(undo, facts) for undo in undos]
+                self.newest_transition,
+                [self._compare_with_earlier_rollback(undo, facts) for undo in undos],
             )
         stopped_steps = list_stopped_steps(undos)
         if self.dry_run or not (stopped_steps or list_undo_steps(undos)):
-            return _make_rollback_answer(self.newest, undos)
+            return _make_rollback_answer(self.newest_transition, undos)
         if stopped_steps:
-            return self._stop_step(undos, facts, stopped_steps)
+            return self._stop_running_step(undos, facts, stopped_steps)
         return self._write_undo(undos, facts)
 
     def _refuse_if_queue_is_held(self) -> Refusal | None:
@@ -138,8 +141,8 @@ class _Rollback(RequestedCase, frozen=True):
         if self.view.is_held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"
             return Retry("claimed", reason)
-        if stored_case is not None and stored_case.transition != self.newest.transition:
-            if stored_case.case_id == self.newest.case_id:
+        if stored_case is not None and stored_case.transition != self.newest_transition.transition:
+            if stored_case.case_id == self.newest_transition.case_id:
                 return Retry("claimed", "another run has just moved the case")
             if stored_case.is_open(context.now, context.settings.timing):
                 reason = (
@@ -157,7 +160,7 @@ class _Rollback(RequestedCase, frozen=True):
 
     def _make_transition(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
         """Return the transition to `rolled_back`."""
-        return self.newest.move_to(
+        return self.newest_transition.move_to(
             State.ROLLED_BACK,
             f"{reason}; Mendq stays away for {SILENT_DAYS} days",
             self.context.now,
@@ -165,12 +168,17 @@ class _Rollback(RequestedCase, frozen=True):
             actor=self.actor,
         )
 
-    def _stop_step(
+    def _stop_running_step(
         self, undos: tuple[Undo, ...], facts: Facts, stopped_steps: tuple[dict[str, str], ...]
     ) -> JsonDocument | Refusal:
         """Have the owner stop the redrive, then end the case. Moved messages are not moved back."""
         try:
-            answer = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
+            answer = ask_owner(
+                self.context.clients,
+                self.function_name_by_owner,
+                self.newest_transition,
+                cancel=True,
+            )
         except OwnerUnavailable as error:
             return Ignore("unavailable", f"{error}; ask again: it goes on meanwhile")
         if answer.get("code"):
@@ -199,13 +207,13 @@ class _Rollback(RequestedCase, frozen=True):
         manual_undos = [
             undo.leave_to_person(facts.queue_arn) if undo.step else undo for undo in undos
         ]
-        return _make_rollback_answer(self.newest, manual_undos) | make_refusal_document(
+        return _make_rollback_answer(self.newest_transition, manual_undos) | make_refusal_document(
             case_or_refusal
         )
 
     def _read_facts(self) -> Facts:
         """Read the queue's attributes, and the DLQ that the case made."""
-        queue_arn = self.newest.queue_arn
+        queue_arn = self.newest_transition.queue_arn
         steps = [step for case in self.history for step in case.steps]
         return Facts(queue_arn, read_written_attributes(self.context.clients, queue_arn, steps), {})
 
@@ -226,11 +234,13 @@ class _Rollback(RequestedCase, frozen=True):
         value. It is KEPT if someone changed the value since, or if the queue was deleted and
         created again. Another attribute keeps its planned outcome, but UNDONE becomes KEPT.
         """
-        was_undone = any(step["attribute"] == undo.attribute for step in self.newest.steps)
-        is_same_queue = not facts.is_created_after(self.newest.at)
-        if was_undone and undo.outcome is UndoOutcome.ALREADY_UNDONE and is_same_queue:
+        was_undone_earlier = any(
+            step["attribute"] == undo.attribute for step in self.newest_transition.steps
+        )
+        is_same_queue = not facts.is_created_after(self.newest_transition.at)
+        if was_undone_earlier and undo.outcome is UndoOutcome.ALREADY_UNDONE and is_same_queue:
             return replace(undo, outcome=UndoOutcome.UNDONE)
-        has_persons_value = was_undone or undo.outcome is UndoOutcome.UNDONE
+        has_persons_value = was_undone_earlier or undo.outcome is UndoOutcome.UNDONE
         if has_persons_value:
             return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")
         return undo

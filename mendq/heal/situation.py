@@ -211,10 +211,10 @@ class Situation(Struct, frozen=True, dict=True):
         Only writes in the last `time_span` before the run count. Return `(0, "")` for a plan
         without steps.
         """
-        counts_and_attributes = [
+        counts_with_attributes = [
             (self.count_writes(step.attribute, time_span), step.attribute) for step in plan.steps
         ]
-        return max(counts_and_attributes, default=(0, ""))
+        return max(counts_with_attributes, default=(0, ""))
 
     def count_writes(self, attribute: str, time_span: timedelta) -> int:
         """Return how often Mendq wrote the attribute in the last `time_span` before the run."""

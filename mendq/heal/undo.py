@@ -129,8 +129,8 @@ def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
             if earlier_write is not None:
                 write = earlier_write.merge_with_later(write)
             write_by_attribute[attribute] = write
-    overridden_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
-    last_override_number = max(overridden_numbers, default=0)
+    override_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
+    last_override_number = max(override_numbers, default=0)
     return tuple(
         replace(
             write,
@@ -143,7 +143,7 @@ def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
 
 def plan_undos(
     writes: Iterable[CaseWrite],
-    snapshots: Mapping[int, Mapping[str, str] | None],
+    snapshot_by_transition_number: Mapping[int, Mapping[str, str] | None],
     facts: Facts,
     view: CaseStoreView,
 ) -> tuple[Undo, ...]:
@@ -151,14 +151,17 @@ def plan_undos(
 
     Args:
         writes: The writes of the case.
-        snapshots: The queue's attributes before each write, by the number of the write's
-            transition. An attribute that was not set goes back to its default.
+        snapshot_by_transition_number: The queue's attributes before each write, by the number of
+            the write's transition. An attribute that was not set goes back to its default.
         facts: The queue's present facts.
         view: The case store's records. They show if a person replaced a later value of Mendq. Then
             the present value is the person's, even if it equals the case's.
     """
     records = view.restrict_to_queue(facts.created_at)
-    undos = [_plan_undo(write, snapshots.get(write.first_transition.n), facts) for write in writes]
+    undos = [
+        _plan_undo(write, snapshot_by_transition_number.get(write.first_transition.n), facts)
+        for write in writes
+    ]
     return tuple(_keep_persons_value(undo, records) for undo in undos)
 
 
@@ -178,28 +181,30 @@ def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
 
 def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
     attribute = write.attribute
-    before = write.before
+    value_before = write.before
     current_value = facts.attributes.get(attribute)
     step_type = find_step_class(attribute)
     if step_type is not None:
         current_value = step_type.value_in(facts.attributes)
-        before = (step_type.value_in(snapshot) if snapshot else None) or before
-    kept_undo = Undo(attribute, UndoOutcome.KEPT, before, write.after, current_value)
+        value_before = (step_type.value_in(snapshot) if snapshot else None) or value_before
+    default_undo = Undo(attribute, UndoOutcome.KEPT, value_before, write.after, current_value)
     if write.is_incomplete:
         return replace(
-            kept_undo, outcome=UndoOutcome.UNDONE, current_value=write.after, must_stop_step=True
+            default_undo, outcome=UndoOutcome.UNDONE, current_value=write.after, must_stop_step=True
         )
-    if current_value == before:
-        return replace(kept_undo, outcome=UndoOutcome.ALREADY_UNDONE)
+    if current_value == value_before:
+        return replace(default_undo, outcome=UndoOutcome.ALREADY_UNDONE)
     if step_type is not None and step_type.is_permanent:
         command = delete_queue_command(write.after)
-        return replace(kept_undo, outcome=UndoOutcome.PRINTED, command=command)
+        return replace(default_undo, outcome=UndoOutcome.PRINTED, command=command)
     is_another_queue = facts.is_created_after(write.last_transition.at)
     if current_value != write.after or is_another_queue or write.was_overridden:
-        return kept_undo
+        return default_undo
     if step_type is None or attribute in MANUAL_ATTRIBUTES:
-        return kept_undo.leave_to_person(facts.queue_arn)
-    return replace(kept_undo, outcome=UndoOutcome.UNDONE, step=step_type.of(current_value, before))
+        return default_undo.leave_to_person(facts.queue_arn)
+    return replace(
+        default_undo, outcome=UndoOutcome.UNDONE, step=step_type.of(current_value, value_before)
+    )
 
 
 def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
@@ -208,7 +213,10 @@ def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
     Then a person has set it. Otherwise return `undo` unchanged. Return it unchanged also if no
     write by Mendq is on record, or if the attribute has the value from before the case already.
     """
-    last_written = view.record_of(undo.attribute).last_written_value
-    if undo.outcome is UndoOutcome.ALREADY_UNDONE or last_written in (None, undo.current_value):
+    last_written_value = view.record_of(undo.attribute).last_written_value
+    if undo.outcome is UndoOutcome.ALREADY_UNDONE or last_written_value in (
+        None,
+        undo.current_value,
+    ):
         return undo
     return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")

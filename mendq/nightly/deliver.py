@@ -38,14 +38,14 @@ class ReportBucket(Struct, frozen=True):
 
     def put_page(self, week: str, page: str) -> str:
         """Store the HTML page of a week's report and return its key."""
-        key = f"report/week={week}/report.html"
+        page_key = f"report/week={week}/report.html"
         self.client.put_object(
             Bucket=self.name,
-            Key=key,
+            Key=page_key,
             Body=page.encode(),
             ContentType="text/html; charset=utf-8",
         )
-        return key
+        return page_key
 
 
 def read_account_alias(clients: Clients) -> str:
@@ -78,8 +78,10 @@ def make_topic_channel(
     publish_arguments = make_publish_arguments(
         {"subject": subject, "text": text}, is_for_chat=Severity.INFO in settings.chat
     )
-    publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **publish_arguments)
-    return Channel(name, settings.topic_arn, publish)
+    publish_to_topic = partial(
+        clients.sns_once.publish, TopicArn=settings.topic_arn, **publish_arguments
+    )
+    return Channel(name, settings.topic_arn, publish_to_topic)
 
 
 def make_mail_channel(clients: Clients, sender: str, recipient: str, raw_message: bytes) -> Channel:
@@ -88,14 +90,14 @@ def make_mail_channel(clients: Clients, sender: str, recipient: str, raw_message
     Each recipient has a channel of its own. So if SES refuses an address, the others get their
     mail.
     """
-    send = partial(
+    send_mail = partial(
         clients.mail.send_email,
         FromEmailAddress=sender,
         Destination={"ToAddresses": [recipient]},
         Content={"Raw": {"Data": raw_message}},
     )
     # The name becomes a key in the bucket, which must not show the address.
-    return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
+    return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send_mail)
 
 
 # The names of the topic's channels: for the report, and for the notification about refused mail.
@@ -134,18 +136,18 @@ def send_report(
     }
     if reason_by_address:
         notification = describe_refused_mail(claims.week, reason_by_address, redelivery)
-        text = link_runbooks(notification.body, settings.docs_url)
+        notification_text = link_runbooks(notification.body, settings.docs_url)
         topic_channel = make_topic_channel(
-            clients, settings, REFUSED_MAIL_CHANNEL_NAME, notification.subject, text
+            clients, settings, REFUSED_MAIL_CHANNEL_NAME, notification.subject, notification_text
         )
-        reached_topics, topic_errors = _send_through_channels(claims, [topic_channel])
+        reached_topics, topic_error_by_address = _send_through_channels(claims, [topic_channel])
         reached_addresses += reached_topics
-        error_by_address |= topic_errors
+        error_by_address |= topic_error_by_address
     if error_by_address:
-        error_texts = [
+        address_errors_text = [
             f"{address}: {_to_one_line(error)}" for address, error in error_by_address.items()
         ]
-        raise ReportNotDelivered("; ".join(error_texts))
+        raise ReportNotDelivered("; ".join(address_errors_text))
     return reached_addresses
 
 
@@ -161,15 +163,15 @@ def _send_through_channels(
     error_by_address: _ErrorByAddress = {}
     for channel in channels:
         try:
-            etag = claims.claim_channel(channel.name)
-            if etag is None:
+            claim_etag = claims.claim_channel(channel.name)
+            if claim_etag is None:
                 continue
             try:
                 channel.send()
             except (ClientError, BotoCoreError) as error:
-                claims.record_outcome(channel.name, etag, type(error).__name__)
+                claims.record_outcome(channel.name, claim_etag, type(error).__name__)
                 raise
-            claims.record_outcome(channel.name, etag)
+            claims.record_outcome(channel.name, claim_etag)
             reached_addresses.append(channel.destination)
         except (ClientError, BotoCoreError, ClaimHeldByAnotherRun) as error:
             error_by_address[channel.destination] = error

@@ -67,10 +67,10 @@ class DeliveryClaims(Struct, frozen=True):
         Raises:
             ClaimHeldByAnotherRun: Another run holds the claim, or has just taken it.
         """
-        etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
-        if etag is not None:
-            return etag
-        response = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
+        claim_etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
+        if claim_etag is not None:
+            return claim_etag
+        response = self.client.get_object(Bucket=self.bucket, Key=self._claim_key(channel))
         claim = _read_claim(response["Body"].read(_MOST_CLAIM_BYTES))
         if claim["state"] not in (TAKEN_STATE, FAILED_STATE):
             return None
@@ -80,22 +80,24 @@ class DeliveryClaims(Struct, frozen=True):
             and self._is_unexpired(claim)
         ):
             raise ClaimHeldByAnotherRun(f"{channel}: another run has it until {claim['until']}")
-        etag = self._write_claim(channel, TAKEN_STATE, IfMatch=response["ETag"])
-        if etag is None:
+        claim_etag = self._write_claim(channel, TAKEN_STATE, IfMatch=response["ETag"])
+        if claim_etag is None:
             raise ClaimHeldByAnotherRun(f"{channel}: another run has taken it just now")
-        return etag
+        return claim_etag
 
-    def record_outcome(self, channel: str, etag: str, failure: str = "") -> None:
+    def record_outcome(self, channel: str, claim_etag: str, failure_name: str = "") -> None:
         """Mark a claimed channel as sent, so that it never sends this week's report again.
 
-        With a `failure`, mark it as failed instead, so that the next run may claim it at once. Do
-        nothing if another run has claimed it meanwhile. `etag` is the one that `claim_channel`
-        returned.
+        With a `failure_name`, mark it as failed instead, so that the next run may claim it at once.
+        Do nothing if another run has claimed it meanwhile. `claim_etag` is the one that
+        `claim_channel` returned.
         """
-        self._write_claim(channel, FAILED_STATE if failure else SENT_STATE, failure, IfMatch=etag)
+        self._write_claim(
+            channel, FAILED_STATE if failure_name else SENT_STATE, failure_name, IfMatch=claim_etag
+        )
 
     def _write_claim(
-        self, channel: str, state: str, failure: str = "", **condition: str
+        self, channel: str, state: str, failure_name: str = "", **write_condition: str
     ) -> str | None:
         """Write a claim and return its ETag, or None if the condition does not hold."""
         now = self.clock()
@@ -105,15 +107,17 @@ class DeliveryClaims(Struct, frozen=True):
             "owner": self.owner,
             "at": now.isoformat(),
             "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
-            "why": failure,
+            "why": failure_name,
         }
         request: Any = {
             "Body": json.dumps(claim).encode(),
             "ContentType": "application/json",
-            **condition,
+            **write_condition,
         }
         try:
-            response = self.client.put_object(Bucket=self.bucket, Key=self._key(channel), **request)
+            response = self.client.put_object(
+                Bucket=self.bucket, Key=self._claim_key(channel), **request
+            )
         except ClientError as error:
             if code_of(error) in _CONDITION_FAILED_CODES:
                 return None
@@ -126,18 +130,18 @@ class DeliveryClaims(Struct, frozen=True):
             return datetime.fromisoformat(claim["until"]) > self.clock()
         return False
 
-    def _key(self, channel: str) -> str:
+    def _claim_key(self, channel: str) -> str:
         return f"report/week={self.week}/delivered/{channel}.json"
 
 
-def _read_claim(body: bytes) -> dict[str, Any]:
+def _read_claim(claim_body: bytes) -> dict[str, Any]:
     """Return the claim in an S3 object, with at least `state`, `owner` and `until`.
 
     An object that is not a claim counts as sent, so a person can stop a delivery by writing any
     other object.
     """
-    sent_claim = {"state": SENT_STATE, "owner": "", "until": ""}
+    default_claim = {"state": SENT_STATE, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):
-        claim = json.loads(body)
-        return {**sent_claim, **claim} if isinstance(claim, dict) else sent_claim
-    return sent_claim
+        claim = json.loads(claim_body)
+        return {**default_claim, **claim} if isinstance(claim, dict) else default_claim
+    return default_claim

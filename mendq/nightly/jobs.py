@@ -118,7 +118,10 @@ PACKAGES_FOLDER = "compiled"
 
 
 def start_job(
-    emr: EMRServerlessClient, settings: StartNightlySettings, job: Job, scheduled_at: datetime
+    emr_client: EMRServerlessClient,
+    settings: StartNightlySettings,
+    job: Job,
+    scheduled_at: datetime,
 ) -> str | Refusal:
     """Start a job and return the id of its run. Return a refusal if a run of its kind is active.
 
@@ -126,11 +129,11 @@ def start_job(
     objects, and a nightly run replaces whole objects.
     """
     active_states: Any = list(ACTIVE_STATES)
-    paginator = emr.get_paginator("list_job_runs")
+    paginator = emr_client.get_paginator("list_job_runs")
     for page in paginator.paginate(applicationId=settings.application_id, states=active_states):
-        for run in page["jobRuns"]:
-            if run.get("name", "").startswith(f"{job.kind}-"):
-                return Ignore("run_active", f"{run['name']} still goes on")
+        for job_run in page["jobRuns"]:
+            if job_run.get("name", "").startswith(f"{job.kind}-"):
+                return Ignore("run_active", f"{job_run['name']} still goes on")
     spark_submit = {
         "entryPoint": settings.entry_point,
         "entryPointArguments": list(job.arguments),
@@ -146,7 +149,7 @@ def start_job(
         "jobDriver": {"sparkSubmit": spark_submit},
         "configurationOverrides": {"monitoringConfiguration": monitoring_configuration},
     }
-    run_id: str = emr.start_job_run(**request)["jobRunId"]
+    run_id: str = emr_client.start_job_run(**request)["jobRunId"]
     return run_id
 
 
@@ -165,13 +168,15 @@ def format_spark_parameters(settings: StartNightlySettings) -> str:
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
-    for role, environment_prefix in (
+    for spark_role, environment_prefix in (
         ("driver", f"{emr_prefix}.driverEnv"),
         ("executor", "spark.executorEnv"),
     ):
-        spark_properties[f"spark.{role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
-        spark_properties[f"spark.{role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
-        spark_properties[f"{emr_prefix}.{role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
+        spark_properties[f"spark.{spark_role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
+        spark_properties[f"spark.{spark_role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
+        spark_properties[f"{emr_prefix}.{spark_role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
         spark_properties[f"{environment_prefix}.PYSPARK_PYTHON"] = PYTHON_PATH
         spark_properties[f"{environment_prefix}.PYTHONPATH"] = f"./{PACKAGES_FOLDER}"
-    return " ".join(f"--conf {name}={value}" for name, value in spark_properties.items())
+    return " ".join(
+        f"--conf {property_name}={value}" for property_name, value in spark_properties.items()
+    )

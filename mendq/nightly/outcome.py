@@ -66,8 +66,8 @@ class NightlyJobRun(Struct, frozen=True):
     @property
     def week(self) -> str | None:
         """The week of a weekly run, such as 2026-W46; None for any other run."""
-        match = _WEEKLY_RUN_NAME.fullmatch(self.name)
-        return match[1] if match else None
+        name_match = _WEEKLY_RUN_NAME.fullmatch(self.name)
+        return name_match[1] if name_match else None
 
     @property
     def has_succeeded(self) -> bool:
@@ -153,7 +153,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     def _describe_verdict(self) -> str:
         """Return the part of the sentence that is about the verdict."""
-        read_text = f"{self.records} records were read of {self.day}"
+        records_read_text = f"{self.records} records were read of {self.day}"
         match self.verdict:
             case Verdict.FAILED:
                 return f"the run ended {self.run.state} and wrote nothing of {self.day}"
@@ -163,12 +163,12 @@ class NightlyRunOutcome(Struct, frozen=True):
                     "began later, or there was nothing new to say"
                 )
             case Verdict.PARTIAL:
-                return f"{read_text}, which was not over yet"
+                return f"{records_read_text}, which was not over yet"
             case Verdict.NOTHING_READ:
                 return f"nothing was read of {self.day} though the trail is active"
             case Verdict.FAR_FEWER:
-                return f"{read_text} where {self.judgement.usual_records} are usual"
-        return read_text
+                return f"{records_read_text} where {self.judgement.usual_records} are usual"
+        return records_read_text
 
 
 def describe_run(
@@ -187,12 +187,12 @@ def describe_run(
             oldest stored counts tell for how long the report is missing.
     """
     own_counts_by_day: dict[date, NightlyRead] = {}
-    days_with_tables: list[date] = []
+    days_with_own_tables: list[date] = []
     for written_day, nightly in counts_by_day.items():
         if run.has_written(nightly):
             own_counts_by_day[written_day] = nightly
             if nightly.files or nightly.failed_calls:
-                days_with_tables.append(written_day)
+                days_with_own_tables.append(written_day)
     oldest_made_at = min(
         (nightly.made_at for nightly in counts_by_day.values()), default=run.updated_at
     )
@@ -206,7 +206,7 @@ def describe_run(
         ),
         is_report_missing=run.updated_at - (summed_up_at or oldest_made_at)
         > LONGEST_TIME_BETWEEN_REPORTS,
-        written_days=tuple(days_with_tables),
+        written_days=tuple(days_with_own_tables),
     )
 
 

@@ -67,7 +67,7 @@ _COUNT_LIMIT = 10**15
 # Only years between these can be days of a trail: before them SQS did not exist, and after them
 # computing with days could raise an error.
 _YEAR_BEFORE_SQS = 2004
-_YEAR_OUT_OF_REACH = 9000
+_YEAR_AFTER_POSSIBLE_DAYS = 9000
 
 
 class Verdict(StrEnum):
@@ -157,11 +157,11 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         nightly = NightlyRead(day, made_at.astimezone(UTC), *reader_texts, **count_by_field)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
-    are_texts = all(isinstance(text, str) for text in reader_texts)
-    are_counts = all(
+    are_reader_texts_valid = all(isinstance(text, str) for text in reader_texts)
+    are_counts_valid = all(
         type(count) is int and 0 <= count < _COUNT_LIMIT for count in count_by_field.values()
     )
-    return nightly if has_our_schema and are_texts and are_counts else None
+    return nightly if has_our_schema and are_reader_texts_valid and are_counts_valid else None
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,15 @@ def judge(
     """
     if nightly is None:
         return NightlyJudgement(Verdict.FAILED if has_run_failed else Verdict.MISSING)
-    usual_count = usual_records(nightly.day, other_days)
-    return NightlyJudgement(_choose_verdict(nightly, usual_count, is_torn=is_torn), usual_count)
+    usual_record_count = usual_records(nightly.day, other_days)
+    return NightlyJudgement(
+        _choose_verdict(nightly, usual_record_count, is_torn=is_torn), usual_record_count
+    )
 
 
-def _choose_verdict(nightly: NightlyRead, usual_count: float | None, *, is_torn: bool) -> Verdict:
+def _choose_verdict(
+    nightly: NightlyRead, usual_record_count: float | None, *, is_torn: bool
+) -> Verdict:
     """Return the verdict about counts that were stored: rules 2 to 6."""
     if is_torn:
         return Verdict.TORN
@@ -205,9 +209,9 @@ def _choose_verdict(nightly: NightlyRead, usual_count: float | None, *, is_torn:
     if nightly.has_read_nothing:
         return Verdict.NOTHING_READ
     if (
-        usual_count is not None
-        and usual_count >= LEAST_USUAL_RECORDS
-        and nightly.records * FAR_FEWER_DIVISOR < usual_count
+        usual_record_count is not None
+        and usual_record_count >= LEAST_USUAL_RECORDS
+        and nightly.records * FAR_FEWER_DIVISOR < usual_record_count
     ):
         return Verdict.FAR_FEWER
     return Verdict.READ
@@ -215,22 +219,22 @@ def _choose_verdict(nightly: NightlyRead, usual_count: float | None, *, is_torn:
 
 def usual_records(day: date, other_days: Iterable[NightlyRead]) -> float | None:
     """Return the usual number of records of a day, or None if too few days are known (rule 5)."""
-    records_by_day: dict[date, int] = {}
+    record_count_by_day: dict[date, int] = {}
     for nightly in other_days:
         days_ago = (day - nightly.day).days
         if 0 < days_ago <= COMPARED_DAYS and nightly.records and nightly.was_day_over:
-            records_by_day[nightly.day] = nightly.records
-    if len(records_by_day) < LEAST_COMPARED_DAYS:
+            record_count_by_day[nightly.day] = nightly.records
+    if len(record_count_by_day) < LEAST_COMPARED_DAYS:
         return None
-    median_records = median(records_by_day.values())
-    same_weekday_records = [
-        records_by_day[earlier_day]
+    median_record_count = median(record_count_by_day.values())
+    same_weekday_record_counts = [
+        record_count_by_day[earlier_day]
         for earlier_day in (day - _ONE_WEEK, day - 2 * _ONE_WEEK)
-        if earlier_day in records_by_day
+        if earlier_day in record_count_by_day
     ]
-    if not same_weekday_records:
-        return median_records
-    return min(median_records, max(same_weekday_records))
+    if not same_weekday_record_counts:
+        return median_record_count
+    return min(median_record_count, max(same_weekday_record_counts))
 
 
 def is_week_over(last_day: date, made_at: datetime, *, may_last_run_come: bool) -> bool:
@@ -260,7 +264,7 @@ def is_too_much_unreadable(unreadable_bytes: int, all_bytes: int) -> bool:
 
 def is_in_reach(year: int) -> bool:
     """Return True if a trail can have records of this year, and days around it can be computed."""
-    return _YEAR_BEFORE_SQS < year < _YEAR_OUT_OF_REACH
+    return _YEAR_BEFORE_SQS < year < _YEAR_AFTER_POSSIBLE_DAYS
 
 
 def name_of_week(day: date) -> str:

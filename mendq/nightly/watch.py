@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 SUMMARY_KEY = "summary/week={week}/summary.json"
 # The weekly job sums up the week before the day on which it began. The summaries of jobs that began
 # at most this many days ago are looked for.
-_MOST_DAYS_SINCE_BEGIN = 8
+_MAXIMUM_DAYS_SINCE_JOB_BEGAN = 8
 _DAYS_PER_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
 _MOST_NIGHTLY_BYTES = 10_000
@@ -60,7 +60,7 @@ class NightlyBucket(Struct, frozen=True):
     client: S3Client
     name: str
 
-    def read_counts_until(self, day: date) -> dict[date, NightlyRead]:
+    def read_nightly_counts_until(self, day: date) -> dict[date, NightlyRead]:
         """Return the stored counts of `day` and of the 14 days before it, the oldest day first.
 
         A day without counts, or with an object that Mendq did not write, is left out. Each day is
@@ -73,9 +73,9 @@ class NightlyBucket(Struct, frozen=True):
             if self._find_write_time(key) is None:
                 continue
             response_body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
-            counts = read_nightly(response_body.read(_MOST_NIGHTLY_BYTES))
-            if counts and counts.day == earlier_day:
-                counts_by_day[earlier_day] = counts
+            nightly_counts = read_nightly(response_body.read(_MOST_NIGHTLY_BYTES))
+            if nightly_counts and nightly_counts.day == earlier_day:
+                counts_by_day[earlier_day] = nightly_counts
         return counts_by_day
 
     def find_summary_time(self, *weeks: str) -> datetime | None:
@@ -101,13 +101,13 @@ class NightlyBucket(Struct, frozen=True):
 def list_possible_weeks(last_day: date) -> tuple[str, ...]:
     """Return the weeks that a recent weekly job may have summed up, the newest first.
 
-    A recent job began on `last_day`, or at most _MOST_DAYS_SINCE_BEGIN days before it. A job sums
-    up the week before the day on which it began.
+    A recent job began on `last_day`, or at most _MAXIMUM_DAYS_SINCE_JOB_BEGAN days before it. A job
+    sums up the week before the day on which it began.
     """
     weeks: dict[str, None] = {}
-    for days_back in range(_MOST_DAYS_SINCE_BEGIN + 1):
-        begin_day = last_day - timedelta(days=days_back)
-        weeks[name_of_week(begin_day - timedelta(days=_DAYS_PER_WEEK))] = None
+    for days_back in range(_MAXIMUM_DAYS_SINCE_JOB_BEGAN + 1):
+        job_begin_day = last_day - timedelta(days=days_back)
+        weeks[name_of_week(job_begin_day - timedelta(days=_DAYS_PER_WEEK))] = None
     return tuple(weeks)
 
 
@@ -132,7 +132,7 @@ def watch_run(
     if run.day is None:
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.find_summary_time(*list_possible_weeks(run.updated_at.date()))
-    return describe_run(run, run.day, bucket.read_counts_until(run.day), summed_up_at)
+    return describe_run(run, run.day, bucket.read_nightly_counts_until(run.day), summed_up_at)
 
 
 def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
@@ -147,25 +147,29 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
     Raises:
         ClientError, BotoCoreError: AWS refused, or did not answer.
     """
-    own_stack = (settings.account, clients.region)
+    account_and_region = (settings.account, clients.region)
     organization_bucket = settings.organization_bucket or ""
-    copied_count = 0
+    copied_table_count = 0
     for day, table in product(days, SHARED_TABLES):
-        key = f"{shared_table_prefix(*own_stack, table, name_of_week(day))}/{day}.parquet"
+        table_key = (
+            f"{shared_table_prefix(*account_and_region, table, name_of_week(day))}/{day}.parquet"
+        )
         copy_source: CopySourceTypeDef = {
             "Bucket": settings.report_bucket,
             "Key": f"{table}/dt={day}/{table}.parquet",
         }
-        clients.s3_copying.copy_object(Bucket=organization_bucket, Key=key, CopySource=copy_source)
-        copied_count += 1
-    if copied_count:
+        clients.s3_copying.copy_object(
+            Bucket=organization_bucket, Key=table_key, CopySource=copy_source
+        )
+        copied_table_count += 1
+    if copied_table_count:
         account_document = json.dumps({"schema": 1, "alias": read_account_alias(clients)}).encode()
         clients.s3_copying.put_object(
             Bucket=organization_bucket,
-            Key=f"{member_prefix(*own_stack)}/{ACCOUNT_OBJECT_NAME}",
+            Key=f"{member_prefix(*account_and_region)}/{ACCOUNT_OBJECT_NAME}",
             Body=account_document,
         )
-    return copied_count
+    return copied_table_count
 
 
 def _read_run(clients: Clients, application_id: str, run_id: str) -> NightlyJobRun | None:

@@ -184,7 +184,9 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
         return _scan_stretch(stretch, context, symptoms)
     except Exception:
         with suppress(CaseStoreUnavailable):
-            context.scan_store.end_stretch(stretch, stretch.after_queue, is_done=False)  # rule 4
+            context.scan_store.end_stretch(
+                stretch, stretch.after_queue, is_round_done=False
+            )  # rule 4
         raise
 
 
@@ -201,8 +203,10 @@ def _scan_stretch(
     result = ScanResult(error_by_target=listing.error_by_pattern)
     for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
         result = merge_results(result, partial_result)
-    move_symptoms = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
-    if any(finding.symptom in move_symptoms for finding in result.findings):
+    move_task_symptoms = {
+        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need
+    }
+    if any(finding.symptom in move_task_symptoms for finding in result.findings):
         context.stored(SeenMoves).note_destinations(
             reader.read_named_move_destinations(), context.now
         )
@@ -217,8 +221,10 @@ def _scan_stretch(
     result = _store_baselines(result, listing, symptoms, context)
     _store_results(result, listing, stretch, context)
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
-    position = next_position(stretch, result, stretch_queues)
-    context.scan_store.end_stretch(stretch, position.after_queue, is_done=position.is_done)
+    position = find_next_position(stretch, result, stretch_queues)
+    context.scan_store.end_stretch(
+        stretch, position.after_queue, is_round_done=position.is_round_done
+    )
     return result
 
 
@@ -227,14 +233,14 @@ class Position(NamedTuple):
 
     Attributes:
         after_queue: The name of the queue after which the next run continues.
-        is_done: True if the hour's round is done.
+        is_round_done: True if the hour's round is done.
     """
 
     after_queue: str
-    is_done: bool
+    is_round_done: bool
 
 
-def next_position(
+def find_next_position(
     stretch: Stretch, result: ScanResult, stretch_queues: Sequence[ManagedQueue]
 ) -> Position:
     """Return the position to store at the end of a run (rules 2, 3 and 5).
@@ -245,14 +251,14 @@ def next_position(
         stretch_queues: The queues of the stretch, by name.
     """
     if stretch.is_first and result.is_blind:
-        return Position(stretch.after_queue, is_done=False)
+        return Position(stretch.after_queue, is_round_done=False)
     after_queue = result.last_queue_name or stretch.after_queue
     if stretch_queues and result.last_queue_name != stretch_queues[-1].name:
-        return Position(after_queue, is_done=False)
+        return Position(after_queue, is_round_done=False)
     if stretch.is_leftover:
         # The last hour's queues are done. This hour's round begins at the first queue.
-        return Position(POSITION_BEFORE_ALL_QUEUES, is_done=False)
-    return Position(after_queue, is_done=True)
+        return Position(POSITION_BEFORE_ALL_QUEUES, is_round_done=False)
+    return Position(after_queue, is_round_done=True)
 
 
 def _send_findings_to_heal(
@@ -275,7 +281,7 @@ def _send_findings_to_heal(
         name: symptom.gives_way_to for name, symptom in symptom_by_name.items()
     }
     waiting_findings = find_waiting_findings(merged_findings, explaining_symptoms_by_name)
-    findings = [
+    plannable_findings = [
         finding
         for finding in merged_findings
         if finding.symptom in symptom_by_name and finding not in waiting_findings
@@ -283,7 +289,9 @@ def _send_findings_to_heal(
     configuration_symptoms = {
         name for name, symptom in symptom_by_name.items() if symptom.is_of_configuration
     }
-    due_findings = _select_due_findings(findings, configuration_symptoms, open_cases, context)
+    due_findings = _select_due_findings(
+        plannable_findings, configuration_symptoms, open_cases, context
+    )
     mode_by_arn = {queue.queue_arn: queue.mode for queue in managed_queues}
     mass_symptoms = [
         name
@@ -342,13 +350,15 @@ def _select_due_findings(
         if opening_hour_by_case.get((finding.queue_arn, finding.symptom), current_hour)
         == current_hour
     ]
-    topics = [
+    finding_topics = [
         finding.topic
         for finding in sorted(due_findings)
         if finding.symptom in configuration_symptoms
     ]
     admitted_topics = (
-        context.scan_store.admit_faults(topics, context.now) if topics else frozenset()
+        context.scan_store.admit_faults(finding_topics, context.now)
+        if finding_topics
+        else frozenset()
     )
     return [
         finding
@@ -399,24 +409,33 @@ def _store_baselines(
     faults_by_arn = _find_faults(result, tolerated_symptoms)
     healthy_arns_by_shard = defaultdict[str, list[str]](list)
     for arn in result.configuration_by_arn.keys() - result.error_by_target.keys():
-        if faults_by_arn[arn] <= tolerated_symptoms.harmless_names:
+        if faults_by_arn[arn] <= tolerated_symptoms.harmless_symptoms:
             healthy_arns_by_shard[shard_of(arn)].append(arn)
     try:
         for shard, healthy_arns in sorted(healthy_arns_by_shard.items()):
-            stored_notes = context.scan_store.read_baseline_notes(shard)
-            new_notes: dict[str, BaselineNote] = {}
+            stored_note_by_queue_name = context.scan_store.read_baseline_notes(shard)
+            new_note_by_queue_name: dict[str, BaselineNote] = {}
             for arn in healthy_arns:
                 queue_name = parts_of(arn).name
                 configuration = result.configuration_by_arn[arn]
                 new_note = make_baseline_note(configuration, faults_by_arn[arn], context.now)
-                stored_note = stored_notes.get(queue_name)
-                is_due = must_store_baseline(new_note, stored_note) and context.has_time_for_more
-                if is_due and _find_recent_symptoms(arn, context) <= tolerated_symptoms.all_names:
+                stored_note = stored_note_by_queue_name.get(queue_name)
+                must_store = (
+                    must_store_baseline(new_note, stored_note) and context.has_time_for_more
+                )
+                if (
+                    must_store
+                    and _find_recent_symptoms(arn, context) <= tolerated_symptoms.all_symptoms
+                ):
                     context.baselines.put(arn, configuration, context.now)
-                    new_notes[queue_name] = new_note
-            if new_notes:
-                kept_notes = _drop_unlisted_queues(stored_notes, listing)
-                context.scan_store.store_baseline_notes(shard, {**kept_notes, **new_notes})
+                    new_note_by_queue_name[queue_name] = new_note
+            if new_note_by_queue_name:
+                kept_note_by_queue_name = _drop_notes_of_unlisted_queues(
+                    stored_note_by_queue_name, listing
+                )
+                context.scan_store.store_baseline_notes(
+                    shard, {**kept_note_by_queue_name, **new_note_by_queue_name}
+                )
     except CaseStoreUnavailable as error:
         return replace(result, error_by_target={**result.error_by_target, "baselines": error})
     return result
@@ -426,28 +445,28 @@ class _ToleratedSymptoms(NamedTuple):
     """Symptoms that do not make a queue unhealthy, so that its baseline may be stored.
 
     Attributes:
-        harmless_names: Symptoms with which a queue still works: faults in the configuration, and
+        harmless_symptoms: Symptoms with which a queue still works: faults in the configuration, and
             symptoms without a plan.
-        costly_names: Symptoms that only cost money.
+        costly_symptoms: Symptoms that only cost money.
     """
 
-    harmless_names: frozenset[str]
-    costly_names: frozenset[str]
+    harmless_symptoms: frozenset[str]
+    costly_symptoms: frozenset[str]
 
     @classmethod
     def select_from(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
-        harmless_names: set[str] = set()
-        costly_names: set[str] = set()
+        harmless_symptoms: set[str] = set()
+        costly_symptoms: set[str] = set()
         for symptom in symptoms:
             if symptom.plan is None or symptom.is_of_configuration:
-                harmless_names.add(symptom.name)
+                harmless_symptoms.add(symptom.name)
             if symptom.detection and symptom.detection.is_measured_last:
-                costly_names.add(symptom.name)
-        return cls(frozenset(harmless_names), frozenset(costly_names))
+                costly_symptoms.add(symptom.name)
+        return cls(frozenset(harmless_symptoms), frozenset(costly_symptoms))
 
     @property
-    def all_names(self) -> frozenset[str]:
-        return self.harmless_names | self.costly_names
+    def all_symptoms(self) -> frozenset[str]:
+        return self.harmless_symptoms | self.costly_symptoms
 
 
 def _find_faults(
@@ -460,22 +479,22 @@ def _find_faults(
     faults_by_arn = defaultdict[str, set[str]](set)
     for finding in result.findings:
         for arn in (finding.queue_arn, *finding.source_arns):
-            faults_by_arn[arn].update({finding.symptom} - tolerated_symptoms.costly_names)
+            faults_by_arn[arn].update({finding.symptom} - tolerated_symptoms.costly_symptoms)
     return faults_by_arn
 
 
-def _drop_unlisted_queues(
+def _drop_notes_of_unlisted_queues(
     note_by_queue_name: Mapping[str, BaselineNote], listing: QueueListing
 ) -> dict[str, BaselineNote]:
     """Return the notes about baselines without those of queues that are not listed any more.
 
     If some queues could not be listed, return all notes.
     """
-    listed_names = {queue.name for queue in listing.queues}
+    listed_queue_names = {queue.name for queue in listing.queues}
     return {
-        name: note
-        for name, note in note_by_queue_name.items()
-        if name in listed_names or listing.error_by_pattern
+        queue_name: note
+        for queue_name, note in note_by_queue_name.items()
+        if queue_name in listed_queue_names or listing.error_by_pattern
     }
 
 
@@ -485,12 +504,12 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
     A case has ended lately if it ended in the last day, and not in state CLOSED. If a case cannot
     be read, return only the word `unreadable`.
     """
-    earliest_end = context.now - QUIET_TIME_AFTER_FAILURES
+    recent_since = context.now - QUIET_TIME_AFTER_FAILURES
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()
         for case in context.open_cases.list_newest_cases([queue_arn]):
-            has_ended_lately = case.at > earliest_end and case.state is not State.CLOSED
-            if case.state not in FINAL_STATES or has_ended_lately:
+            has_ended_recently = case.at > recent_since and case.state is not State.CLOSED
+            if case.state not in FINAL_STATES or has_ended_recently:
                 symptoms.add(case.symptom)
         return symptoms
     return {"unreadable"}

@@ -105,9 +105,9 @@ class Paces(Struct, frozen=True):
 
     def pace_of(self, read_function: Callable[..., object]) -> Pace:
         """Return the rate limit of the service that `read_function` calls."""
-        if read_function in _LAMBDA_READS:
+        if read_function in _LAMBDA_READ_FUNCTIONS:
             return self.lambda_pace
-        if read_function in _CLOUDWATCH_READS:
+        if read_function in _CLOUDWATCH_READ_FUNCTIONS:
             return self.cloudwatch_pace
         return self.sqs_pace
 
@@ -140,16 +140,16 @@ class ScanReader(FactsReader, frozen=True):
         Otherwise return this scan's cached answer. If there is none, call AWS within the rate
         limit.
         """
-        call = (read_function, *arguments)
+        question = (read_function, *arguments)
 
         def call_aws() -> Answer:
             self.paces.pace_of(read_function).wait()
             return read_function(self.clients, *arguments)
 
-        if call in self.last_scan_answers and call not in self.outdated_calls:
-            answer: Answer = self.last_scan_answers[call]
+        if question in self.last_scan_answers and question not in self.outdated_calls:
+            answer: Answer = self.last_scan_answers[question]
             return answer
-        return self.scan_answers.get_or_ask(call, call_aws)
+        return self.scan_answers.get_or_ask(question, call_aws)
 
     def forget_last_scan_answers(self, facts: Facts) -> None:
         """Stop using the last hour's answers about the queue's DLQ and its sources.
@@ -157,9 +157,9 @@ class ScanReader(FactsReader, frozen=True):
         Call this for a queue that will be measured: answers of the last hour's scan are too old
         then.
         """
-        sources_call = (list_source_arns, facts.queue_arn)
-        neighbor_arns = (facts.dlq_arn, *self.last_scan_answers.get(sources_call, ()))
-        self.outdated_calls.add(sources_call)
+        source_list_call = (list_source_arns, facts.queue_arn)
+        neighbor_arns = (facts.dlq_arn, *self.last_scan_answers.get(source_list_call, ()))
+        self.outdated_calls.add(source_list_call)
         self.outdated_calls.update((attributes_of, arn) for arn in neighbor_arns)
 
     def read_named_move_destinations(self) -> frozenset[str]:
@@ -228,56 +228,63 @@ class ScanReader(FactsReader, frozen=True):
 
         Those that are not cached are read, up to 100 functions with one query.
         """
-        uncached_names = [
-            name for name in function_names if not self.scan_answers.has_answer(("figures", name))
+        uncached_function_names = [
+            function_name
+            for function_name in function_names
+            if not self.scan_answers.has_answer(("figures", function_name))
         ]
-        for batch_start in range(0, len(uncached_names), FUNCTIONS_PER_CALL):
+        for batch_start in range(0, len(uncached_function_names), FUNCTIONS_PER_CALL):
             self.paces.cloudwatch_pace.wait()
-            batch = uncached_names[batch_start : batch_start + FUNCTIONS_PER_CALL]
-            for name, metrics in super().read_function_metrics(batch).items():
-                self.scan_answers.store(("figures", name), metrics)
+            name_batch = uncached_function_names[batch_start : batch_start + FUNCTIONS_PER_CALL]
+            for function_name, function_metrics in (
+                super().read_function_metrics(name_batch).items()
+            ):
+                self.scan_answers.store(("figures", function_name), function_metrics)
         return {
-            name: self.scan_answers.get_or_ask(("figures", name), dict) for name in function_names
+            function_name: self.scan_answers.get_or_ask(("figures", function_name), dict)
+            for function_name in function_names
         }
 
     def count_function_metrics(
-        self, queues: Iterable[Facts], *, includes_cached: bool = False
+        self, facts_of_queues: Iterable[Facts], *, includes_cached: bool = False
     ) -> int:
         """Return how many metrics of Lambda functions must be read for these queues' consumers.
 
         AWS bills each metric.
 
         Args:
-            queues: The queues, with their consumers.
+            facts_of_queues: The queues, with their consumers.
             includes_cached: True to count metrics with a cached answer too.
         """
-        needed_names: set[str] = set()
-        for facts in queues:
-            needed_names.update(function_names(facts))
-        needs_reading = (
-            includes_cached or not self.scan_answers.has_answer(("figures", name))
-            for name in needed_names
+        needed_function_names: set[str] = set()
+        for facts in facts_of_queues:
+            needed_function_names.update(function_names(facts))
+        unread_flags = (
+            includes_cached or not self.scan_answers.has_answer(("figures", function_name))
+            for function_name in needed_function_names
         )
-        return len(FUNCTION_METRIC_BY_KEY) * sum(needs_reading)
+        return len(FUNCTION_METRIC_BY_KEY) * sum(unread_flags)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Return measurements by queue ARN.
 
         Only those that are not cached are read, because AWS bills each metric.
         """
-        call_by_arn = {arn: ("measured", arn, window) for arn, window in windows.items()}
+        measurement_call_by_arn = {
+            arn: ("measured", arn, window) for arn, window in windows.items()
+        }
         uncached_windows = {
             arn: windows[arn]
             for arn in windows
-            if not self.scan_answers.has_answer(call_by_arn[arn])
+            if not self.scan_answers.has_answer(measurement_call_by_arn[arn])
         }
         if uncached_windows:
             self.paces.cloudwatch_pace.wait()
             for arn, measurement in super().measure(uncached_windows).items():
-                self.scan_answers.store(call_by_arn[arn], measurement)
+                self.scan_answers.store(measurement_call_by_arn[arn], measurement)
         return {
             arn: self.scan_answers.get_or_ask(call, lambda: None)
-            for arn, call in call_by_arn.items()
+            for arn, call in measurement_call_by_arn.items()
         }
 
     def count_metrics_to_read(
@@ -299,8 +306,10 @@ class ScanReader(FactsReader, frozen=True):
         if window and (includes_cached or not self.scan_answers.has_answer(measurement_call)):
             metric_count += len(window.series)
         if Need.LAMBDA_CONSUMERS in needs:
-            queues = [self.with_consumers(facts)]
-            metric_count += self.count_function_metrics(queues, includes_cached=includes_cached)
+            facts_of_queues = [self.with_consumers(facts)]
+            metric_count += self.count_function_metrics(
+                facts_of_queues, includes_cached=includes_cached
+            )
         if Need.SOLE_SOURCE in needs:
             metric_count += 1  # the deletes of the source queue
         return metric_count
@@ -324,8 +333,8 @@ def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[EventSou
 
 
 # The read functions that call Lambda and CloudWatch. All others call SQS.
-_LAMBDA_READS = (read_timeout_seconds, read_reserved_concurrency, _read_mappings_by_source)
-_CLOUDWATCH_READS = (list_metric_kinds, read_alarmed_metrics)
+_LAMBDA_READ_FUNCTIONS = (read_timeout_seconds, read_reserved_concurrency, _read_mappings_by_source)
+_CLOUDWATCH_READ_FUNCTIONS = (list_metric_kinds, read_alarmed_metrics)
 
 
 def make_scan_reader(
@@ -335,9 +344,11 @@ def make_scan_reader(
     scan_answers = AnswerCache()
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
-        requested_arns = frozenset(queue_arns)
+        requested_queue_arns = frozenset(queue_arns)
         open_cases = scan_answers.get_or_ask("open", context.open_cases.list_open)
-        return frozenset(case.symptom for case in open_cases if case.queue_arn in requested_arns)
+        return frozenset(
+            case.symptom for case in open_cases if case.queue_arn in requested_queue_arns
+        )
 
     return ScanReader(
         context.clients,

@@ -118,32 +118,41 @@ def scan(
     detectable_symptoms = tuple(symptom for symptom in symptoms if symptom.detection)
     suspects: list[_Suspect] = []
     arns_scanned_with_source = set[str]()
-    with ThreadPoolExecutor(THREAD_COUNT) as pool:
+    with ThreadPoolExecutor(THREAD_COUNT) as thread_pool:
         for block_start in range(0, len(queues), QUEUES_PER_BLOCK):
             if not allowance.may_read_queues():
                 break
-            block = queues[block_start : block_start + QUEUES_PER_BLOCK]
+            queue_block = queues[block_start : block_start + QUEUES_PER_BLOCK]
             new_queues = [
-                queue for queue in block if queue.queue_arn not in arns_scanned_with_source
+                queue for queue in queue_block if queue.queue_arn not in arns_scanned_with_source
             ]
             queue_checks = list(
-                pool.map(lambda queue: _check_queue(queue, reader, detectable_symptoms), new_queues)
+                thread_pool.map(
+                    lambda queue: _check_queue(queue, reader, detectable_symptoms), new_queues
+                )
             )
-            seen_arns = arns_scanned_with_source.union(queue.queue_arn for queue in block)
+            scanned_or_listed_arns = arns_scanned_with_source.union(
+                queue.queue_arn for queue in queue_block
+            )
             made_dlq_arns = sorted(
-                {check.made_dlq_arn for check in queue_checks} - {"", *seen_arns}
+                {queue_check.made_dlq_arn for queue_check in queue_checks}
+                - {"", *scanned_or_listed_arns}
             )
             arns_scanned_with_source.update(made_dlq_arns)
-            queue_checks += pool.map(
+            queue_checks += thread_pool.map(
                 lambda dlq_arn: _check_made_dlq(dlq_arn, reader, detectable_symptoms), made_dlq_arns
             )
-            new_suspects = [check.suspect for check in queue_checks if check.suspect]
+            new_suspects = [
+                queue_check.suspect for queue_check in queue_checks if queue_check.suspect
+            ]
             suspects += new_suspects
             block_result = ScanResult()
-            for check in queue_checks:
-                block_result = merge_results(block_result, check.result)
-            yield replace(block_result, suspects=len(new_suspects), last_queue_name=block[-1].name)
-    suspects.sort(key=lambda suspect: suspect.sort_key(reader.now))
+            for queue_check in queue_checks:
+                block_result = merge_results(block_result, queue_check.result)
+            yield replace(
+                block_result, suspects=len(new_suspects), last_queue_name=queue_block[-1].name
+            )
+    suspects.sort(key=lambda suspect: suspect.make_sort_key(reader.now))
     yield from _measure_suspects(suspects, reader, allowance)
 
 
@@ -158,10 +167,12 @@ class _Suspect(Struct, frozen=True):
     def queue_arn(self) -> str:
         return self.facts.queue_arn
 
-    def sort_key(self, now: datetime) -> tuple[bool, str]:
+    def make_sort_key(self, now: datetime) -> tuple[bool, str]:
         """Return the key by which suspects are sorted before they are measured (rule 5)."""
-        can_all_wait = all(_get_detection(symptom).is_measured_last for symptom in self.symptoms)
-        return can_all_wait, scan_order_key(self.queue_arn, now)
+        are_all_measured_last = all(
+            _get_detection(symptom).is_measured_last for symptom in self.symptoms
+        )
+        return are_all_measured_last, scan_order_key(self.queue_arn, now)
 
 
 class _QueueCheck(Struct, frozen=True):
@@ -229,13 +240,13 @@ def _check_queue(
     if suspected_symptoms and window:
         suspect = _make_suspect(facts, window, tuple(suspected_symptoms))
         reader.forget_last_scan_answers(facts)
-    is_incomplete = suspected_symptoms or error_by_arn or window is None
+    is_check_incomplete = suspected_symptoms or error_by_arn or window is None
     result = ScanResult(
         queues_scanned=1,
         findings=tuple(findings),
         error_by_target=error_by_arn,
         configuration_by_arn={}
-        if is_incomplete
+        if is_check_incomplete
         else {queue.queue_arn: describe_configuration(facts)},
         unsettled_arns=(queue.queue_arn,) if suspected_symptoms and not window else (),
     )
@@ -290,34 +301,34 @@ def _measure_suspects(
 ) -> Iterator[ScanResult]:
     """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
     for batch_start in range(0, len(suspects), QUEUES_PER_CALL):
-        batch = suspects[batch_start : batch_start + QUEUES_PER_CALL]
-        metric_count = reader.count_function_metrics(suspect.facts for suspect in batch)
-        metric_count += sum(len(suspect.window.series) for suspect in batch)
+        suspect_batch = suspects[batch_start : batch_start + QUEUES_PER_CALL]
+        metric_count = reader.count_function_metrics(suspect.facts for suspect in suspect_batch)
+        metric_count += sum(len(suspect.window.series) for suspect in suspect_batch)
         if not allowance.may_measure(metric_count):
             yield ScanResult(
                 skipped_arns=tuple(suspect.queue_arn for suspect in suspects[batch_start:])
             )
             return
-        yield replace(_measure_batch(batch, reader), metrics=metric_count)
+        yield replace(_measure_batch(suspect_batch, reader), metrics=metric_count)
 
 
-def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
+def _measure_batch(suspect_batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
     """Measure some suspects together, and check the symptoms that they are suspected of."""
     try:
         measurement_by_arn = reader.measure(
-            {suspect.queue_arn: suspect.window for suspect in batch}
+            {suspect.queue_arn: suspect.window for suspect in suspect_batch}
         )
         # The reader caches the metrics of all their consumers, and answers for each queue from
         # them.
         function_names_of_batch: set[str] = set()
-        for suspect in batch:
+        for suspect in suspect_batch:
             function_names_of_batch.update(function_names(suspect.facts))
         reader.read_function_metrics(sorted(function_names_of_batch))
     except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
-        return ScanResult(error_by_target={suspect.queue_arn: error for suspect in batch})
+        return ScanResult(error_by_target={suspect.queue_arn: error for suspect in suspect_batch})
     findings: list[Finding] = []
     error_by_arn: dict[str, Exception] = {}
-    for suspect in batch:
+    for suspect in suspect_batch:
         for symptom in suspect.symptoms:
             try:
                 facts = reader.with_function_metrics(suspect.facts)
@@ -326,27 +337,27 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
                 error_by_arn[suspect.queue_arn] = error
     return ScanResult(
-        measured=len(batch),
+        measured=len(suspect_batch),
         findings=tuple(findings),
         error_by_target=error_by_arn,
         configuration_by_arn={
             suspect.queue_arn: describe_configuration(suspect.facts)
-            for suspect in batch
+            for suspect in suspect_batch
             if measurement_by_arn[suspect.queue_arn] and suspect.queue_arn not in error_by_arn
         },
-        levels_by_arn=_summarize_levels(batch, measurement_by_arn),
+        levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )
 
 
-def _summarize_levels(
-    batch: Sequence[_Suspect], measurement_by_arn: Mapping[str, Measurement | None]
+def _summarize_queue_levels(
+    suspect_batch: Sequence[_Suspect], measurement_by_arn: Mapping[str, Measurement | None]
 ) -> dict[str, dict[str, int]]:
     """Return the backlog and the age of the oldest message, in seconds, by queue ARN.
 
     Queues for which these metrics were not measured are left out.
     """
     levels_by_arn: dict[str, dict[str, int]] = {}
-    for suspect in batch:
+    for suspect in suspect_batch:
         measurement = measurement_by_arn[suspect.queue_arn]
         if measurement and "every queue" in suspect.window.kinds:
             levels_by_arn[suspect.queue_arn] = {

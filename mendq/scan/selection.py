@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAXIMUM_NEW_FAULTS_PER_DAY = 10
 
 
-class Admission(Struct, frozen=True):
+class TopicAdmission(Struct, frozen=True):
     """The faults in configurations that may be reported now, and the changes to the stored notes.
 
     Attributes:
@@ -41,7 +41,9 @@ class Admission(Struct, frozen=True):
     notes_to_drop: list[str]
 
 
-def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) -> Admission:
+def admit_topics(
+    stored_notes: frozenset[str], topics: Sequence[str], now: datetime
+) -> TopicAdmission:
     """Select the faults in configurations that may be reported today.
 
     A note is a text such as `2026-11-16 topic`: the day of the first report, and the fault. A fault
@@ -51,30 +53,30 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
     names: otherwise the same few queues could always come before the others.
 
     Args:
-        notes: The stored notes.
+        stored_notes: The stored notes.
         topics: The faults that were found (`Finding.topic`).
         now: The time of the run.
     """
     last_expired_day = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
-    day_prefix = f"{now:%F} "
+    today_prefix = f"{now:%F} "
     unique_topics = dict.fromkeys(topics)
-    valid_notes = {note for note in notes if note.partition(" ")[0] > last_expired_day}
-    noted_topics = {note.partition(" ")[2] for note in valid_notes}
-    new_topic_allowance = MAXIMUM_NEW_FAULTS_PER_DAY - sum(
-        note.startswith(day_prefix) for note in notes
+    unexpired_notes = {note for note in stored_notes if note.partition(" ")[0] > last_expired_day}
+    noted_topics = {note.partition(" ")[2] for note in unexpired_notes}
+    new_topic_limit = MAXIMUM_NEW_FAULTS_PER_DAY - sum(
+        note.startswith(today_prefix) for note in stored_notes
     )
-    new_topics_in_turn = sorted(
+    new_topics_in_scan_order = sorted(
         unique_topics.keys() - noted_topics, key=lambda topic: scan_order_key(topic, now)
     )
-    admitted_new_topics = new_topics_in_turn[: max(0, new_topic_allowance)]
-    return Admission(
+    admitted_new_topics = new_topics_in_scan_order[: max(0, new_topic_limit)]
+    return TopicAdmission(
         topics=[
             topic
             for topic in unique_topics
             if topic in noted_topics or topic in admitted_new_topics
         ],
-        notes_to_add=[f"{day_prefix}{topic}" for topic in sorted(admitted_new_topics)],
-        notes_to_drop=sorted(notes - valid_notes),
+        notes_to_add=[f"{today_prefix}{topic}" for topic in sorted(admitted_new_topics)],
+        notes_to_drop=sorted(stored_notes - unexpired_notes),
     )
 
 
@@ -94,9 +96,9 @@ def merge_shared_findings(
     case of the symptom.
     """
     tags_by_arn = {queue.queue_arn: queue.tags for queue in managed_queues}
-    open_arns_by_symptom = defaultdict[str, list[str]](list)
+    open_case_arns_by_symptom = defaultdict[str, list[str]](list)
     for case in open_cases:
-        open_arns_by_symptom[case.symptom].append(case.queue_arn)
+        open_case_arns_by_symptom[case.symptom].append(case.queue_arn)
     findings_by_fault = defaultdict[object, list[Finding]](list)
     for finding in sorted(findings):
         findings_by_fault[finding.symptom, finding.missing_queue_arn or finding.queue_arn].append(
@@ -104,28 +106,28 @@ def merge_shared_findings(
         )
 
     def rank_finding(finding: Finding) -> tuple[bool, Mode]:
-        name = parts_of(finding.queue_arn).name
-        mode = consent.mode_of(name, tags_by_arn.get(finding.queue_arn, {}))
-        return finding.queue_arn in open_arns_by_symptom[finding.symptom], mode or Mode.OBSERVE
+        queue_name = parts_of(finding.queue_arn).name
+        mode = consent.mode_of(queue_name, tags_by_arn.get(finding.queue_arn, {}))
+        return finding.queue_arn in open_case_arns_by_symptom[finding.symptom], mode or Mode.OBSERVE
 
     merged_findings = list[Finding]()
     for findings_of_fault in findings_by_fault.values():
         kept_finding = max(findings_of_fault, key=rank_finding)
-        other_arns = tuple(
+        other_queue_arns = tuple(
             finding.queue_arn for finding in findings_of_fault if finding != kept_finding
         )
-        other_open_arns: list[str] = []
+        other_open_case_arns: list[str] = []
         if kept_finding.missing_queue_arn:
-            other_open_arns = [
+            other_open_case_arns = [
                 arn
-                for arn in open_arns_by_symptom[kept_finding.symptom]
+                for arn in open_case_arns_by_symptom[kept_finding.symptom]
                 if arn != kept_finding.queue_arn
             ]
         merged_finding = replace(
             kept_finding,
-            source_arns=(*kept_finding.source_arns, *other_arns),
-            other_queue_arns=other_arns,
-            open_case_queue_arns=tuple(other_open_arns),
+            source_arns=(*kept_finding.source_arns, *other_queue_arns),
+            other_queue_arns=other_queue_arns,
+            open_case_queue_arns=tuple(other_open_case_arns),
         )
         merged_findings.append(merged_finding)
     return merged_findings

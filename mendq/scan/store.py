@@ -71,14 +71,14 @@ class ScanStore(Table, frozen=True):
         Return the claimed part; None if this hour's scan is done or another run has claimed it.
         """
         hour = start_of_hour(now)
-        item = self.get(_SCAN_KEY)
-        is_same_round = items.read_text(item, "round") == format_time(hour)
-        is_done = "done" in item
-        if is_same_round and is_done:
+        scan_item = self.get(_SCAN_KEY)
+        is_same_round = items.read_text(scan_item, "round") == format_time(hour)
+        is_round_done = "done" in scan_item
+        if is_same_round and is_round_done:
             return None
-        if not self._claim_round(item, hour, now):
+        if not self._claim_round(scan_item, hour, now):
             return None
-        after_queue = "" if is_done else items.read_text(item, "after")
+        after_queue = "" if is_round_done else items.read_text(scan_item, "after")
         return Stretch(
             hour=hour,
             after_queue=after_queue,
@@ -86,52 +86,54 @@ class ScanStore(Table, frozen=True):
             is_leftover=bool(after_queue) and not is_same_round,
         )
 
-    def _claim_round(self, item: items.Item, hour: datetime, now: datetime) -> bool:
+    def _claim_round(self, scan_item: items.Item, hour: datetime, now: datetime) -> bool:
         """Claim an hour's scan. Return False if another run has claimed it.
 
-        Return False too if another run has begun a new hour's scan since `item` was read.
+        Return False too if another run has begun a new hour's scan since `scan_item` was read.
         """
-        values: dict[str, Any] = {
+        value_by_placeholder: dict[str, Any] = {
             "round": format_time(hour),
             "me": self.owner,
             "now": now,
             "until": now + CLAIM_DURATION,
         }
         update_expression = "SET #round = :round, #owner = :me, #until = :until"
-        if "done" in item:
+        if "done" in scan_item:
             update_expression += " REMOVE done, #after"
         same_round_condition = "attribute_not_exists(#round)"
-        if "round" in item:
+        if "round" in scan_item:
             same_round_condition = "#round = :seen"
-            values["seen"] = item["round"]
+            value_by_placeholder["seen"] = scan_item["round"]
         unclaimed_condition = "(attribute_not_exists(#until) OR #until < :now OR #owner = :me)"
         return self.change(
             _SCAN_KEY,
             update_expression,
             f"{unclaimed_condition} AND {same_round_condition}",
-            **values,
+            **value_by_placeholder,
         )
 
-    def end_stretch(self, stretch: Stretch, after_queue: str, *, is_done: bool) -> None:
+    def end_stretch(self, stretch: Stretch, after_queue: str, *, is_round_done: bool) -> None:
         """Store the scan's position and release the claim.
 
         Args:
             stretch: The part that this run has claimed. Nothing happens if another run has claimed
                 the scan since.
             after_queue: The name of the queue after which the next run continues.
-            is_done: True if this hour's scan is done.
+            is_round_done: True if this hour's scan is done.
         """
-        values: dict[str, Any] = {
+        value_by_placeholder: dict[str, Any] = {
             "after": after_queue,
             "me": self.owner,
             "round": format_time(stretch.hour),
         }
         update_expression = "SET #after = :after"
-        if is_done:
-            values["done"] = True
+        if is_round_done:
+            value_by_placeholder["done"] = True
             update_expression += ", done = :done"
         update_expression += " REMOVE #owner, #until"
-        self.change(_SCAN_KEY, update_expression, "#owner = :me AND #round = :round", **values)
+        self.change(
+            _SCAN_KEY, update_expression, "#owner = :me AND #round = :round", **value_by_placeholder
+        )
 
     def spend_metrics(self, metric_count: int, daily_limit: int, now: datetime) -> bool:
         """Count metrics as read on this day.
@@ -186,10 +188,12 @@ class ScanStore(Table, frozen=True):
         `store_baseline_notes` stored them. Empty if there are none, or if the stored item cannot be
         read.
         """
-        item = self.get(items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
+        baselines_item = self.get(items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
         note_by_queue_name: Mapping[str, BaselineNote] = {}
         with suppress(CaseStoreUnreadable), items.convert_decode_errors(f"the baselines {shard}"):
-            note_by_queue_name = items.read_json(item, "baselines", dict[str, list[str]], "{}")
+            note_by_queue_name = items.read_json(
+                baselines_item, "baselines", dict[str, list[str]], "{}"
+            )
         return note_by_queue_name
 
     def store_baseline_notes(
@@ -210,17 +214,21 @@ def make_baseline_note(
     configuration: Mapping[str, str], faults: Iterable[str], now: datetime
 ) -> BaselineNote:
     """Return the note about a baseline: a digest of configuration and year, and the faults."""
-    digest = sha256(f"{now:%Y} {items.encode_json(configuration)}".encode()).hexdigest()[:16]
-    return (digest, *sorted(faults))
+    configuration_digest = sha256(
+        f"{now:%Y} {items.encode_json(configuration)}".encode()
+    ).hexdigest()[:16]
+    return (configuration_digest, *sorted(faults))
 
 
-def must_store_baseline(note: BaselineNote, stored_note: BaselineNote | None) -> bool:
+def must_store_baseline(new_note: BaselineNote, stored_note: BaselineNote | None) -> bool:
     """Return True if the baseline must be stored.
 
     This is so if none is stored, or if the configuration changed and the queue has no fault that it
     did not have at the last stored baseline.
     """
-    return stored_note is None or (note[0] != stored_note[0] and {*note[1:]} <= {*stored_note[1:]})
+    return stored_note is None or (
+        new_note[0] != stored_note[0] and {*new_note[1:]} <= {*stored_note[1:]}
+    )
 
 
 def shard_of(queue_arn: str) -> str:
@@ -309,9 +317,11 @@ def store_answers(
     new_answers = StoredAnswers(
         format_time(stretch.hour), stored_answers.attributes, stored_answers.sources
     )
-    body = zlib.compress(msgspec.json.encode(new_answers))
+    compressed_answers = zlib.compress(msgspec.json.encode(new_answers))
     with suppress(ClientError, BotoCoreError):
-        bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)
+        bucket.client.put_object(
+            Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=compressed_answers
+        )
 
 
 def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
@@ -322,11 +332,11 @@ def _read_stored_answers(hour: datetime, bucket: CaseBucket) -> StoredAnswers:
     """
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         response = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
-        body = response["Body"].read(MAXIMUM_OBJECT_BYTES)
-        json_text = zlib.decompressobj().decompress(body, MAXIMUM_OBJECT_BYTES)
-        answers = msgspec.json.decode(json_text, type=StoredAnswers)
-        if answers.round == format_time(hour):
-            return answers
+        compressed_answers = response["Body"].read(MAXIMUM_OBJECT_BYTES)
+        json_text = zlib.decompressobj().decompress(compressed_answers, MAXIMUM_OBJECT_BYTES)
+        stored_answers = msgspec.json.decode(json_text, type=StoredAnswers)
+        if stored_answers.round == format_time(hour):
+            return stored_answers
     return StoredAnswers("", {}, {})
 
 

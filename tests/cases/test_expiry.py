@@ -116,7 +116,7 @@ def a_scan(account: Account) -> None:
     store.note_spent_metrics(3, account.now - DAY)
     assert store.admit_faults(["a fault of orders"], account.now)
     store.store_baseline_notes("7", {"orders": ["digest"]})
-    store.end_stretch(stretch, "orders", is_done=True)
+    store.end_stretch(stretch, "orders", is_round_done=True)
     context = context_of(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
     context.stored(SeenMoves).note_destinations([QUEUE], account.now)

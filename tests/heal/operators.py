@@ -98,7 +98,7 @@ def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float
     context = account.run(**over)
     return answer_request(
         {"case_id": case_id, "actor": ALICE},
-        lambda request: rollback(request, context, dry_run=dry_run, functions=OWNERS),
+        lambda request: rollback(request, context, dry_run=dry_run, function_name_by_owner=OWNERS),
     )
 
 

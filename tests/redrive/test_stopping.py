@@ -40,7 +40,9 @@ def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) 
     case = here.case(State.APPLIED)
     answer = answer_request(
         {"case_id": case.case_id, "actor": ALICE},
-        lambda request: rollback(request, here.account.run(), dry_run=False, functions={}),
+        lambda request: rollback(
+            request, here.account.run(), dry_run=False, function_name_by_owner={}
+        ),
     )
     assert answer["error"] == "unavailable"
     assert "this deployment has no redrive: deploy the stack again" in answer["reason"]

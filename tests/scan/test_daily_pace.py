@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
-from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY, Admission, admit_topics
+from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY, TopicAdmission, admit_topics
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q-{n:02}" for n in range(30)]
@@ -25,8 +25,8 @@ def test_after_a_month_it_is_news_again() -> None:
     notes, _ = _noted(frozenset(), QUEUES[:1], NOW)
     later, first = NOW + EXPIRED_PROPOSAL_SILENCE, QUEUES[:1]
     again, before = f"{later:%Y-%m-%d} {QUEUES[0]}", f"2026-11-16 {QUEUES[0]}"
-    assert admit_topics(notes, first, later) == Admission(first, [again], [before])
-    assert admit_topics(notes, first, later - timedelta(days=1)) == Admission(first, [], [])
+    assert admit_topics(notes, first, later) == TopicAdmission(first, [again], [before])
+    assert admit_topics(notes, first, later - timedelta(days=1)) == TopicAdmission(first, [], [])
 
 
 def test_no_name_hides_another_for_ever() -> None:

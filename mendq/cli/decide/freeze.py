@@ -64,7 +64,9 @@ class _Freezes(Table, frozen=True):
         )
         request_parameters = expression_parameters(condition_values, ConditionExpression=condition)
         return (
-            self._write_if(self.client.delete_item, Key=freeze_key(), **request_parameters)
+            self._write_if_condition_holds(
+                self.client.delete_item, Key=freeze_key(), **request_parameters
+            )
             is not None
         )
 

@@ -43,7 +43,7 @@ def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> Non
     now = operator.aws.now
     store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
     assert store.claim_stretch(now)
-    store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_done=False)
+    store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_round_done=False)
     newest = ScanResult(
         findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
         skipped_arns=(arn_of("c-skipped"),),
