@@ -64,13 +64,15 @@ def read_current_configuration(account: Account) -> Configuration:
     return Configuration({queue.queue_arn: queue.tags for queue in region_scan.queues}, read_facts)
 
 
-def _make_facts_without_queue(queue_arn: str, needs: Collection[Need], place: str) -> Facts:
+def _make_facts_without_queue(
+    queue_arn: str, needs: Collection[Need], searched_place: str
+) -> Facts:
     """Return empty facts about a queue that does not exist, if the symptom needs no facts.
 
-    Otherwise raise QueueGone. The error says that the queue is missing in `place`.
+    Otherwise raise QueueGone. The error says that the queue is missing in `searched_place`.
     """
     if needs:
-        raise QueueGone(f"{place} does not have it")
+        raise QueueGone(f"{searched_place} does not have it")
     return Facts(queue_arn, {}, {})
 
 
@@ -87,18 +89,18 @@ class _SnapshotQueue(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         parts_of(self.queue_arn)
-        attribute_texts = self.attribute_texts
+        attribute_text_by_name = self.attribute_text_by_name
         # Raises ValueError if an attribute that must be a number is not one.
-        numbers = (
-            [number_in(attribute_texts, name) for name in DEFAULT_ATTRIBUTES]
-            if attribute_texts
+        numeric_attribute_values = (
+            [number_in(attribute_text_by_name, name) for name in DEFAULT_ATTRIBUTES]
+            if attribute_text_by_name
             else []
         )
-        if sum(numbers) == 0:
+        if sum(numeric_attribute_values) == 0:
             raise ValueError(f"{self.queue_arn} has no attributes")
 
     @property
-    def attribute_texts(self) -> dict[str, str]:
+    def attribute_text_by_name(self) -> dict[str, str]:
         """The attributes that configure the queue, as SQS spells them: every value is a text."""
         text_by_name = {}
         for name, attribute in self.attributes.items():
@@ -122,7 +124,7 @@ def read_configuration(path: Path) -> Configuration:
             f"--queues {path} holds no queue: give {_EXPECTED_SNAPSHOT_CONTENT}", Exit.USAGE
         )
     attributes_by_queue_arn = {
-        queue_arn: queue.attribute_texts for queue_arn, queue in queues.items()
+        queue_arn: queue.attribute_text_by_name for queue_arn, queue in queues.items()
     }
     tags_by_queue_arn = {queue_arn: queue.tags for queue_arn, queue in queues.items()}
 

@@ -46,7 +46,7 @@ from mendq.report.words import NO_CASE_REASONS
 NO_CASE_OUTCOME = "not_seen"
 NO_ACTION_TEXT = "leaves it alone"
 # Values of `ExpectedAction.would` that mean a change or a notification.
-_ACTIONS_PEOPLE_NOTICE = ("does", "proposes", "pages")
+_NOTICEABLE_ACTIONS = ("does", "proposes", "pages")
 
 
 class PastIncident(Struct, frozen=True, dict=True):
@@ -114,10 +114,10 @@ class Backtest(Struct, frozen=True):
             incidents, key=lambda incident: (incident.decided_at, incident.incident_id)
         ):
             yield JudgedIncident(
-                incident, self._answer_in_each_mode(incident, spread_by_symptom_key)
+                incident, self._make_answer_by_mode(incident, spread_by_symptom_key)
             )
 
-    def _answer_in_each_mode(
+    def _make_answer_by_mode(
         self, incident: PastIncident, spread_by_symptom_key: dict[str, Spread]
     ) -> Mapping[Mode, ModeAnswer]:
         """Return the answers by mode, and note that the queue shows the symptom.
@@ -135,12 +135,12 @@ class Backtest(Struct, frozen=True):
             facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
             symptom_key = mass_symptom_key(symptom.name, facts.tags)
             spread = spread_by_symptom_key[symptom_key]
-            expired_notes = Spread.from_texts(spread.list_outdated_notes(incident.decided_at))
-            new_notes = Spread.from_texts(
+            expired_spread = Spread.from_texts(spread.list_outdated_notes(incident.decided_at))
+            new_spread = Spread.from_texts(
                 spread.make_new_notes([incident.queue_arn], incident.decided_at)
             )
             spread_by_symptom_key[symptom_key] = Spread(
-                spread.notes - expired_notes.notes | new_notes.notes
+                spread.notes - expired_spread.notes | new_spread.notes
             )
             queue_arns = spread_by_symptom_key[symptom_key].list_queue_arns(incident.decided_at)
             return {
@@ -156,7 +156,7 @@ class Backtest(Struct, frozen=True):
         symptom: Symptom,
         facts: Facts,
         account_mode: Mode,
-        spread_queue_arns: frozenset[str],
+        affected_queue_arns: frozenset[str],
     ) -> ModeAnswer:
         """Return heal's decision on an incident in one mode of the account."""
         queue_mode = find_queue_mode(facts.queue_arn, facts.tags, account_mode)
@@ -167,15 +167,15 @@ class Backtest(Struct, frozen=True):
             )
         if symptom.autonomy is not None:
             queue_mode = min(queue_mode, symptom.autonomy)
-        view = CaseStoreView(
+        case_store_view = CaseStoreView(
             record_by_attribute={name: AttributeRecord() for name in symptom.attributes}
         )
         evidence = incident.first_evidence
         situation = Situation(
             symptom=symptom,
-            facts=view.add_facts_of_calls(facts, evidence),
+            facts=case_store_view.add_facts_of_calls(facts, evidence),
             mode=queue_mode,
-            view=view,
+            view=case_store_view,
             now=incident.decided_at,
             owner="backtest",
             writer=Owner.HEAL,
@@ -187,14 +187,14 @@ class Backtest(Struct, frozen=True):
         decision, _ = gather_and_decide(
             situation,
             read_queue=lambda unread_situation: structs.replace(unread_situation, is_read=True),
-            count_queues=lambda uncounted_situation: self._count_queues(
-                uncounted_situation, spread_queue_arns, account_mode
+            count_queues=lambda uncounted_situation: self._count_affected_queues(
+                uncounted_situation, affected_queue_arns, account_mode
             ),
         )
         return _describe_answer(decision, queue_mode)
 
-    def _count_queues(
-        self, situation: Situation, spread_queue_arns: frozenset[str], account_mode: Mode
+    def _count_affected_queues(
+        self, situation: Situation, affected_queue_arns: frozenset[str], account_mode: Mode
     ) -> Situation:
         """Return the situation with the queues that show the symptom, and their counts.
 
@@ -202,11 +202,11 @@ class Backtest(Struct, frozen=True):
 
         Args:
             situation: The symptom and the queue that is decided about.
-            spread_queue_arns: The queues that showed the symptom in the hour before the incident.
+            affected_queue_arns: The queues that showed the symptom in the hour before the incident.
             account_mode: The mode of the account that is assumed.
         """
-        if len(spread_queue_arns) <= MAXIMUM_COINCIDENT_QUEUES:
-            return structs.replace(situation, reach=Reach(spread_queue_arns))
+        if len(affected_queue_arns) <= MAXIMUM_COINCIDENT_QUEUES:
+            return structs.replace(situation, reach=Reach(affected_queue_arns))
         facts = situation.facts
         mode_by_queue_arn: dict[str, Mode] = {}
         for queue_arn, tags in {**self.configuration.tags, facts.queue_arn: facts.tags}.items():
@@ -214,7 +214,7 @@ class Backtest(Struct, frozen=True):
             if queue_mode is not None:
                 mode_by_queue_arn[queue_arn] = queue_mode
         reach = Reach.count_among(
-            spread_queue_arns, mode_by_queue_arn, mode_by_queue_arn[facts.queue_arn]
+            affected_queue_arns, mode_by_queue_arn, mode_by_queue_arn[facts.queue_arn]
         )
         return structs.replace(situation, reach=reach)
 
@@ -264,19 +264,22 @@ def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) 
             subject = incident.symptom if answer.is_of_many else incident.incident_id
             severity = answer.severity or Severity.URGENT
             notifications.add((severity, f"{incident.decided_at:%Y-%m-%dT%H}", subject))
-    count_by_hour = Counter(sorted(hour for _, hour, _ in notifications))
-    worst_hour, worst_hour_count = max(
-        count_by_hour.items(), key=lambda pair: pair[1], default=(None, 0)
+    notification_count_by_hour = Counter(sorted(hour for _, hour, _ in notifications))
+    worst_hour, worst_hour_notification_count = max(
+        notification_count_by_hour.items(), key=lambda pair: pair[1], default=(None, 0)
     )
-    count_by_severity_and_hour = Counter((severity, hour) for severity, hour, _ in notifications)
+    notification_count_by_severity_and_hour = Counter(
+        (severity, hour) for severity, hour, _ in notifications
+    )
     held_back_count = sum(
-        max(0, count - NOTIFICATIONS_PER_HOUR) for count in count_by_severity_and_hour.values()
+        max(0, count - NOTIFICATIONS_PER_HOUR)
+        for count in notification_count_by_severity_and_hour.values()
     )
     return {
         "notifications": len(notifications),
         "urgent": sum(severity is Severity.URGENT for severity, _, _ in notifications),
         "worst_hour": worst_hour,
-        "in_worst_hour": worst_hour_count,
+        "in_worst_hour": worst_hour_notification_count,
         "held_back": held_back_count,
     }
 
@@ -288,16 +291,16 @@ def explain_left_alone(judged_incidents: Iterable[JudgedIncident]) -> dict[str, 
     """
     # The inner dict is an ordered set of reasons.
     reasons_by_queue = defaultdict[str, dict[str, None]](dict)
-    reached_queue_arns = set[str]()
+    handled_queue_arns = set[str]()
     for judged_incident in judged_incidents:
         queue_arn = judged_incident.incident.queue_arn
         action = judged_incident.answers[Mode.HEAL].would
         reason = action.why if action.would == NO_ACTION_TEXT else action.line
         reasons_by_queue[queue_arn][reason] = None
-        if action.would in _ACTIONS_PEOPLE_NOTICE:
-            reached_queue_arns.add(queue_arn)
+        if action.would in _NOTICEABLE_ACTIONS:
+            handled_queue_arns.add(queue_arn)
     return {
         queue_arn: "; ".join(reasons)
         for queue_arn, reasons in sorted(reasons_by_queue.items())
-        if queue_arn not in reached_queue_arns
+        if queue_arn not in handled_queue_arns
     }

@@ -26,7 +26,7 @@ from mendq.report.summary_parts import MOST_INCIDENTS
 
 JOB_MODULE = "analytics.job"
 # Folders that contain the job: in the installed package, and in a clone of the repository.
-_JOB_FOLDERS = (Path(__file__).with_name("job"), Path(__file__).parents[3])
+_FOLDERS_WITH_JOB_MODULE = (Path(__file__).with_name("job"), Path(__file__).parents[3])
 _MISSING_MODULE_PATTERN = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
@@ -59,13 +59,13 @@ def require_installed() -> None:
 
 
 def run_nightly_job(
-    arguments: Iterable[str], folder: Path, aws_environment: Mapping[str, str]
+    arguments: Iterable[str], result_folder: Path, aws_environment: Mapping[str, str]
 ) -> tuple[Exit, BacktestRun]:
     """Run the nightly job and return its exit code and its result.
 
     Args:
         arguments: Arguments of the job's command `backtest`.
-        folder: Folder to which the job writes.
+        result_folder: Folder to which the job writes.
         aws_environment: Environment variables of the AWS CLI, such as AWS_PROFILE. The job needs
             them to read a bucket.
 
@@ -73,26 +73,26 @@ def run_nightly_job(
         CommandError: The job failed, a package that it needs is not installed, or there was nothing
             to read.
     """
-    output_options = (f"--cases={folder / 'cases'}", f"--out={folder}")
+    output_options = (f"--cases={result_folder / 'cases'}", f"--out={result_folder}")
     command = [sys.executable, "-P", "-m", JOB_MODULE, "backtest", *arguments, *output_options]
-    module_paths = [*map(str, _JOB_FOLDERS), os.environ.get("PYTHONPATH")]
+    module_paths = [*map(str, _FOLDERS_WITH_JOB_MODULE), os.environ.get("PYTHONPATH")]
     python_path = os.pathsep.join(filter(None, module_paths))
     environment = {**os.environ, **aws_environment, "PYTHONPATH": python_path}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode in (Exit.DONE, Exit.OVERRIDDEN):
-        content = (folder / "incidents.json").read_bytes()
-        return Exit(process.returncode), msgspec.json.decode(content, type=BacktestRun)
+        incidents_json = (result_folder / "incidents.json").read_bytes()
+        return Exit(process.returncode), msgspec.json.decode(incidents_json, type=BacktestRun)
     if (missing_module := _MISSING_MODULE_PATTERN.search(process.stderr)) is not None:
         raise make_not_installed_error(missing_module["name"])
     # The job prints its own sentence last.
-    output = process.stdout if process.returncode == Exit.NOT_FOUND else process.stderr
-    output_lines = output.strip().splitlines()
-    message = (
+    job_output = process.stdout if process.returncode == Exit.NOT_FOUND else process.stderr
+    output_lines = job_output.strip().splitlines()
+    error_text = (
         output_lines[-1] if output_lines else f"the nightly job ended with {process.returncode}"
     )
-    is_known_code = process.returncode in (Exit.USAGE, Exit.NOT_FOUND)
-    exit_code = Exit(process.returncode) if is_known_code else Exit.FAILED
-    raise CommandError(message.removeprefix(f"{JOB_MODULE}: "), exit_code)
+    is_known_exit_code = process.returncode in (Exit.USAGE, Exit.NOT_FOUND)
+    exit_code = Exit(process.returncode) if is_known_exit_code else Exit.FAILED
+    raise CommandError(error_text.removeprefix(f"{JOB_MODULE}: "), exit_code)
 
 
 def summarize_week_with_mendq(

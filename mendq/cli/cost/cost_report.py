@@ -18,7 +18,7 @@ from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
 from mendq.cli.cost.calls import CALLS_BY_METRIC, QueueCalls, count_calls
 from mendq.cli.doctor.check import Check, Status, run_checks
-from mendq.cli.queues import managed_queues
+from mendq.cli.queues import read_managed_queues
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name
 from mendq.probe.probe import PROBE_QUEUE_NAME as PROBE_QUEUE
@@ -98,7 +98,7 @@ class CostReport(Struct):
         if self.is_every_queue_counted:
             queue_arns = self._list_every_queue()
         else:
-            queue_arns = (queue.queue_arn for queue in managed_queues(self.account))
+            queue_arns = (queue.queue_arn for queue in read_managed_queues(self.account))
         first_arns = list(islice(queue_arns, self.maximum_queues + 1))
         self.has_more_queues = len(first_arns) > self.maximum_queues
         self.queue_arns = first_arns[: self.maximum_queues]

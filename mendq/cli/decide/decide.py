@@ -37,7 +37,9 @@ _SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_OWN_VALUE} - {
 # Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
 _NO_ANSWER_CODE = "owner_unavailable"
 _UNKNOWN_STATE_TEXT = "that is no state that this version knows: use the mendq that is deployed"
-_NOTHING_DONE_TEXT = "that is not what was asked for: nothing was changed by this command"
+_DECISION_NOT_CARRIED_OUT_TEXT = (
+    "that is not what was asked for: nothing was changed by this command"
+)
 
 
 @command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
@@ -82,21 +84,25 @@ def _send_decision(call: Invocation, decision: str, case_id: str, *, yes: bool) 
     Raises CommandError if the case's state does not allow the decision, or if it is refused.
     """
     with call.out.show_waiting("reading the case and its queue"):
-        details = read_case_details(call, case_id)
-    require_whole_id(details.case, case_id, yes=yes)
-    if (answer := find_earlier_answer(decision, details.transitions)) is not None:
+        case_details = read_case_details(call, case_id)
+    require_whole_id(case_details.case, case_id, yes=yes)
+    if (answer := find_earlier_answer(decision, case_details.transitions)) is not None:
         return _report_answer(call, decision, answer)
-    _require_state(decision, details.case)
-    print_case_head(call.out, details)
-    print_plan(call.out, details)
+    _require_allowed_state(decision, case_details.case)
+    print_case_head(call.out, case_details)
+    print_plan(call.out, case_details)
     confirm(_QUESTION_BY_DECISION[decision], yes=yes)
-    event = {"case_id": details.case.case_id, "decision": decision, "actor": call.account.identity}
+    event = {
+        "case_id": case_details.case.case_id,
+        "decision": decision,
+        "actor": call.account.identity,
+    }
     with call.out.show_waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
     return _report_answer(call, decision, answer)
 
 
-def _require_state(decision: str, case: Case) -> None:
+def _require_allowed_state(decision: str, case: Case) -> None:
     """Raise CommandError if the case's state does not allow the decision.
 
     An approved case may be approved again, which makes the change happen sooner.
@@ -133,11 +139,11 @@ def _report_answer(call: Invocation, decision: str, answer: dict[str, Any]) -> E
     if "by" in answer:
         call.out.say(f"{decision}d by {answer['by']}", "dim")
     if state is State.APPROVED:
-        waiting_text = (
+        waiting_change_text = (
             "recorded; the change waits, is tried again every few minutes, or the case expires"
         )
-        call.out.say(waiting_text, "yellow")
+        call.out.say(waiting_change_text, "yellow")
     if state in _SUCCESS_STATES_BY_DECISION[decision]:
         return Exit.DONE
-    call.out.say(_NOTHING_DONE_TEXT if state else _UNKNOWN_STATE_TEXT, "red")
+    call.out.say(_DECISION_NOT_CARRIED_OUT_TEXT if state else _UNKNOWN_STATE_TEXT, "red")
     return Exit.FAILED

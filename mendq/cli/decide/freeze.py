@@ -49,20 +49,24 @@ def warn_if_frozen(call: Invocation) -> None:
 class _Freezes(Table, frozen=True):
     """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
-    def end_all(self, shown_item: Item) -> bool:
-        """Delete all freezes and return True, if they are still those in `shown_item`.
+    def delete_all_freezes(self, shown_freeze_item: Item) -> bool:
+        """Delete all freezes and return True, if they are still those in `shown_freeze_item`.
 
         Otherwise change nothing and return False.
         """
         condition_values = (
-            {"shown": shown_item[FREEZES_ATTRIBUTE]} if FREEZES_ATTRIBUTE in shown_item else {}
+            {"shown": shown_freeze_item[FREEZES_ATTRIBUTE]}
+            if FREEZES_ATTRIBUTE in shown_freeze_item
+            else {}
         )
-        condition = (
+        unchanged_condition = (
             f"{FREEZES_ATTRIBUTE} = :shown"
             if condition_values
             else f"attribute_not_exists({FREEZES_ATTRIBUTE})"
         )
-        request_parameters = expression_parameters(condition_values, ConditionExpression=condition)
+        request_parameters = expression_parameters(
+            condition_values, ConditionExpression=unchanged_condition
+        )
         return (
             self._write_if_condition_holds(
                 self.client.delete_item, Key=freeze_key(), **request_parameters
@@ -92,16 +96,18 @@ def freeze(
     case_table = call.account.open_store(Table)
     reason = plain(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity
-    now_text = format_time(datetime.now(UTC))
+    frozen_at_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
     freeze_item = (
         case_table.change_and_read(
-            freeze_key(), f"ADD {FREEZES_ATTRIBUTE} :one", one=[f"{now_text} {identity} {reason}"]
+            freeze_key(),
+            f"ADD {FREEZES_ATTRIBUTE} :one",
+            one=[f"{frozen_at_text} {identity} {reason}"],
         )
         or {}
     )
-    call.out.print_json({"frozen": True, "reason": reason, "by": identity, "at": now_text})
+    call.out.print_json({"frozen": True, "reason": reason, "by": identity, "at": frozen_at_text})
     for current_freeze in read_freezes(freeze_item):
         call.out.say(str(current_freeze))
     call.out.say("`mendq thaw` ends it", "cyan")
@@ -120,7 +126,7 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
         call.out.say(str(current_freeze))
     if freeze_item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        if not call.account.open_store(_Freezes).end_all(freeze_item):
+        if not call.account.open_store(_Freezes).delete_all_freezes(freeze_item):
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )

@@ -36,7 +36,7 @@ from mendq.notifications.configuration import describe_differences
 
 # SQS may return an old value for up to 60 seconds after a change:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-SETTLING_TIME = timedelta(seconds=60)
+ATTRIBUTE_SETTLING_TIME = timedelta(seconds=60)
 _UNPIN_REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 PinOrNone = TypeVar("PinOrNone", Pin, Pin | None)
 _SOURCE_OPTION = typer.Option(
@@ -67,8 +67,8 @@ def pin(
       mendq policy pin orders
       mendq policy pin orders --automation arn:aws:iam::111122223333:role/ci
     """
-    roles = tuple(dict.fromkeys(automation or ()))
-    for role in roles:
+    automation_role_arns = tuple(dict.fromkeys(automation or ()))
+    for role in automation_role_arns:
         if not is_role(role):
             raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn = resolve_queue_arn(call.account, queue)
@@ -76,7 +76,7 @@ def pin(
     earlier_pin = _require_readable(pins.load_even_if_unreadable(queue_arn))
     facts = require_queue(call.account, queue_arn)
     new_pin = _make_pin(
-        facts, pins.load_last_generation(queue_arn) + 1, call.account.identity, roles
+        facts, pins.load_last_generation(queue_arn) + 1, call.account.identity, automation_role_arns
     )
     _print_policy(call, new_pin)
     if earlier_pin is not None:
@@ -126,13 +126,13 @@ def unpin(
     if isinstance(pin, UnreadablePin):
         # The pinned policy cannot be shown.
         call.out.say(_describe_unreadable_pin(pin), "yellow")
-        pin_name = "it"
+        pin_text = "it"
         removed_document = {"queue_arn": pin.queue_arn, "doubt": pin.error_text}
     else:
         _print_policy(call, pin)
-        pin_name = f"the pin of generation {pin.generation}"
+        pin_text = f"the pin of generation {pin.generation}"
         removed_document = pin.document()
-    confirm(f"Take {pin_name} away?", yes=yes)
+    confirm(f"Take {pin_text} away?", yes=yes)
     if not pins.remove(pin):
         raise CommandError("somebody else has just changed it: nothing was taken away")
     call.out.print_json({"removed": removed_document})
@@ -166,28 +166,33 @@ def show(call: Invocation, queue: QueueName) -> None:
     with call.out.show_waiting("asking CloudTrail who changed it since"):
         checked_pin = check_pin_now(pin, call.account.clients, facts, datetime.now(UTC))
     current_policy = facts.attributes.get("Policy", "")
-    is_in_place = current_policy == pin.policy
-    differences_now = _list_differences(pin.policy, current_policy)
+    is_pinned_policy_in_place = current_policy == pin.policy
+    differences_from_pin = _list_differences(pin.policy, current_policy)
     changed_by = checked_pin.changed.who if checked_pin.changed else None
     call.out.print_json(
         {
             **pin.document(),
-            "stands": is_in_place,
+            "stands": is_pinned_policy_in_place,
             "good": checked_pin.is_good,
             "doubt": checked_pin.doubt,
             "passes": checked_pin.passes,
-            "different": list(differences_now),
+            "different": list(differences_from_pin),
             "overwritten_by": changed_by,
             "approved_sources": approved_sources,
         }
     )
     _print_policy(call, pin)
-    _print_differences(call, "Different now", differences_now)
+    _print_differences(call, "Different now", differences_from_pin)
     call.out.say_heading("Good")
     if not checked_pin.is_good:
         call.out.say(f"no: {checked_pin.doubt}", "yellow")
-        call.out.say(_advise_about_doubtful_pin(checked_pin, facts, is_in_place=is_in_place), "dim")
-    elif is_in_place:
+        call.out.say(
+            _advise_about_doubtful_pin(
+                checked_pin, facts, is_pinned_policy_in_place=is_pinned_policy_in_place
+            ),
+            "dim",
+        )
+    elif is_pinned_policy_in_place:
         call.out.say("it stands there", "green")
     else:
         call.out.say(f"yes; {changed_by} overwrote it", "green")
@@ -216,7 +221,7 @@ def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[st
         raise CommandError(f"{facts.queue_arn} has no policy: there is nothing to pin")
     if facts.created_at is None or facts.modified_at is None:
         raise CommandError("SQS does not say when the queue was created and changed: not pinned")
-    if now - facts.modified_at < SETTLING_TIME:
+    if now - facts.modified_at < ATTRIBUTE_SETTLING_TIME:
         reason = "the queue was changed just now, and SQS may take a minute to tell"
         raise CommandError(f"{reason}: pin it after that")
     return Pin(
@@ -232,17 +237,19 @@ def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[st
     )
 
 
-def _advise_about_doubtful_pin(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
+def _advise_about_doubtful_pin(
+    checked_pin: CheckedPin, facts: Facts, *, is_pinned_policy_in_place: bool
+) -> str:
     """Return what to do about a pin that is in doubt. The differences are printed above it.
 
-    `is_in_place` is True if the pinned policy is the queue's current one.
+    `is_pinned_policy_in_place` is True if the pinned policy is the queue's current one.
     """
     if checked_pin.passes and facts.modified_at is not None:
-        announced_at = facts.modified_at + CLOUDTRAIL_RECORDS_WITHIN
-        time_advice = f"Ask again after {announced_at:%H:%M} UTC, and pin nothing before"
+        cloudtrail_complete_at = facts.modified_at + CLOUDTRAIL_RECORDS_WITHIN
+        time_advice = f"Ask again after {cloudtrail_complete_at:%H:%M} UTC, and pin nothing before"
         wait_advice = "wait: CloudTrail tells late who changed a queue"
         return f"{wait_advice}. {time_advice}; until then Mendq puts nothing back"
-    if is_in_place:
+    if is_pinned_policy_in_place:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
@@ -274,14 +281,14 @@ def _get_queue_version(facts: Facts) -> tuple[Any, ...]:
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
 
-def _list_differences(before: str, after: str) -> Sequence[str]:
+def _list_differences(former_policy: str, current_policy: str) -> Sequence[str]:
     """Return the differences between two policies as lines. Empty if the texts are equal.
 
     If only the spelling differs, return one line that says so.
     """
-    if before == after:
+    if former_policy == current_policy:
         return ()
-    difference_lines = describe_differences({"Policy": before}, {"Policy": after})
+    difference_lines = describe_differences({"Policy": former_policy}, {"Policy": current_policy})
     return difference_lines or ("the spelling alone; it means the same",)
 
 

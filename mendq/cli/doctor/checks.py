@@ -39,7 +39,7 @@ from mendq.cli.doctor.visibility import (
     list_unread_trails,
 )
 from mendq.cli.output import shorten_list
-from mendq.cli.queues import managed_queues
+from mendq.cli.queues import read_managed_queues
 from mendq.model.queue import parts_of
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
@@ -181,7 +181,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
 
 def check_queues(doctor: Doctor) -> Iterator[Check]:
     """Store the managed queues in `doctor`. Check their number, drill tags and logged calls."""
-    queues = managed_queues(doctor.account)
+    queues = read_managed_queues(doctor.account)
     doctor.queue_arns = [queue.queue_arn for queue in queues]
     queue_count = len(queues)
     if queues:

@@ -24,7 +24,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, parse_folder
-from mendq.cli.queues import managed_queues
+from mendq.cli.queues import read_managed_queues
 from mendq.model.json_text import to_json
 from mendq.model.queue import parse_json_object
 from mendq.notifications.configuration import select_configuration
@@ -52,7 +52,7 @@ def export(
             f"{folder} is no folder to write to: {error.strerror}", Exit.USAGE
         ) from error
     with call.out.show_waiting("listing the managed queues"):
-        queues = managed_queues(call.account)
+        queues = read_managed_queues(call.account)
     written_files: list[str] = []
     unchanged_files: list[str] = []
     deleted_queue_arns: list[str] = []

@@ -33,7 +33,12 @@ from mendq.cli.look.case_view import (
 )
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import list_progress_lines, read_progress
-from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
+from mendq.cli.undo.answers import (
+    RollbackAnswer,
+    add_later_case_ids,
+    format_attribute,
+    list_printed_commands,
+)
 from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import describe_new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
@@ -78,7 +83,7 @@ class ShownCase(Struct, frozen=True):
     # The fields below are empty if the queue is gone.
     # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`. Empty
     # after a rollback.
-    written_attributes: tuple[Answer, ...] = ()
+    written_attributes: tuple[RollbackAnswer, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
     # The access that a proposed policy would add, by IAM Access Analyzer. May be empty.
@@ -197,11 +202,11 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     undo_steps = plan_undos(
         writes_to_undo, snapshot_by_transition, Facts(queue_arn, attributes, {}), store_view
     )
-    answer: Answer = {
+    answer: RollbackAnswer = {
         "case_id": case.case_id,
         "attributes": [undo_step.document() for undo_step in undo_steps],
     }
-    name_later_cases(account, [answer])
+    add_later_case_ids(account, [answer])
     return ShownCase(
         transitions,
         attributes_before,

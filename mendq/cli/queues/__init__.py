@@ -14,15 +14,15 @@ from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
 
-def queue_argument(help_beginning: str = "Its") -> Any:
+def make_queue_argument(help_text_beginning: str = "Its") -> Any:
     """Return the command-line argument QUEUE, for the signature of a command.
 
-    Its help text begins with `help_beginning`, for example `The DLQ or its source:`.
+    Its help text begins with `help_text_beginning`, for example `The DLQ or its source:`.
     """
-    return typer.Argument(metavar="QUEUE", help=f"{help_beginning} name, URL or ARN.")
+    return typer.Argument(metavar="QUEUE", help=f"{help_text_beginning} name, URL or ARN.")
 
 
-QueueName = Annotated[str, queue_argument()]
+QueueName = Annotated[str, make_queue_argument()]
 
 
 def resolve_queue_arn(account: Account, given_queue: str) -> str:
@@ -65,7 +65,7 @@ def require_queue(account: Account, arn: str) -> Facts:
     raise CommandError(f"there is no queue {arn}", Exit.NOT_FOUND)
 
 
-def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
+def read_managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
     """Return the queues that Mendq manages, sorted by name.
 
     Raises FactsUnavailable if AWS cannot be read.

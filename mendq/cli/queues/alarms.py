@@ -50,20 +50,20 @@ from mendq.model.metrics import Datapoints
 from mendq.notifications.text import format_count
 
 # An alarm may have rung at most this often in the two weeks that it is sized by: once a week.
-MOST_RINGS = 2
+MOST_RINGS_IN_TWO_WEEKS = 2
 # Numbers of periods in a row and of standard deviations to try. For each number of periods, all
 # bands are tried, the narrowest first. The first pair that rings rarely enough is taken. If none
 # does, the metric follows no daily pattern.
 TRIED_PERIOD_COUNTS = (3, 6, 12)
 TRIED_BAND_WIDTHS = (2, 3, 4, 5, 6)
 # Without a band the threshold is the largest value plus this many standard deviations.
-MARGIN_DEVIATIONS = 2
+THRESHOLD_MARGIN_DEVIATIONS = 2
 # A metric with data for less than this share of the two weeks shows no daily pattern.
-LEAST_DATA_SHARE = 0.5
+LEAST_SHARE_OF_TIME_WITH_DATA = 0.5
 # One receive returns at most 10 messages, so up to 10 in flight are normal.
 MESSAGES_PER_RECEIVE = 10
 # Any message may wait this long, in a burst or until a consumer has started.
-NORMAL_WAIT_SECONDS = 300
+NORMAL_MESSAGE_WAIT_SECONDS = 300
 TOPIC_PLACEHOLDER = "TOPIC_ARN"
 _ALARM_NAME_ENDING_BY_METRIC = {
     AGE_METRIC: "oldest-message-age",
@@ -107,16 +107,22 @@ def size_alarm(points: Datapoints, normal_value: float) -> SizedAlarm:
     """
     values = [value for _, value in points]
     highest_value = max(values, default=0)
-    data_share = len(points) / (FORTNIGHT / ALARM_PERIOD)
-    has_pattern = highest_value > normal_value and data_share >= LEAST_DATA_SHARE
-    if has_pattern:
+    share_of_time_with_data = len(points) / (FORTNIGHT / ALARM_PERIOD)
+    may_have_daily_pattern = (
+        highest_value > normal_value and share_of_time_with_data >= LEAST_SHARE_OF_TIME_WITH_DATA
+    )
+    if may_have_daily_pattern:
         for period_count, band_width in product(TRIED_PERIOD_COUNTS, TRIED_BAND_WIDTHS):
-            if (ring_count := _count_rings(points, period_count, band_width)) <= MOST_RINGS:
-                rings_text = f"{format_count(ring_count, 'time')} in the last two weeks"
-                reason = f"it would have rung {rings_text}, by the mean of each hour"
+            if (
+                ring_count := _count_rings(points, period_count, band_width)
+            ) <= MOST_RINGS_IN_TWO_WEEKS:
+                ring_count_text = f"{format_count(ring_count, 'time')} in the last two weeks"
+                reason = f"it would have rung {ring_count_text}, by the mean of each hour"
                 return SizedAlarm(reason, period_count, band_width)
-    threshold = round(max(normal_value, highest_value + MARGIN_DEVIATIONS * pstdev(values or [0])))
-    reason = f"no band fits what CloudWatch has: {data_share:.0%} of two weeks"
+    threshold = round(
+        max(normal_value, highest_value + THRESHOLD_MARGIN_DEVIATIONS * pstdev(values or [0]))
+    )
+    reason = f"no band fits what CloudWatch has: {share_of_time_with_data:.0%} of two weeks"
     reason += f", and {highest_value:,.0f} at most"
     return SizedAlarm(reason, TRIED_PERIOD_COUNTS[0], threshold=threshold)
 
@@ -132,10 +138,12 @@ def _count_rings(points: Datapoints, period_count: int, band_width: float) -> in
     limit_by_hour = {
         hour: fmean(values) + band_width * pstdev(values) for hour, values in values_by_hour.items()
     }
-    value_runs = groupby(value > limit_by_hour[measured_at.hour] for measured_at, value in points)
+    runs_above_or_below_limit = groupby(
+        value > limit_by_hour[measured_at.hour] for measured_at, value in points
+    )
     return sum(
-        is_above_limit and len(list(value_run)) >= period_count
-        for is_above_limit, value_run in value_runs
+        is_above_limit and len(list(consecutive_values)) >= period_count
+        for is_above_limit, consecutive_values in runs_above_or_below_limit
     )
 
 
@@ -152,7 +160,7 @@ def make_alarm(
     PutMetricAlarm overwrites an alarm of the same name.
     """
     shared_properties = {
-        "AlarmName": _choose_name(
+        "AlarmName": _choose_free_alarm_name(
             f"sqs-{queue_name}-{_ALARM_NAME_ENDING_BY_METRIC[metric]}", existing_names
         ),
         "AlarmActions": [topic_arn],
@@ -190,17 +198,17 @@ def make_alarm(
     }
 
 
-def _choose_name(name: str, existing_names: Collection[str]) -> str:
-    """Return `name`, or `name-2`, `name-3` and so on, the first that no alarm has yet."""
-    free_name = name
+def _choose_free_alarm_name(wanted_name: str, existing_names: Collection[str]) -> str:
+    """Return the wanted name, or `NAME-2`, `NAME-3` and so on: the first that no alarm has yet."""
+    free_name = wanted_name
     suffix = 1
     while free_name in existing_names:
         suffix += 1
-        free_name = f"{name}-{suffix}"
+        free_name = f"{wanted_name}-{suffix}"
     return free_name
 
 
-class Format(StrEnum):
+class AlarmFormat(StrEnum):
     """The tool for which the alarms are printed.
 
     For CloudFormation and the CDK they are printed as JSON: YAML templates and CDK code accept it.
@@ -212,21 +220,21 @@ class Format(StrEnum):
     CDK = auto()
 
 
-def render_lines(alarm: Mapping[str, Any], region: str, tool: Format) -> list[str]:
+def render_lines(alarm: Mapping[str, Any], region: str, tool: AlarmFormat) -> list[str]:
     """Return the lines that declare the alarm for one tool, or the AWS CLI command that makes it.
 
     `alarm` has the parameters of PutMetricAlarm.
     """
     resource_type = "AWS::CloudWatch::Alarm"
-    name_words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
-    logical_id = "".join(map(str.capitalize, name_words))
-    if tool is Format.CLI:
+    alarm_name_words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
+    logical_id = "".join(map(str.capitalize, alarm_name_words))
+    if tool is AlarmFormat.CLI:
         cli_arguments = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
         return [f"aws cloudwatch put-metric-alarm {cli_arguments}"]
-    if tool is Format.TERRAFORM:
-        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(name_words)}" {{'
+    if tool is AlarmFormat.TERRAFORM:
+        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(alarm_name_words)}" {{'
         return [first_line, *_render_hcl(alarm), "}"]
-    if tool is Format.CDK:
+    if tool is AlarmFormat.CDK:
         resource_json = json.dumps({"type": resource_type, "properties": alarm}, indent=2)
         return f'new cdk.CfnResource(this, "{logical_id}", {resource_json});'.splitlines()
     resource_json = json.dumps({"Type": resource_type, "Properties": alarm}, indent=2)
@@ -241,9 +249,9 @@ def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[s
         elif name == "Dimensions":
             yield f"{indent}dimensions = {{ QueueName = {json.dumps(value[0]['Value'])} }}"
         elif name in _HCL_BLOCK_BY_PROPERTY:
-            for block in value if isinstance(value, list) else [value]:
+            for block_properties in value if isinstance(value, list) else [value]:
                 yield f"{indent}{_HCL_BLOCK_BY_PROPERTY[name]} {{"
-                yield from _render_hcl(block, f"{indent}  ")
+                yield from _render_hcl(block_properties, f"{indent}  ")
                 yield f"{indent}}}"
         else:
             yield f"{indent}{xform_name(name)} = {json.dumps(value)}"
@@ -254,8 +262,8 @@ def alarms(
     call: Invocation,
     queue: QueueName,
     tool: Annotated[
-        Format, typer.Option("--format", help="The tool to print the alarms for.")
-    ] = Format.CLI,
+        AlarmFormat, typer.Option("--format", help="The tool to print the alarms for.")
+    ] = AlarmFormat.CLI,
     topic: Annotated[
         str, typer.Option(help="ARN of the SNS topic they notify.")
     ] = TOPIC_PLACEHOLDER,
@@ -269,11 +277,11 @@ def alarms(
     account = call.account
     out = call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
-        facts = _read_facts(account, resolve_queue_arn(account, queue))
+        facts = _read_facts_with_alarms(account, resolve_queue_arn(account, queue))
         unwatched_metrics = [*find_unwatched_metrics(facts)]
         # Metrics that get an alarm by their usual values; the others ring at the first message.
         normal_value_by_metric = {
-            AGE_METRIC: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
+            AGE_METRIC: max(facts.visibility_seconds, NORMAL_MESSAGE_WAIT_SECONDS),
             IN_FLIGHT_METRIC: MESSAGES_PER_RECEIVE,
         }
         metrics = [metric for _, metric in unwatched_metrics if metric in normal_value_by_metric]
@@ -300,7 +308,7 @@ def alarms(
         out.say("what matters here is watched by alarms", "green")
 
 
-def _read_facts(account: Account, queue_arn: str) -> Facts:
+def _read_facts_with_alarms(account: Account, queue_arn: str) -> Facts:
     """Return the facts about a queue, with its DLQ, its sources, and the alarms on all of them."""
     facts = require_queue(account, queue_arn)
     clients = account.clients

@@ -36,7 +36,7 @@ def queues(call: Invocation) -> Exit:
     account = call.account
     consent = account.settings.consent
     with call.out.show_waiting("reading queues, scans and cases"):
-        listing = list_readable_queues(account.clients, account.account_id, consent)
+        readable_queues = list_readable_queues(account.clients, account.account_id, consent)
         last_scans = tuple(read_last_scans(account))
         case_ids_by_queue_arn = defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open():
@@ -50,22 +50,30 @@ def queues(call: Invocation) -> Exit:
             "last_scan": describe_last_scan(queue.queue_arn, last_scans),
             "open_cases": sorted(case_ids_by_queue_arn[queue.queue_arn]),
         }
-        for queue in listing.queues
+        for queue in readable_queues.queues
     ]
-    error_by_name = {name: str(error) for name, error in sorted(listing.error_by_pattern.items())}
+    error_text_by_queue_name = {
+        name: str(error) for name, error in sorted(readable_queues.error_by_pattern.items())
+    }
     call.out.print_json(
-        {"queues": queue_documents, "off": listing.off_arns, "not_listed": error_by_name}
+        {
+            "queues": queue_documents,
+            "off": readable_queues.off_arns,
+            "not_listed": error_text_by_queue_name,
+        }
     )
     for queue_document in queue_documents:
         _print_queue(call.out, queue_document)
-    for error_text in error_by_name.values():
+    for error_text in error_text_by_queue_name.values():
         call.out.say(error_text, "red")
-    off_queue_names = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off_arns])
+    names_of_switched_off_queues = shorten_list(
+        [parts_of(queue_arn).name for queue_arn in readable_queues.off_arns]
+    )
     call.out.say(
         format_count(len(queue_documents), "managed queue")
-        + (f"; off by tag: {off_queue_names}" if off_queue_names else "")
+        + (f"; off by tag: {names_of_switched_off_queues}" if names_of_switched_off_queues else "")
     )
-    return Exit.FAILED if error_by_name else Exit.DONE
+    return Exit.FAILED if error_text_by_queue_name else Exit.DONE
 
 
 def describe_last_scan(
@@ -79,9 +87,11 @@ def describe_last_scan(
             goes the name of the last queue that it has checked, in the order of names. The name is
             empty if it has checked none yet, and None if it has checked all.
     """
-    name = parts_of(queue_arn).name
+    queue_name = parts_of(queue_arn).name
     for scan, last_checked_name in last_scans:
-        if queue_arn in scan.managed and (last_checked_name is None or name <= last_checked_name):
+        if queue_arn in scan.managed and (
+            last_checked_name is None or queue_name <= last_checked_name
+        ):
             return {
                 "at": format_time(scan.at),
                 "found": scan.symptoms_by_queue.get(queue_arn, []),
@@ -94,9 +104,9 @@ def describe_last_scan(
 def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     """Print one managed queue for people."""
     mode = queue_document["mode"]
-    mode_text = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
-    name_text = (plain(parts_of(queue_document["queue_arn"]).name), "bold")
-    out.show(Text.assemble(mode_text, name_text))
+    styled_mode = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
+    styled_queue_name = (plain(parts_of(queue_document["queue_arn"]).name), "bold")
+    out.show(Text.assemble(styled_mode, styled_queue_name))
     out.say_indented(queue_document["why"], "dim", indent=_MODE_COLUMN_WIDTH)
     out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)
     for line in (*queue_document["tags_not_understood"], *queue_document["open_cases"]):

@@ -29,7 +29,7 @@ _WHERE_OPTION = typer.Option(
     "--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md."
 )
 _RATE_OPTION = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
-_OPTION_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
+_TYPE_AND_DEFAULT_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
     "where": (Annotated[str | None, _WHERE_OPTION], None),
     "every": (Annotated[bool, typer.Option("--all", help="All messages of this queue.")], False),
     "limit": (Annotated[int | None, typer.Option(help="At most so many.", min=1)], None),
@@ -40,7 +40,7 @@ _OPTION_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
 _RATE_PATTERN = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
-class Choice(Struct, frozen=True):
+class MessageChoice(Struct, frozen=True):
     """The shared options, as the operator gave them: which messages, how many and how fast."""
 
     message_filter: MessageFilter
@@ -80,13 +80,15 @@ def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
 
     @wraps(command)
     def run_with_choice(call: Any, **arguments: Any) -> Exit:
-        option_values = {name: arguments.pop(name) for name in _OPTION_BY_PARAMETER}
+        option_values = {name: arguments.pop(name) for name in _TYPE_AND_DEFAULT_BY_PARAMETER}
         dry_run = option_values["dry_run"]
         yes = option_values["yes"]
-        choice = Choice(
-            message_filter=_parse_filter(option_values["where"], every=option_values["every"]),
+        choice = MessageChoice(
+            message_filter=_parse_where_option(
+                option_values["where"], every=option_values["every"]
+            ),
             limit=option_values["limit"],
-            messages_per_second=_parse_rate(option_values["rate"]),
+            messages_per_second=_parse_rate_option(option_values["rate"]),
             dry_run=dry_run,
             yes=yes,
         )
@@ -96,10 +98,10 @@ def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
     other_parameters = [
         parameter for parameter in parameters.values() if parameter.name != "choice"
     ]
-    return set_parameters(run_with_choice, other_parameters, _OPTION_BY_PARAMETER)
+    return set_parameters(run_with_choice, other_parameters, _TYPE_AND_DEFAULT_BY_PARAMETER)
 
 
-def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
+def _parse_where_option(expression: str | None, *, every: bool) -> MessageFilter:
     """Return the filter of --where, or the filter for all messages of --all.
 
     Raises CommandError if neither or both are given, or if the expression cannot be parsed.
@@ -108,19 +110,19 @@ def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
         raise CommandError("give either --where JMESPATH or --all", Exit.USAGE)
     try:
         return EVERY_MESSAGE_FILTER if expression is None else parse_filter(expression)
-    except FilterUnreadable as misread:
-        raise CommandError(f"--where: {misread}", Exit.USAGE) from misread
+    except FilterUnreadable as unreadable_filter:
+        raise CommandError(f"--where: {unreadable_filter}", Exit.USAGE) from unreadable_filter
 
 
-def _parse_rate(text: str | None) -> float | None:
+def _parse_rate_option(rate_text: str | None) -> float | None:
     """Return the messages a second of `10/s`, `0.5/s` or `10`. None if no rate was given.
 
     Raises CommandError if the text is not a rate above 0.
     """
-    if text is None:
+    if rate_text is None:
         return None
-    rate_match = _RATE_PATTERN.fullmatch(text.strip())
+    rate_match = _RATE_PATTERN.fullmatch(rate_text.strip())
     messages_per_second = float(rate_match.group(1)) if rate_match else 0.0
     if not messages_per_second:
-        raise CommandError(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
+        raise CommandError(f"--rate {rate_text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
     return messages_per_second

@@ -18,7 +18,7 @@ from mendq.aws.dlqs import list_source_arns
 from mendq.cli.commands import DLQ_SOURCES_ACTIONS, RECEIVE_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import LabelledLine, Output, Yes, confirm, format_minute, shorten_list
-from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
+from mendq.cli.queues import find_queue, make_queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_no_redrive_policy
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.facts import Facts
@@ -29,7 +29,7 @@ from mendq.redrive.message_groups import MessageGroup, describe_body_outline, gr
 from mendq.redrive.messages import Message
 
 _MOST_LISTED_EXPIRIES = 3
-DlqArgument = Annotated[str, queue_argument("The DLQ or its source:")]
+DlqArgument = Annotated[str, make_queue_argument("The DLQ or its source:")]
 SampleSizeOption = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
 BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
@@ -61,8 +61,10 @@ def dlq(
         source_arns = list_source_arns(account.clients, dlq.queue_arn)
         source = find_queue(account, source_arns[0]) if len(source_arns) == 1 else None
     if not source_arns and not is_quarantine(dlq.name):
-        question = f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
-        confirm(question, yes=yes)
+        hide_messages_question = (
+            f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
+        )
+        confirm(hide_messages_question, yes=yes)
     messages: list[Message] = []
     now = datetime.now(UTC)
     look_at_messages(call, Route(dlq, dlq), messages.append, sample)
@@ -87,25 +89,29 @@ class _Sample(Struct, frozen=True):
 
         Its field `messages` is SQS's approximate number of messages in the DLQ.
         """
-        sent_times = [message.sent_at for message in self.messages]
-        receive_times = [
+        message_sent_times = [message.sent_at for message in self.messages]
+        first_receive_times = [
             message.first_received_at for message in self.messages if message.first_received_at
         ]
-        retention = timedelta(seconds=self.dlq.retention_seconds)
+        retention_period = timedelta(seconds=self.dlq.retention_seconds)
         expiry_by_message_id = {}
         for message in self.messages[:_MOST_LISTED_EXPIRIES]:
-            expiry_by_message_id[message.message_id] = format_time(message.sent_at + retention)
+            expiry_by_message_id[message.message_id] = format_time(
+                message.sent_at + retention_period
+            )
         groups = group_messages(self.messages, self.now, should_group_by_text=with_bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
             "messages": self.dlq.visible + self.dlq.in_flight,
-            "sampled": len(sent_times),
-            "oldest_sent_at": format_time(sent_times[0]) if sent_times else None,
-            "newest_sent_at": format_time(sent_times[-1]) if sent_times else None,
-            "first_received_at": format_time(min(receive_times)) if receive_times else None,
+            "sampled": len(message_sent_times),
+            "oldest_sent_at": format_time(message_sent_times[0]) if message_sent_times else None,
+            "newest_sent_at": format_time(message_sent_times[-1]) if message_sent_times else None,
+            "first_received_at": format_time(min(first_receive_times))
+            if first_receive_times
+            else None,
             "expire_first": expiry_by_message_id,
-            "hints": list(self._list_hints()),
+            "hints": list(self._describe_causes_of_failure()),
             "groups": [
                 self._make_group_document(group, with_bodies=with_bodies) for group in groups
             ],
@@ -121,11 +127,11 @@ class _Sample(Struct, frozen=True):
         )
         document = asdict(group)
         document["messages"] = len(group.messages)
-        document["command"] = self._make_command(group)
+        document["command"] = self._make_send_back_command(group)
         document["example"] = (first_message.message_id, body)
         return document
 
-    def _make_command(self, group: MessageGroup) -> str:
+    def _make_send_back_command(self, group: MessageGroup) -> str:
         """Return the command that sends back the messages of a group. Empty if there is none.
 
         For a quarantine, the command is `mendq quarantine return`. Otherwise it names the most
@@ -151,36 +157,38 @@ class _Sample(Struct, frozen=True):
         region = parts_of(self.dlq.queue_arn).region
         return f"mendq {command} --where {quote(group.where)} --region {region}"
 
-    def _list_hints(self) -> Iterator[str]:
+    def _describe_causes_of_failure(self) -> Iterator[str]:
         """Yield sentences about why the messages died, and about what the sample cannot show."""
         if self.dlq.is_fifo:
             yield "of a FIFO queue's group ten at most are shown, and none while somebody holds one"
             return
         if not self.source or not self.source.max_receive_count:
             return
-        max_receives = self.source.max_receive_count
+        max_receive_count_of_source = self.source.max_receive_count
         visibility_seconds = self.source.visibility_seconds
-        shortest_life = timedelta(seconds=max_receives * visibility_seconds)
+        shortest_time_until_dlq = timedelta(
+            seconds=max_receive_count_of_source * visibility_seconds
+        )
         early_death_count = 0
         late_death_count = 0
         for message in self.messages:
             # SQS keeps the receive count when it moves a message to the DLQ. Messages with fewer
             # receives were sent here by hand.
-            if message.receive_count <= max_receives:
+            if message.receive_count <= max_receive_count_of_source:
                 continue
-            if (message.first_received_at or message.sent_at) > self.now - shortest_life:
+            if (message.first_received_at or message.sent_at) > self.now - shortest_time_until_dlq:
                 early_death_count += 1
             else:
                 late_death_count += 1
-        shortest_life_text = f"{max_receives} x {visibility_seconds} s"
+        shortest_time_text = f"{max_receive_count_of_source} x {visibility_seconds} s"
         if early_death_count:
             early_deaths_text = format_count(early_death_count, "message")
-            hint = f"{early_deaths_text} died sooner than {shortest_life_text} after a receive"
+            hint = f"{early_deaths_text} died sooner than {shortest_time_text} after a receive"
             yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
         if late_death_count:
             late_deaths_text = format_count(late_death_count, "message")
             hint = f"{late_deaths_text} may have died for want of time or of errors"
-            yield f"{hint}: more than {shortest_life_text} have passed; see `mendq scan --dry-run`"
+            yield f"{hint}: more than {shortest_time_text} have passed; see `mendq scan --dry-run`"
 
 
 def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
@@ -189,9 +197,9 @@ def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
     source_names = [parts_of(source_arn).name for source_arn in document["source_arns"]]
     sources_text = shorten_list(source_names) or "no queue names it as its DLQ"
     out.say(f"{dlq_name} <- {sources_text}", "bold")
-    total_text = f"about {format_count(document['messages'], 'message')}"
-    sampled_text = f"{document['sampled']:,} looked at"
-    out.say(f"{total_text}, {sampled_text}: given back at once, a receive more each")
+    message_count_text = f"about {format_count(document['messages'], 'message')}"
+    sample_size_text = f"{document['sampled']:,} looked at"
+    out.say(f"{message_count_text}, {sample_size_text}: given back at once, a receive more each")
     out.say_labelled(_list_time_lines(document))
     for hint in document["hints"]:
         out.say_indented(hint, "yellow")

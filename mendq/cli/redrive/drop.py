@@ -25,7 +25,7 @@ class DropWork(DlqWork, frozen=True):
     file_path: Path
 
     result_key = "dropped"
-    past_text = "dropped"
+    finished_work_text = "dropped"
     progress_text = "dropping"
 
     def make_question(self, chosen_count: int) -> str:
@@ -74,17 +74,17 @@ class _StoreAndDeleteAction(MessageAction, frozen=True):
 
 def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
     """Delete the messages. The result lists those that were not deleted."""
-    deleted_ids = mover.delete(messages)
-    reason = "SQS did not take the delete: it is in the file, and in the queue still"
-    failures = tuple(
-        UnmovedMessage(message.message_id, "not_deleted", reason)
+    deleted_message_ids = mover.delete(messages)
+    not_deleted_reason = "SQS did not take the delete: it is in the file, and in the queue still"
+    undeleted_messages = tuple(
+        UnmovedMessage(message.message_id, "not_deleted", not_deleted_reason)
         for message in messages
-        if message.message_id not in deleted_ids
+        if message.message_id not in deleted_message_ids
     )
-    return MoveResult(moved_count=len(deleted_ids), unmoved_messages=failures)
+    return MoveResult(moved_count=len(deleted_message_ids), unmoved_messages=undeleted_messages)
 
 
-def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Path) -> None:
+def _store_messages(messages: Iterable[Message], file_descriptor: int, file_path: Path) -> None:
     """Append the messages to the file, one JSON document on each line, and flush it to the disk.
 
     Raises CommandError if that fails, after an attempt to remove these messages from the file. This
@@ -94,7 +94,7 @@ def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Pat
         to_json(make_message_document(message, with_body=True)) + "\n" for message in messages
     ]
     unwritten_bytes = "".join(json_lines).encode()
-    size_before = os.fstat(file_descriptor).st_size
+    file_size_before_write = os.fstat(file_descriptor).st_size
     try:
         # A write may take only a part of the bytes.
         while unwritten_bytes:
@@ -102,8 +102,8 @@ def _store_messages(messages: Iterable[Message], file_descriptor: int, path: Pat
         os.fsync(file_descriptor)
     except OSError as error:
         with suppress(OSError):
-            os.ftruncate(file_descriptor, size_before)
-        raise CommandError(f"{path} cannot be written: {_describe_os_error(error)}") from error
+            os.ftruncate(file_descriptor, file_size_before_write)
+        raise CommandError(f"{file_path} cannot be written: {_describe_os_error(error)}") from error
 
 
 def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any]:
@@ -137,25 +137,25 @@ def make_message_document(message: Message, *, with_body: bool) -> dict[str, Any
     return document
 
 
-def _create_file(path: Path) -> int:
+def _create_file(new_file_path: Path) -> int:
     """Create the file and return its file descriptor.
 
     Only the file's owner may read it, because it has bodies. Raises CommandError if the file exists
     already, or if it cannot be created.
     """
     try:
-        file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file_descriptor = os.open(new_file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _flush_folder(path.parent)
+            _flush_folder(new_file_path.parent)
         except OSError:
             os.close(file_descriptor)
-            path.unlink()
+            new_file_path.unlink()
             raise
     except OSError as error:
         reason = _describe_os_error(error)
         if isinstance(error, FileExistsError):
             reason = "there is one, and it is not written over"
-        problem = f"{path} cannot be made: {reason}; --file names another place"
+        problem = f"{new_file_path} cannot be made: {reason}; --file names another place"
         raise CommandError(problem, Exit.USAGE) from error
     return file_descriptor
 

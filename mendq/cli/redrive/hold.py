@@ -50,7 +50,7 @@ def hold_dlq(
         return
     claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop_event, faults)
     try:
-        claim.take()
+        claim.take_or_renew()
         end_event = Event()
         renewal_thread = Thread(
             target=claim.renew_until, args=(end_event,), name="hold", daemon=True
@@ -76,7 +76,7 @@ class _DlqClaim(Struct, frozen=True):
     stop_event: Event
     faults: list[str]
 
-    def take(self) -> None:
+    def take_or_renew(self) -> None:
         """Claim the DLQ for CLAIM_SECONDS from now, or renew the claim.
 
         Raises CommandError if another redrive is at work on the DLQ, CaseStoreUnavailable, or
@@ -98,20 +98,20 @@ class _DlqClaim(Struct, frozen=True):
         If the case store does not answer, try again, and give up RENEWAL_SECONDS before the claim
         ends: then the claim counts as lost.
         """
-        last_answer_seconds = monotonic()
+        last_renewed_at = monotonic()
         while not end_event.wait(RENEWAL_SECONDS):
             try:
-                self.take()
-                last_answer_seconds = monotonic()
+                self.take_or_renew()
+                last_renewed_at = monotonic()
             except (CommandError, CaseStoreUnreadable) as error:
-                self._report_loss(error)
+                self._report_lost_claim(error)
                 return
             except CaseStoreUnavailable as error:
-                if monotonic() - last_answer_seconds > CLAIM_SECONDS - RENEWAL_SECONDS:
-                    self._report_loss(error)
+                if monotonic() - last_renewed_at > CLAIM_SECONDS - RENEWAL_SECONDS:
+                    self._report_lost_claim(error)
                     return
 
-    def _report_loss(self, error: Exception) -> None:
+    def _report_lost_claim(self, error: Exception) -> None:
         """Set `stop_event`, and append to `faults` why the claim was lost."""
         self.faults.append(f"stopped, and what was in hand is visible again: {error}")
         self.stop_event.set()
@@ -158,19 +158,21 @@ def list_progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     stage = progress.stage
     dlq_name = parts_of(progress.dlq_arn).name
     yield "way", "dim", f"{dlq_name} -> {parts_of(progress.source_arn).name}"
-    stage_times = (
+    stage_times_text = (
         f"{format_minute(current_stage.began_at)}, begun {format_minute(progress.began_at)}"
     )
-    yield "stage", "cyan", f"{stage} since {stage_times}"
+    yield "stage", "cyan", f"{stage} since {stage_times_text}"
     if stage is Stage.SOAK and current_stage.soak_ends_at is not None:
         yield "soak", "dim", f"until {format_minute(current_stage.soak_ends_at)}"
     stage_count = current_stage.number + 1 if current_stage.moved else current_stage.number
-    stages_text = format_count(stage_count, "stage")
-    sent_text = f"{format_count(progress.moved, 'message')} sent back in {stages_text}"
+    stage_count_text = format_count(stage_count, "stage")
+    sent_messages_text = (
+        f"{format_count(progress.moved, 'message')} sent back in {stage_count_text}"
+    )
     yield (
         "sent",
         "dim",
-        f"{sent_text}, {current_stage.moved:,} of at most {current_stage.size:,} in this",
+        f"{sent_messages_text}, {current_stage.moved:,} of at most {current_stage.size:,} in this",
     )
     yield "came back", "dim", f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
     if progress.rate_per_second:

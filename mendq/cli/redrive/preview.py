@@ -24,7 +24,7 @@ MOST_EXAMPLE_IDS = 3
 _MOST_VALUE_CHARACTERS = 60
 
 
-class Tally(Struct):
+class MessageTally(Struct):
     """Counts of the messages seen so far and of the chosen ones, for the preview and the result.
 
     No part of a body is kept.
@@ -40,52 +40,52 @@ class Tally(Struct):
     groups_in_dlq: dict[str, GroupInDlq] = field(default_factory=dict)
     matching_group_ids: set[str] = field(default_factory=set)
     # Ids of all messages, and of the chosen ones in the order in which they were seen.
-    seen_ids: set[str] = field(default_factory=set)
-    chosen_ids: dict[str, None] = field(default_factory=dict)
+    seen_message_ids: set[str] = field(default_factory=set)
+    chosen_message_ids: dict[str, None] = field(default_factory=dict)
     # Number of messages to which the filter was applied.
-    filtered_count: int = 0
+    filtered_message_count: int = 0
     # Number of messages that stay even if the filter matches, because they came from another queue.
     # The key is that queue's ARN, or an empty string if SQS does not say from which queue.
     count_by_other_source: Counter[str] = field(default_factory=Counter)
     # When the oldest message was sent, of all and of the chosen ones.
-    oldest_at: datetime | None = None
-    oldest_chosen_at: datetime | None = None
+    oldest_sent_at: datetime | None = None
+    oldest_chosen_sent_at: datetime | None = None
     # Number of chosen messages whose source is not known, and of those that were sent back before.
     unknown_source_count: int = 0
     sent_back_before_count: int = 0
     # Ids of the message groups of the chosen messages.
     chosen_group_ids: set[str] = field(default_factory=set)
     # For each name in the filter, how often the chosen messages have each value.
-    value_counts_by_name: dict[str, Counter[str]] = field(default_factory=dict)
+    count_by_value_by_field_name: dict[str, Counter[str]] = field(default_factory=dict)
     # For each name in the filter, how many messages lack it.
-    missing_count_by_name: Counter[str] = field(default_factory=Counter)
+    missing_count_by_field_name: Counter[str] = field(default_factory=Counter)
     # How often the filter could not be evaluated, by the error.
-    error_counts: Counter[str] = field(default_factory=Counter)
+    count_by_filter_error: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
         """Count a message, and choose it if it may go and matches the filter.
 
         Call this only once for each message.
         """
-        self.seen_ids.add(message.message_id)
-        self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
+        self.seen_message_ids.add(message.message_id)
+        self.oldest_sent_at = min(self.oldest_sent_at or message.sent_at, message.sent_at)
         source_arn = self.route.find_source_arn(message)
         is_first = self.leave_first and self._add_to_group(message, source_arn)
-        if self._must_stay(source_arn):
+        if self._must_stay_in_queue(source_arn):
             self.count_by_other_source[source_arn or ""] += 1
             return
         filter_result = self.message_filter.match_message(message, self.now)
-        self.filtered_count += 1
+        self.filtered_message_count += 1
         for name, value in filter_result.value_by_path.items():
             if value is None:
-                self.missing_count_by_name[name] += 1
+                self.missing_count_by_field_name[name] += 1
         if filter_result.error:
-            self.error_counts[filter_result.error] += 1
+            self.count_by_filter_error[filter_result.error] += 1
         if not filter_result.matches:
             return
         self.matching_group_ids.add(message.group_id)
         if not is_first:
-            self._add_chosen(message, filter_result)
+            self._add_chosen_message(message, filter_result)
 
     def _add_to_group(self, message: Message, source_arn: str | None) -> bool:
         """Add the message to its group, and return True if it is the group's first message.
@@ -101,7 +101,7 @@ class Tally(Struct):
         return is_first
 
     @property
-    def first_id_by_group(self) -> dict[str, str]:
+    def first_message_id_by_group_id(self) -> dict[str, str]:
         """Ids of the first messages that stay in the DLQ, by message group.
 
         Only groups with a message that matches the filter are included. Empty without
@@ -122,7 +122,7 @@ class Tally(Struct):
             self.groups_in_dlq, self.matching_group_ids, self.chosen_group_ids
         )
 
-    def _must_stay(self, source_arn: str | None) -> bool:
+    def _must_stay_in_queue(self, source_arn: str | None) -> bool:
         """Return True if the message stays even if the filter matches.
 
         A message that failed in another queue stays. If a person sent a message to the DLQ by hand,
@@ -133,24 +133,30 @@ class Tally(Struct):
             return bool(self.route.other_source_arns)
         return not self.route.is_deletion and source_arn != self.route.source.queue_arn
 
-    def _add_chosen(self, message: Message, filter_result: FilterResult) -> None:
+    def _add_chosen_message(self, message: Message, filter_result: FilterResult) -> None:
         """Count a chosen message, and those values in the filter that may be shown."""
-        self.chosen_ids[message.message_id] = None
-        self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
+        self.chosen_message_ids[message.message_id] = None
+        self.oldest_chosen_sent_at = min(
+            self.oldest_chosen_sent_at or message.sent_at, message.sent_at
+        )
         if self.route.find_source_arn(message) is None:
             self.unknown_source_count += 1
         if message.redrive_count > 0:
             self.sent_back_before_count += 1
         self.chosen_group_ids.add(message.group_id)
         if self.route.is_replacement:
-            self._count_value("died in", format_value(message.failed_queue_arn.rpartition(":")[2]))
+            self._count_field_value(
+                "died in", format_value(message.failed_queue_arn.rpartition(":")[2])
+            )
         for name, value in filter_result.value_by_path.items():
             # A body may hold secrets, so its values are not shown.
             if name.startswith(("group_id", "attributes.")) and value is not None:
-                self._count_value(name, format_value(str(value), _MOST_VALUE_CHARACTERS) or '""')
+                self._count_field_value(
+                    name, format_value(str(value), _MOST_VALUE_CHARACTERS) or '""'
+                )
 
-    def _count_value(self, name: str, value_text: str) -> None:
-        self.value_counts_by_name.setdefault(name, Counter())[value_text] += 1
+    def _count_field_value(self, name: str, value_text: str) -> None:
+        self.count_by_value_by_field_name.setdefault(name, Counter())[value_text] += 1
 
 
 _MOST_LISTED_ITEMS = 10
@@ -158,57 +164,63 @@ _MOST_LISTED_UNCLEAR_GROUPS = 3
 _MOST_LISTED_ERRORS = 3
 
 
-def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
+def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
     """Print how many messages were seen and chosen, and what to know before the confirmation."""
     _print_counts(out, tally, limit)
-    if tally.chosen_ids:
+    if tally.chosen_message_ids:
         _print_value_counts(out, tally)
         out.say("for example", "dim")
-        for message_id in islice(tally.chosen_ids, MOST_EXAMPLE_IDS):
+        for message_id in islice(tally.chosen_message_ids, MOST_EXAMPLE_IDS):
             out.say_unwrapped(message_id, indent=2)
-    notes = (*_describe_staying(tally), *_describe_chosen(tally))
+    notes = (*_describe_staying_messages(tally), *_describe_chosen_messages(tally))
     out.say_labelled(("-", "dim", note) for note in notes)
     _print_sqs_redrive(out, tally)
 
 
-def _print_counts(out: Output, tally: Tally, limit: int | None) -> None:
+def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
     """Print the queues, the numbers of messages, and when the oldest message expires."""
     route = tally.route
-    chosen_count = len(tally.chosen_ids)
-    seen_count = len(tally.seen_ids)
-    destination = "deleted" if route.is_deletion else route.source.name
-    out.say(f"{route.messages_queue.name} -> {destination}", "bold")
-    seen_text = format_count(seen_count, "message")
-    chosen_text = format_count(chosen_count, "matches", "match")
+    chosen_count = len(tally.chosen_message_ids)
+    seen_count = len(tally.seen_message_ids)
+    destination_text = "deleted" if route.is_deletion else route.source.name
+    out.say(f"{route.messages_queue.name} -> {destination_text}", "bold")
+    seen_count_text = format_count(seen_count, "message")
+    chosen_count_text = format_count(chosen_count, "matches", "match")
     limit_text = "" if limit is None or limit >= chosen_count else f", the first {limit:,} go"
-    out.say(f"{seen_text} seen, {chosen_text}{limit_text}")
-    hidden_count = route.count_hidden(seen_count)
+    out.say(f"{seen_count_text} seen, {chosen_count_text}{limit_text}")
+    hidden_count = route.count_hidden_messages(seen_count)
     if hidden_count:
         # Hidden messages may match as well, and cannot be looked at now.
-        usual_time_text = format_count(route.messages_queue.visibility_seconds, "second")
-        hidden_text = (
+        timeout_text = format_count(route.messages_queue.visibility_seconds, "second")
+        hidden_reason_text = (
             "more are hidden, in somebody else's hand, and can be seen again when that is over"
         )
         out.say(
-            f"{hidden_count:,} {hidden_text}, {usual_time_text} after they were received as a rule",
+            f"{hidden_count:,} {hidden_reason_text}, {timeout_text} after they were received "
+            "as a rule",
             "yellow",
         )
-    if tally.oldest_at is not None:
+    if tally.oldest_sent_at is not None:
         retention_seconds = route.messages_queue.retention_seconds
-        time_left = compute_time_left(tally.oldest_at, retention_seconds, tally.now)
+        time_left = compute_time_left(tally.oldest_sent_at, retention_seconds, tally.now)
         expiry_text = f"expires {time_left}" if time_left.upper_bound else "may expire any moment"
         out.say(f"the oldest {expiry_text}", "yellow" if time_left.is_urgent else "dim")
 
 
-def _print_sqs_redrive(out: Output, tally: Tally) -> None:
+def _print_sqs_redrive(out: Output, tally: MessageTally) -> None:
     """Print the AWS command that moves all messages, if the operator chose all with --all.
 
     Nothing is printed for a deletion, with --leave-first, or for `quarantine return`.
     """
     route = tally.route
-    takes_all = tally.message_filter.tree is None and not tally.leave_first
+    are_all_messages_chosen = tally.message_filter.tree is None and not tally.leave_first
     is_from_dlq = route.messages_queue.queue_arn == route.dlq_arn
-    if not tally.chosen_ids or not takes_all or route.is_deletion or not is_from_dlq:
+    if (
+        not tally.chosen_message_ids
+        or not are_all_messages_chosen
+        or route.is_deletion
+        or not is_from_dlq
+    ):
         return
     out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
     region = parts_of(route.dlq_arn).region
@@ -219,10 +231,10 @@ def _print_sqs_redrive(out: Output, tally: Tally) -> None:
     out.say_command(sqs_command)
 
 
-def _print_value_counts(out: Output, tally: Tally) -> None:
+def _print_value_counts(out: Output, tally: MessageTally) -> None:
     """Print how many chosen messages have each value: the most frequent ones of each name."""
     table = make_table("MESSAGES", "WHICH")
-    for name, count_by_value in tally.value_counts_by_name.items():
+    for name, count_by_value in tally.count_by_value_by_field_name.items():
         for value_text, message_count in count_by_value.most_common(_MOST_LISTED_ITEMS):
             table.add_row(Text(f"{message_count:>8,}"), Text(plain(f"{name} {value_text}", 160)))
         other_value_count = len(count_by_value) - _MOST_LISTED_ITEMS
@@ -232,37 +244,41 @@ def _print_value_counts(out: Output, tally: Tally) -> None:
         out.show(table)
 
 
-def _describe_staying(tally: Tally) -> Iterable[str]:
+def _describe_staying_messages(tally: MessageTally) -> Iterable[str]:
     """Yield sentences about the messages that stay in the queue, and why."""
     queue_name = tally.route.messages_queue.name
-    filtered_text = format_count(tally.filtered_count, "message")
-    for group_id, first_message_id in islice(tally.first_id_by_group.items(), _MOST_LISTED_ITEMS):
+    filtered_count_text = format_count(tally.filtered_message_count, "message")
+    for group_id, first_message_id in islice(
+        tally.first_message_id_by_group_id.items(), _MOST_LISTED_ITEMS
+    ):
         group_text = format_value(group_id, _MOST_VALUE_CHARACTERS)
         yield f"the first message of group {group_text} stays here: {first_message_id}"
-    unlisted_group_count = len(tally.first_id_by_group) - _MOST_LISTED_ITEMS
-    if unlisted_group_count > 0:
-        yield f"and the first message of {format_count(unlisted_group_count, 'more group')}"
-    for field_name, missing_count in tally.missing_count_by_name.items():
-        yield f"{field_name} is missing in {missing_count:,} of {filtered_text}"
-    for error, failed_count in tally.error_counts.most_common(_MOST_LISTED_ERRORS):
-        failed_text = f"{failed_count:,} of {filtered_text}"
-        yield f"the filter could not be evaluated for {failed_text}: {plain(error, 200)}"
+    unprinted_group_count = len(tally.first_message_id_by_group_id) - _MOST_LISTED_ITEMS
+    if unprinted_group_count > 0:
+        yield f"and the first message of {format_count(unprinted_group_count, 'more group')}"
+    for field_name, missing_count in tally.missing_count_by_field_name.items():
+        yield f"{field_name} is missing in {missing_count:,} of {filtered_count_text}"
+    for error, unevaluated_message_count in tally.count_by_filter_error.most_common(
+        _MOST_LISTED_ERRORS
+    ):
+        failed_count_text = f"{unevaluated_message_count:,} of {filtered_count_text}"
+        yield f"the filter could not be evaluated for {failed_count_text}: {plain(error, 200)}"
     for source_arn, count in tally.count_by_other_source.most_common(_MOST_LISTED_ITEMS):
         message_text = format_count(count, "message")
-        staying_text = f"{_join_pronoun(count, 'stays', 'stay')} here"
+        they_stay_text = f"{_join_pronoun_and_verb(count, 'stays', 'stay')} here"
         if source_arn:
             source_name = plain(source_arn.rpartition(":")[2], _MOST_VALUE_CHARACTERS)
             reason = "is there" if tally.route.is_replacement else f"shares {queue_name}"
-            yield f"{message_text} died in {source_name}, which {reason}: {staying_text}"
+            yield f"{message_text} died in {source_name}, which {reason}: {they_stay_text}"
         else:
             yield (
                 f"somebody sent {message_text} to {queue_name} by hand: "
-                f"SQS does not say for which source, so {staying_text}. "
+                f"SQS does not say for which source, so {they_stay_text}. "
                 "Whoever knows receives them and sends them there"
             )
 
 
-def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
+def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None:
     """Print why the first message of a group may not be the one that failed, and what to do.
 
     At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with
@@ -279,38 +295,38 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
         out.say_indented(
             "else put the id of the message that failed, from the consumer's log, for ID:"
         )
-        filter_without_failed = f"{group_filter} && message_id != 'ID'"
-        out.say_command(f"{redrive_command} --where {quote(filter_without_failed)}")
-    unlisted_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
-    if unlisted_group_count > 0:
-        out.say(f"and {format_count(unlisted_group_count, 'more group')}", "yellow")
+        filter_without_failed_message = f"{group_filter} && message_id != 'ID'"
+        out.say_command(f"{redrive_command} --where {quote(filter_without_failed_message)}")
+    unprinted_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
+    if unprinted_group_count > 0:
+        out.say(f"and {format_count(unprinted_group_count, 'more group')}", "yellow")
 
 
-def _join_pronoun(message_count: int, singular_verb: str, plural_verb: str) -> str:
+def _join_pronoun_and_verb(message_count: int, singular_verb: str, plural_verb: str) -> str:
     """Return pronoun and verb for a number of messages, such as `it stays` or `they stay`."""
     return f"it {singular_verb}" if message_count == 1 else f"they {plural_verb}"
 
 
-def _describe_chosen(tally: Tally) -> Iterable[str]:
+def _describe_chosen_messages(tally: MessageTally) -> Iterable[str]:
     """Yield what the operator should know about the chosen messages before the confirmation."""
-    if not tally.chosen_ids:
+    if not tally.chosen_message_ids:
         return
     route = tally.route
     source = route.source
-    message_text = format_count(len(tally.chosen_ids), "message")
+    message_text = format_count(len(tally.chosen_message_ids), "message")
     group_text = format_count(len(tally.chosen_group_ids), "group")
     if route.is_deletion:
         yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
         if route.messages_queue.is_fifo:
-            numbers_text = f"{message_text} of {group_text}"
-            yield f"they are {numbers_text}, and more may stand behind a group's first ten"
+            counts_text = f"{message_text} of {group_text}"
+            yield f"they are {counts_text}, and more may stand behind a group's first ten"
         return
     if tally.unknown_source_count:
-        going_text = _join_pronoun(tally.unknown_source_count, "goes", "go")
+        they_go_text = _join_pronoun_and_verb(tally.unknown_source_count, "goes", "go")
         yield (
             f"somebody sent {tally.unknown_source_count:,} of them to "
             f"{route.messages_queue.name} by hand: its only source is {source.name}, "
-            f"so {going_text} there as well"
+            f"so {they_go_text} there as well"
         )
     if tally.sent_back_before_count:
         yield (

@@ -32,12 +32,12 @@ from mendq.cli.commands import (
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_age, make_table
-from mendq.cli.queues import find_queue, managed_queues, queue_argument
-from mendq.cli.redrive.choice import Choice, with_choice_options
+from mendq.cli.queues import find_queue, make_queue_argument, read_managed_queues
+from mendq.cli.redrive.choice import MessageChoice, with_choice_options
 from mendq.cli.redrive.dlq import BodiesOption
 from mendq.cli.redrive.drop import DropWork, make_message_document
 from mendq.cli.redrive.redrive import send_back
-from mendq.cli.redrive.route import Route, find_quarantine, route_out_of
+from mendq.cli.redrive.route import Route, find_quarantine, find_route_from_quarantine
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
@@ -46,11 +46,11 @@ from mendq.model.time_text import format_time
 from mendq.notifications.text import format_duration, format_value, plain
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
-_METRIC_LOOKBACK = timedelta(minutes=15)
+_METRIC_READ_PERIOD = timedelta(minutes=15)
 _MOST_BODY_CHARACTERS = 4_096
 _MOST_VALUE_CHARACTERS = 60
 _SEPARATELY_PRINTED_FIELDS = ("message_id", "attributes", "body")
-QuarantineArgument = Annotated[str, queue_argument("The source or its quarantine:")]
+QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
     Path | None, typer.Option(help="Where they are written first; a new file here.")
 ]
@@ -108,12 +108,15 @@ def list_(call: Invocation) -> None:
         return
     table = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
     for quarantine in quarantines:
-        oldest_text = "-"
+        oldest_message_age_text = "-"
         if quarantine.oldest_at:
-            oldest_text = f"over {format_age(quarantine.oldest_at, now)}"
+            oldest_message_age_text = f"over {format_age(quarantine.oldest_at, now)}"
         expiry_text = _describe_expiry(quarantine, now)
         table.add_row(
-            f"{quarantine.message_count:,}", oldest_text, expiry_text, Text(quarantine.queue.name)
+            f"{quarantine.message_count:,}",
+            oldest_message_age_text,
+            expiry_text,
+            Text(quarantine.queue.name),
         )
     call.out.show(table)
 
@@ -142,10 +145,10 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
     denies it.
     """
     with translate_aws_errors("the queues of the account"):
-        existing_names = {*list_queue_names(account.clients)}
-    for source in managed_queues(account):
+        existing_queue_names = {*list_queue_names(account.clients)}
+    for source in read_managed_queues(account):
         quarantine_arn = arn_of_quarantine(source.queue_arn)
-        if parts_of(quarantine_arn).name not in existing_names:
+        if parts_of(quarantine_arn).name not in existing_queue_names:
             continue
         queue = find_queue(account, quarantine_arn)
         if queue:
@@ -161,12 +164,12 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
     points_by_key = read_series(
-        account.clients, [metric], now - _METRIC_LOOKBACK, now, subject=queue.name
+        account.clients, [metric], now - _METRIC_READ_PERIOD, now, subject=queue.name
     )
-    age_points = points_by_key.get("age", ())
-    if not age_points or not queue.visible:
+    message_age_points = points_by_key.get("age", ())
+    if not message_age_points or not queue.visible:
         return None
-    measured_at, age_seconds = age_points[-1]
+    measured_at, age_seconds = message_age_points[-1]
     return measured_at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
@@ -196,7 +199,7 @@ def peek(
     shown_count = len(messages)
     total_count = max(shown_count, quarantine_facts.visible)
     summary = f"{shown_count:,} of about {total_count:,} messages in {quarantine_facts.name}"
-    hidden_count = route.count_hidden(shown_count)
+    hidden_count = route.count_hidden_messages(shown_count)
     if hidden_count:
         summary += f", and {hidden_count:,} more hidden in somebody else's hand"
     call.out.say(summary, "dim")
@@ -214,8 +217,10 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
     out.say_labelled(labelled_fields)
     for name, attribute in message.attributes.items():
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
-            value_text = format_value(str(attribute.value), _MOST_VALUE_CHARACTERS)
-            out.say_indented(f"{plain(name, _MOST_VALUE_CHARACTERS)} = {value_text}", "dim")
+            attribute_value_text = format_value(str(attribute.value), _MOST_VALUE_CHARACTERS)
+            out.say_indented(
+                f"{plain(name, _MOST_VALUE_CHARACTERS)} = {attribute_value_text}", "dim"
+            )
     body = document.get("body")
     if body:
         out.say_unwrapped(plain(body, _MOST_BODY_CHARACTERS), "", indent=2)
@@ -225,20 +230,20 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
     2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | {CLAIM_ACTION}, quarantine
 )
 @with_choice_options
-def return_(call: Invocation, queue: QuarantineArgument, choice: Choice) -> Exit:
+def return_(call: Invocation, queue: QuarantineArgument, choice: MessageChoice) -> Exit:
     """Send messages back to the queue they failed in.
 
     Examples:
       mendq quarantine return orders --where "attributes.type == 'order'"
       mendq quarantine return orders --all --dry-run
     """
-    return send_back(call, choice, partial(route_out_of, call.account, queue))
+    return send_back(call, choice, partial(find_route_from_quarantine, call.account, queue))
 
 
 @command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_ACTIONS, quarantine)
 @with_choice_options
 def drop(
-    call: Invocation, queue: QuarantineArgument, choice: Choice, file: FileOption = None
+    call: Invocation, queue: QuarantineArgument, choice: MessageChoice, file: FileOption = None
 ) -> Exit:
     """Delete messages, once a file holds them.
 

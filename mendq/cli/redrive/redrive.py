@@ -27,17 +27,17 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import queue_argument, resolve_queue_arn
-from mendq.cli.redrive.choice import Choice, with_choice_options
+from mendq.cli.queues import make_queue_argument, resolve_queue_arn
+from mendq.cli.redrive.choice import MessageChoice, with_choice_options
 from mendq.cli.redrive.hold import hold_dlq
-from mendq.cli.redrive.preview import Tally
-from mendq.cli.redrive.route import Route, route_from, route_to
+from mendq.cli.redrive.preview import MessageTally
+from mendq.cli.redrive.route import Route, find_route_to_replacement, find_route_to_source
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
 from mendq.notifications.text import format_count, format_duration
 from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 from mendq.redrive.mover import Destination, MessageMover
 
-QueueName = Annotated[str, queue_argument("The source; with --to, the DLQ:")]
+QueueName = Annotated[str, make_queue_argument("The source; with --to, the DLQ:")]
 _TO_OPTION = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
 _FROM_OPTION = typer.Option(
     "--from", metavar="SOURCE", help="With --to: those that died there alone."
@@ -57,7 +57,7 @@ LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
 def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: QueueName,
-    choice: Choice,
+    choice: MessageChoice,
     to: ToOption = None,
     died_in: FromOption = None,
     leave_first: LeaveFirstOption = False,
@@ -78,16 +78,18 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
         command_words.extend(["--from", died_in])
     choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(command_words))
     if to is not None:
-        return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
+        return send_back(
+            call, choice, partial(find_route_to_replacement, call.account, queue, to, died_in)
+        )
     if died_in is not None:
         raise CommandError(
             "--from says whose messages go --to another queue: give both", Exit.USAGE
         )
     source_arn = resolve_queue_arn(call.account, queue)
-    return send_back(call, choice, partial(route_from, call.account, source_arn))
+    return send_back(call, choice, partial(find_route_to_source, call.account, source_arn))
 
 
-def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route]) -> Exit:
+def send_back(call: Invocation, choice: MessageChoice, find_route: Callable[[], Route]) -> Exit:
     """Send back the chosen messages. Return the exit code of the command.
 
     `find_route` returns the queue with the messages and the queue to send them to. It is called
@@ -114,26 +116,26 @@ class SendBackWork(DlqWork, frozen=True):
     find_route: Callable[[], Route]
 
     result_key = "moved"
-    past_text = "sent back"
+    finished_work_text = "sent back"
     progress_text = "sending back"
 
-    def require_allowed(self, preview_tally: Tally) -> None:
+    def require_allowed(self, preview_tally: MessageTally) -> None:
         """Raise CommandError if the oldest chosen message would expire before all are sent.
 
         Without --rate, nothing is checked.
         """
-        oldest_at = preview_tally.oldest_chosen_at
+        oldest_chosen_sent_at = preview_tally.oldest_chosen_sent_at
         messages_per_second = self.choice.messages_per_second
-        if messages_per_second is None or oldest_at is None:
+        if messages_per_second is None or oldest_chosen_sent_at is None:
             return
-        message_count = self.choice.apply_limit(len(preview_tally.chosen_ids))
-        sending_time = timedelta(seconds=message_count / messages_per_second)
+        message_count = self.choice.apply_limit(len(preview_tally.chosen_message_ids))
+        time_to_send_all = timedelta(seconds=message_count / messages_per_second)
         retention_seconds = self.route.messages_queue.retention_seconds
-        time_left = compute_time_left(oldest_at, retention_seconds, self.now)
-        if sending_time > time_left.upper_bound:
+        time_left = compute_time_left(oldest_chosen_sent_at, retention_seconds, self.now)
+        if time_to_send_all > time_left.upper_bound:
             message_text = format_count(message_count, "message")
             problem = f"{message_text} at {messages_per_second:g} a second take "
-            problem += format_duration(sending_time)
+            problem += format_duration(time_to_send_all)
             problem += f", and the oldest expires {time_left}: raise --rate or choose fewer"
             raise CommandError(problem, error_code="redrive_too_slow")
 
@@ -142,23 +144,23 @@ class SendBackWork(DlqWork, frozen=True):
         messages_per_second = self.choice.messages_per_second
         limit = self.choice.limit
         messages_queue = self.route.messages_queue
-        speed_text = (
+        sending_rate_text = (
             "as fast as it goes"
             if messages_per_second is None
             else f"{messages_per_second:g} a second"
         )
         message_text = format_count(self.choice.apply_limit(chosen_count), "message")
         if self.choice.leave_first:
-            destination = f"{self.route.source.name} in their order"
+            destination_text = f"{self.route.source.name} in their order"
             return (
-                f"Send {message_text} back to {destination}, {speed_text}, "
+                f"Send {message_text} back to {destination_text}, {sending_rate_text}, "
                 f"and leave the first message of each group in {messages_queue.name}?"
             )
         if messages_queue.is_fifo and (limit is None or chosen_count < limit):
             most_messages = limit or max(chosen_count, messages_queue.visible)
             message_text += ", and what matches behind them "
             message_text += f"(some {most_messages:,} in all at most),"
-        return f"Send {message_text} back to {self.route.source.name}, {speed_text}?"
+        return f"Send {message_text} back to {self.route.source.name}, {sending_rate_text}?"
 
     @contextmanager
     def start(self, stop_event: Event, faults: list[str]) -> Iterator[MessageAction]:

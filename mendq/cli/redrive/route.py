@@ -75,7 +75,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
     only_source_arn: str | None
     # Finds the queue in which a message really died.
     real_source_finder: SourceFinder
-    # Answers of `_may_go`, because each may take a call to AWS.
+    # Answers of `_may_go_to_replacement`, because each may take a call to AWS.
     may_go_by_source_arn: dict[str, bool] = field(default_factory=dict)
 
     def find_source_arn(self, message: Message) -> str:
@@ -85,17 +85,17 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         """
         source_arn = self.real_source_finder.find_source_arn(message) or ""
         if source_arn not in self.may_go_by_source_arn:
-            self.may_go_by_source_arn[source_arn] = self._may_go(source_arn)
+            self.may_go_by_source_arn[source_arn] = self._may_go_to_replacement(source_arn)
         return self.replacement_arn if self.may_go_by_source_arn[source_arn] else source_arn
 
-    def _may_go(self, source_arn: str) -> bool:
+    def _may_go_to_replacement(self, source_arn: str) -> bool:
         """Return True if messages that died in this queue may go to the replacement.
 
         With --from, only the messages of that queue may go. Without it, only those of deleted
         queues, and messages stay if the ARN is not that of a queue that could have this DLQ.
         """
-        why_not_source = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
-        if self.only_source_arn or why_not_source:
+        unfit_source_reason = why_unfit_as_dlq(self.messages_queue_arn, source_arn)
+        if self.only_source_arn or unfit_source_reason:
             return source_arn == self.only_source_arn
         return find_queue(self.account, source_arn) is None
 
@@ -130,14 +130,14 @@ class Route(Struct, frozen=True):
         """
         return self.source_finder.find_source_arn(message)
 
-    def count_hidden(self, seen_count: int) -> int:
+    def count_hidden_messages(self, seen_count: int) -> int:
         """Return how many messages other consumers hold, after `seen_count` were received here.
 
         SQS counted before the receives. So if more messages were received than SQS counted as
         visible, the others were in flight at that time, and are not hidden any more.
         """
-        seen_in_flight = max(0, seen_count - self.messages_queue.visible)
-        return max(0, self.messages_queue.in_flight - seen_in_flight)
+        seen_in_flight_count = max(0, seen_count - self.messages_queue.visible)
+        return max(0, self.messages_queue.in_flight - seen_in_flight_count)
 
     def make_mover(self, account: Account, stop_event: Event) -> MessageMover:
         """Return a mover for the messages. It opens no FIFO group after `stop_event` is set.
@@ -153,14 +153,14 @@ class Route(Struct, frozen=True):
 
     def require_same(self, current_route: Route) -> None:
         """Raise CommandError if the queues have changed since the operator agreed."""
-        if self._queue_arns != current_route._queue_arns:
+        if self._arns_of_all_queues != current_route._arns_of_all_queues:
             problem = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
             raise CommandError(
                 f"{problem}: nothing was moved; look again", error_code="queues_changed"
             )
 
     @property
-    def _queue_arns(self) -> tuple[object, ...]:
+    def _arns_of_all_queues(self) -> tuple[object, ...]:
         return (
             self.messages_queue.queue_arn,
             self.source.queue_arn,
@@ -181,7 +181,7 @@ def require_redrivable(account: Account, queue_arn: str) -> Facts:
     return queue
 
 
-def route_from(account: Account, source_arn: str) -> Route:
+def find_route_to_source(account: Account, source_arn: str) -> Route:
     """Return the route from the source's DLQ back to the source.
 
     Raises CommandError if a queue is missing or its tag forbids redrives, if the source has no DLQ,
@@ -191,7 +191,7 @@ def route_from(account: Account, source_arn: str) -> Route:
     messages_queue = require_redrivable(account, _find_dlq_arn(account, source))
     require_no_redrive_policy(messages_queue)
     dlq_arn = messages_queue.queue_arn
-    require_idle(account, dlq_arn)
+    require_no_running_redrive(account, dlq_arn)
     other_source_arns = set(list_source_arns(account.clients, dlq_arn)) - {source_arn}
     return Route(messages_queue, source, tuple(sorted(other_source_arns)), dlq_arn)
 
@@ -208,7 +208,7 @@ def _find_dlq_arn(account: Account, source: Facts) -> str:
     raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def route_to(
+def find_route_to_replacement(
     account: Account, dlq_or_source: str, given_replacement: str, given_source: str | None
 ) -> Route:
     """Return the route from a DLQ to another queue than the messages' source (--to).
@@ -236,9 +236,9 @@ def route_to(
     if redrive_policy:
         messages_queue = require_redrivable(account, redrive_policy.dlq_arn)
     require_no_redrive_policy(messages_queue)
-    _require_can_take(account, replacement, messages_queue)
+    _require_fit_replacement(account, replacement, messages_queue)
     for dlq_arn in {messages_queue.queue_arn, replacement.dlq_arn or messages_queue.queue_arn}:
-        require_idle(account, dlq_arn)
+        require_no_running_redrive(account, dlq_arn)
     # An empty --from names no queue. It must not mean the messages of every source.
     only_source_arn = None if given_source is None else resolve_queue_arn(account, given_source)
     is_from_quarantine = is_quarantine(messages_queue.name)
@@ -260,17 +260,17 @@ def route_to(
     )
 
 
-def _require_can_take(account: Account, replacement: Facts, messages_queue: Facts) -> None:
+def _require_fit_replacement(account: Account, replacement: Facts, messages_queue: Facts) -> None:
     """Raise CommandError if the replacement cannot take the messages.
 
     It must be of the same type, and not a DLQ or a quarantine, which have no consumers.
     """
-    why_unfit = why_unfit_as_dlq(replacement.queue_arn, messages_queue.queue_arn)
+    unfit_replacement_reason = why_unfit_as_dlq(replacement.queue_arn, messages_queue.queue_arn)
     if is_quarantine(replacement.name) or list_source_arns(account.clients, replacement.queue_arn):
-        why_unfit = "it is a DLQ or a quarantine, which nobody consumes"
-    if why_unfit:
+        unfit_replacement_reason = "it is a DLQ or a quarantine, which nobody consumes"
+    if unfit_replacement_reason:
         problem = f"messages of {messages_queue.name} cannot go to {replacement.name}"
-        raise CommandError(f"{problem}: {why_unfit}")
+        raise CommandError(f"{problem}: {unfit_replacement_reason}")
 
 
 def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
@@ -293,7 +293,7 @@ def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
     raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def route_out_of(account: Account, source_or_quarantine: str) -> Route:
+def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> Route:
     """Return the route from a quarantine back to its source.
 
     Raises CommandError if one of the two queues is missing, if its tag forbids redrives, or if the
@@ -307,7 +307,7 @@ def route_out_of(account: Account, source_or_quarantine: str) -> Route:
     source = require_redrivable(account, source_arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
-        require_idle(account, dlq_arn)
+        require_no_running_redrive(account, dlq_arn)
     quarantine = require_redrivable(account, quarantine.queue_arn)
     return Route(quarantine, source, dlq_arn=dlq_arn, source_finder=QuarantineSourceFinder())
 
@@ -337,14 +337,15 @@ def require_no_redrive_policy(queue: Facts) -> None:
     """
     redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
     if redrive_policy:
-        consequence = f"where SQS moves what is looked at {redrive_policy.max_receive_count} times"
-        problem = (
-            f"{queue.name} has a DLQ of its own, {consequence}: take its RedrivePolicy off first"
+        consequence_text = (
+            f"where SQS moves what is looked at {redrive_policy.max_receive_count} times"
         )
+        problem = f"{queue.name} has a DLQ of its own, {consequence_text}: "
+        problem += "take its RedrivePolicy off first"
         raise CommandError(problem, error_code="dlq_of_dlq")
 
 
-def require_idle(account: Account, dlq_arn: str) -> None:
+def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
     """Raise CommandError if a redrive of Mendq or a task of SQS is moving the DLQ's messages."""
     redrive_store = account.open_store_if_deployed(RedriveStore)
     if redrive_store:
@@ -390,10 +391,10 @@ def explain_refusals(route: Route) -> Iterator[None]:
     try:
         yield
     except (FactsUnavailable, QueueRefusesUs) as error:
-        cause = error.__cause__
-        if not isinstance(cause, ClientError):
+        aws_error = error.__cause__
+        if not isinstance(aws_error, ClientError):
             raise
-        error_code = code_of(cause)
+        error_code = code_of(aws_error)
         error_text = describe_error(error)
         remedy = find_remedy(canonical_code(error_code), error_text, route)
         raise CommandError(

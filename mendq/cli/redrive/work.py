@@ -25,8 +25,8 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import stop_on_signal
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import confirm
-from mendq.cli.redrive.choice import Choice
-from mendq.cli.redrive.preview import Tally, print_preview, print_unclear_groups
+from mendq.cli.redrive.choice import MessageChoice
+from mendq.cli.redrive.preview import MessageTally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, explain_refusals, find_remedy
 from mendq.notifications.text import format_count, plain
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MoveResult
@@ -43,7 +43,7 @@ _MOST_PRINTED_GROUP_IDS = 3
 
 
 # Function that shows how many messages are done.
-ShowDone = Callable[[int], None]
+ShowProcessedCount = Callable[[int], None]
 # Function that waits until the given number of messages may go. It returns False if the work was
 # interrupted.
 WaitForTurn = Callable[[int], bool]
@@ -65,7 +65,7 @@ class MessageAction(Struct, frozen=True):
 @contextmanager
 def use_mover(
     call: Invocation, route: Route, mover: MessageMover, progress_text: str, expected_count: int
-) -> Iterator[ShowDone]:
+) -> Iterator[ShowProcessedCount]:
     """Use `mover` in the block to receive and move messages, and show the progress.
 
     At the end of the block, the messages that the mover still holds become visible again, except
@@ -77,16 +77,17 @@ def use_mover(
     """
     with (
         explain_refusals(route),
-        call.out.show_progress(progress_text, expected_count) as show_done,
+        call.out.show_progress(progress_text, expected_count) as show_processed_count,
     ):
         try:
             with mover:
-                yield show_done
+                yield show_processed_count
         except KeyboardInterrupt as second_interrupt:
-            hidden_text = format_count(mover.held_message_count, "message stays", "messages stay")
-            problem = (
-                f"interrupted twice: {hidden_text} hidden for up to {VISIBILITY_SECONDS} seconds"
+            still_hidden_text = format_count(
+                mover.held_message_count, "message stays", "messages stay"
             )
+            problem = f"interrupted twice: {still_hidden_text} hidden for up to "
+            problem += f"{VISIBILITY_SECONDS} seconds"
             raise CommandError(problem, error_code="interrupted") from second_interrupt
 
 
@@ -104,7 +105,9 @@ def look_at_messages(
         mover = route.make_mover(call.account, stop_event)
         seen_count = 0
         expected_count = min(most_messages, route.messages_queue.visible)
-        with use_mover(call, route, mover, "looking at messages", expected_count) as show_done:
+        with use_mover(
+            call, route, mover, "looking at messages", expected_count
+        ) as show_processed_count:
             while not stop_event.is_set():
                 messages = mover.receive_new_messages(
                     min(MOST_MESSAGES_PER_RECEIVE, most_messages - seen_count)
@@ -114,7 +117,7 @@ def look_at_messages(
                 for message in messages:
                     handle_message(message)
                 seen_count += len(messages)
-                show_done(seen_count)
+                show_processed_count(seen_count)
         if stop_event.is_set():
             raise CommandError("interrupted: nothing was moved, every message is visible again")
 
@@ -124,9 +127,9 @@ class WorkResult(Struct, frozen=True):
 
     move_result: MoveResult
     # Number of messages that the filter chose.
-    matched_count: int
+    matched_message_count: int
     # Number of all messages of the queue.
-    total_count: int
+    total_message_count: int
     # Number of messages that could not be read, because another consumer held them.
     hidden_count: int = 0
     # Why the work ended early; empty if it did not.
@@ -143,9 +146,9 @@ class WorkResult(Struct, frozen=True):
         return self.move_result.moved_count + self.move_result.copied_count
 
     @property
-    def left_count(self) -> int:
+    def remaining_message_count(self) -> int:
         """Number of messages that are still in the queue and were not tried."""
-        return self.total_count - self.moved_count - len(self.move_result.unmoved_messages)
+        return self.total_message_count - self.moved_count - len(self.move_result.unmoved_messages)
 
     @property
     def exit_code(self) -> Exit:
@@ -157,17 +160,17 @@ class _SecondPass(Struct):
     """State of the second pass, in which messages are received again and moved or deleted."""
 
     # The messages of the first pass, before the operator agreed.
-    preview_tally: Tally
+    preview_tally: MessageTally
     # The messages of the second pass.
-    tally: Tally
+    tally: MessageTally
     # Ids of the messages that may be processed. It may be `tally.chosen_ids`, which grows.
-    allowed_ids: Mapping[str, None]
+    allowed_message_ids: Mapping[str, None]
     # At most this many messages are processed.
     most_messages: int
     move_result: MoveResult = field(default_factory=MoveResult)
 
     @property
-    def remaining_count(self) -> int:
+    def processable_message_count(self) -> int:
         """Number of messages that may still be processed."""
         return self.most_messages - self.move_result.attempt_count
 
@@ -177,13 +180,13 @@ class DlqWork(Struct, frozen=True):
 
     call: Invocation
     route: Route
-    choice: Choice
+    choice: MessageChoice
     now: datetime
 
     # Key of the number of processed messages in the JSON result.
     result_key: ClassVar[str]
     # Words for the finished work, such as `sent back`, and for the work in progress.
-    past_text: ClassVar[str]
+    finished_work_text: ClassVar[str]
     progress_text: ClassVar[str]
 
     @abstractmethod
@@ -198,7 +201,7 @@ class DlqWork(Struct, frozen=True):
         `stop_event` is set.
         """
 
-    def require_allowed(self, preview_tally: Tally) -> None:
+    def require_allowed(self, preview_tally: MessageTally) -> None:
         """Raise CommandError if the work must not be done on the messages of the preview.
 
         A subclass may override this. Here all work is allowed.
@@ -223,20 +226,20 @@ class DlqWork(Struct, frozen=True):
         print_preview(out, preview_tally, self.choice.limit)
         warn_if_frozen(self.call)
         self._require_clear_groups(preview_tally)
-        matched_count = len(preview_tally.chosen_ids)
-        if self.choice.dry_run or not matched_count:
-            result = self._make_result(MoveResult(), matched_count, preview_tally)
+        matched_message_count = len(preview_tally.chosen_message_ids)
+        if self.choice.dry_run or not matched_message_count:
+            result = self._make_result(MoveResult(), matched_message_count, preview_tally)
             out.print_json(self._make_result_document(result))
-            if not matched_count:
+            if not matched_message_count:
                 reason = "no message that can be seen matches"
-                if preview_tally.first_id_by_group:
+                if preview_tally.first_message_id_by_group_id:
                     reason = "no message stands behind the first of its group"
                 out.say(f"{reason}: there is nothing to do", "yellow")
             summary = f"nothing was {self.result_key}"
             out.say(f"{summary}; each message that was looked at counts a receive more", "dim")
             return Exit.DONE
         self.require_allowed(preview_tally)
-        confirm(self.make_question(matched_count), yes=self.choice.yes)
+        confirm(self.make_question(matched_message_count), yes=self.choice.yes)
         faults: list[str] = []
         with (
             stop_on_signal(INTERRUPT_NOTICE) as stop_event,
@@ -245,7 +248,7 @@ class DlqWork(Struct, frozen=True):
             result = self._process_messages(preview_tally, action, stop_event, faults)
         return self._print_result(result)
 
-    def _require_clear_groups(self, preview_tally: Tally) -> None:
+    def _require_clear_groups(self, preview_tally: MessageTally) -> None:
         """Raise CommandError if the first message of a group may not be the one that failed.
 
         Without --leave-first, nothing is checked.
@@ -257,19 +260,25 @@ class DlqWork(Struct, frozen=True):
         group_ids = ", ".join(
             plain(group.group_id, 60) for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
         )
-        group_text = format_count(len(unclear_groups), "group")
-        problem = f"for {group_text} ({group_ids}) it is not clear which message failed"
+        group_count_text = format_count(len(unclear_groups), "group")
+        problem = f"for {group_count_text} ({group_ids}) it is not clear which message failed"
         reason = unclear_groups[0].reason
         remedy = "find the failed message in the consumer's log and leave it with --where"
         raise CommandError(
             f"{problem}: {reason}. Nothing was moved; {remedy}", error_code="first_unclear"
         )
 
-    def _make_tally(self) -> Tally:
-        return Tally(self.route, self.choice.message_filter, self.now, self.choice.leave_first)
+    def _make_tally(self) -> MessageTally:
+        return MessageTally(
+            self.route, self.choice.message_filter, self.now, self.choice.leave_first
+        )
 
     def _process_messages(
-        self, preview_tally: Tally, action: MessageAction, stop_event: Event, faults: list[str]
+        self,
+        preview_tally: MessageTally,
+        action: MessageAction,
+        stop_event: Event,
+        faults: list[str],
     ) -> WorkResult:
         """Receive the messages again and move or delete them. Return the result, even if stopped.
 
@@ -280,14 +289,17 @@ class DlqWork(Struct, frozen=True):
         # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
         # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
         # group may begin with another failed message.
-        takes_hidden = self.route.messages_queue.is_fifo and not self.choice.leave_first
+        may_take_hidden_messages = self.route.messages_queue.is_fifo and not self.choice.leave_first
         tally = self._make_tally()
         second_pass = _SecondPass(
             preview_tally,
             tally,
-            allowed_ids=tally.chosen_ids if takes_hidden else preview_tally.chosen_ids,
-            most_messages=self._find_most_messages(
-                len(preview_tally.chosen_ids), takes_hidden=takes_hidden
+            allowed_message_ids=tally.chosen_message_ids
+            if may_take_hidden_messages
+            else preview_tally.chosen_message_ids,
+            most_messages=self._find_most_processable_messages(
+                len(preview_tally.chosen_message_ids),
+                may_take_hidden_messages=may_take_hidden_messages,
             ),
         )
         try:
@@ -304,10 +316,12 @@ class DlqWork(Struct, frozen=True):
         if stop_event.is_set():
             faults.append("interrupted: what was in hand is visible again")
         faults += self._describe_changed_groups(preview_tally, tally)
-        matched_count = len(preview_tally.chosen_ids.keys() | second_pass.allowed_ids.keys())
-        tally.seen_ids |= preview_tally.seen_ids
+        matched_message_count = len(
+            preview_tally.chosen_message_ids.keys() | second_pass.allowed_message_ids.keys()
+        )
+        tally.seen_message_ids |= preview_tally.seen_message_ids
         fault = faults[0] if faults else ""
-        return self._make_result(second_pass.move_result, matched_count, tally, fault)
+        return self._make_result(second_pass.move_result, matched_message_count, tally, fault)
 
     def _receive_and_process(
         self, second_pass: _SecondPass, action: MessageAction, stop_event: Event
@@ -318,28 +332,30 @@ class DlqWork(Struct, frozen=True):
         """
         is_fifo = self.route.messages_queue.is_fifo
         pace = Pace(self.choice.messages_per_second, stop_event.wait)
-        expected_count = self.choice.apply_limit(len(second_pass.preview_tally.chosen_ids))
+        expected_count = self.choice.apply_limit(len(second_pass.preview_tally.chosen_message_ids))
         mover = self.route.make_mover(self.call.account, stop_event)
         with use_mover(
             self.call, self.route, mover, self.progress_text, expected_count
-        ) as show_done:
-            while not stop_event.is_set() and second_pass.remaining_count > 0:
-                messages, other_message_ids = self._take_messages(mover, second_pass, stop_event)
-                if not messages and not other_message_ids:
+        ) as show_processed_count:
+            while not stop_event.is_set() and second_pass.processable_message_count > 0:
+                messages, message_ids_to_release = self._take_messages(
+                    mover, second_pass, stop_event
+                )
+                if not messages and not message_ids_to_release:
                     return
                 if self.choice.leave_first:
                     messages = self._select_unchanged_groups(messages, second_pass)
                 if not is_fifo:
                     # In a FIFO queue they are released at the end, because SQS returns no
                     # message behind a released one of the same group.
-                    mover.release(other_message_ids)
-                for batch in self._list_batches(messages):
+                    mover.release(message_ids_to_release)
+                for batch in self._split_into_batches(messages):
                     for batch_result in action.process(mover, batch, pace.wait):
                         second_pass.move_result += batch_result
-                        show_done(second_pass.move_result.attempt_count)
+                        show_processed_count(second_pass.move_result.attempt_count)
                         self._require_source_exists(batch_result, second_pass.move_result)
 
-    def _list_batches(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    def _split_into_batches(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         """Yield the messages in batches, so that the rate can be limited between batches.
 
         The messages of a FIFO queue are one batch: the mover keeps the order of each group.
@@ -348,49 +364,53 @@ class DlqWork(Struct, frozen=True):
         for first_index in range(0, len(messages), max(1, batch_size)):
             yield messages[first_index : first_index + batch_size]
 
-    def _find_most_messages(self, chosen_count: int, *, takes_hidden: bool) -> int:
+    def _find_most_processable_messages(
+        self, chosen_count: int, *, may_take_hidden_messages: bool
+    ) -> int:
         """Return how many messages may be processed: the limit, or all if there is none.
 
-        All are the chosen messages, and also hidden ones if `takes_hidden` is True.
+        All are the chosen messages, and also hidden ones if `may_take_hidden_messages` is True.
         """
         if self.choice.limit is not None:
             return self.choice.limit
-        return maxsize if takes_hidden else chosen_count
+        return maxsize if may_take_hidden_messages else chosen_count
 
     def _select_unchanged_groups(
         self, messages: Sequence[Message], second_pass: _SecondPass
     ) -> list[Message]:
         """Return the messages whose group still begins with the message that the preview showed."""
-        previewed_ids = second_pass.preview_tally.first_id_by_group
+        previewed_first_id_by_group_id = second_pass.preview_tally.first_message_id_by_group_id
         groups_in_dlq = second_pass.tally.groups_in_dlq
         unchanged_messages = []
         for message in messages:
             group_id = message.group_id
-            if groups_in_dlq[group_id].first_message_id == previewed_ids[group_id]:
+            if groups_in_dlq[group_id].first_message_id == previewed_first_id_by_group_id[group_id]:
                 unchanged_messages.append(message)
         return unchanged_messages
 
-    def _describe_changed_groups(self, preview_tally: Tally, current_tally: Tally) -> list[str]:
+    def _describe_changed_groups(
+        self, preview_tally: MessageTally, current_tally: MessageTally
+    ) -> list[str]:
         """Return one line if chosen groups begin with another message than in the preview.
 
         Return an empty list if there are no such groups, or without --leave-first.
         """
         if not self.choice.leave_first:
             return []
-        previewed_ids = preview_tally.first_id_by_group
+        previewed_first_id_by_group_id = preview_tally.first_message_id_by_group_id
         groups_in_dlq = current_tally.groups_in_dlq
         changed_group_ids = [
             group_id
             for group_id in sorted(preview_tally.chosen_group_ids & groups_in_dlq.keys())
-            if groups_in_dlq[group_id].first_message_id != previewed_ids[group_id]
+            if groups_in_dlq[group_id].first_message_id != previewed_first_id_by_group_id[group_id]
         ]
         if not changed_group_ids:
             return []
         group_ids = ", ".join(
             plain(group_id, 60) for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
         )
-        group_text = format_count(len(changed_group_ids), "group")
-        fault = f"the first message of {group_text} ({group_ids}) is another one now"
+        group_count_text = format_count(len(changed_group_ids), "group")
+        fault = f"the first message of {group_count_text} ({group_ids}) is another one now"
         return [f"{fault}: nothing of it was moved; look again"]
 
     def _require_source_exists(self, batch_result: MoveResult, total_result: MoveResult) -> None:
@@ -404,41 +424,46 @@ class DlqWork(Struct, frozen=True):
         queue_name = self.route.messages_queue.name
         if any(failure.code == "NonExistentQueue" for failure in batch_result.unmoved_messages):
             sent_count = total_result.moved_count + total_result.copied_count
-            loss_text = f"Of {sent_count:,} sent there, what nobody had taken went with it"
+            lost_messages_text = f"Of {sent_count:,} sent there, what nobody had taken went with it"
             remedy = f"`mendq redrive {queue_name} --to OTHER --all` sends all others elsewhere"
-            raise CommandError(f"{source_name} is gone: stopped. {loss_text}; {remedy}")
+            raise CommandError(f"{source_name} is gone: stopped. {lost_messages_text}; {remedy}")
 
     def _take_messages(
         self, mover: MessageMover, second_pass: _SecondPass, stop_event: Event
     ) -> tuple[list[Message], list[str]]:
         """Receive messages. Return those to process, and the ids of those to release.
 
-        At most `remaining_count` messages are returned to process. In a standard queue, messages
-        are received until there are enough, until the mover can hold no more, or until SQS returns
-        none: a message that was released early would be received again at once. In a FIFO queue
-        only a few are received, because SQS returns more of a group only when these are deleted.
+        At most `processable_message_count` messages are returned to process. In a standard queue,
+        messages are received until there are enough, until the mover can hold no more, or until SQS
+        returns none: a message that was released early would be received again at once. In a FIFO
+        queue only a few are received, because SQS returns more of a group only when these are
+        deleted.
         """
         messages: list[Message] = []
-        other_message_ids: list[str] = []
-        most_messages = second_pass.remaining_count
+        message_ids_to_release: list[str] = []
+        most_messages = second_pass.processable_message_count
         most_held_messages = 1 if self.route.messages_queue.is_fifo else MOST_HELD_MESSAGES
         while not stop_event.is_set() and len(messages) < most_messages:
-            if len(messages) + len(other_message_ids) >= most_held_messages:
+            if len(messages) + len(message_ids_to_release) >= most_held_messages:
                 break
             received_messages = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
             if not received_messages:
                 break
             for message in received_messages:
                 second_pass.tally.add(message)
-                is_allowed = message.message_id in second_pass.allowed_ids
+                is_allowed = message.message_id in second_pass.allowed_message_ids
                 if is_allowed and len(messages) < most_messages:
                     messages.append(message)
                 else:
-                    other_message_ids.append(message.message_id)
-        return messages, other_message_ids
+                    message_ids_to_release.append(message.message_id)
+        return messages, message_ids_to_release
 
     def _make_result(
-        self, move_result: MoveResult, matched_count: int, tally: Tally, fault: str = ""
+        self,
+        move_result: MoveResult,
+        matched_message_count: int,
+        tally: MessageTally,
+        fault: str = "",
     ) -> WorkResult:
         """Return the result, with the number of all messages of the queue.
 
@@ -446,22 +471,27 @@ class DlqWork(Struct, frozen=True):
         behind those that were seen.
         """
         messages_queue = self.route.messages_queue
-        seen_count = len(tally.seen_ids)
+        seen_count = len(tally.seen_message_ids)
         if messages_queue.is_fifo:
             seen_count = max(seen_count, messages_queue.visible)
-        hidden_count = self.route.count_hidden(seen_count)
-        first_message_ids = tuple(tally.first_id_by_group.values())
-        total_count = seen_count + hidden_count
+        hidden_count = self.route.count_hidden_messages(seen_count)
+        first_message_ids = tuple(tally.first_message_id_by_group_id.values())
+        total_message_count = seen_count + hidden_count
         return WorkResult(
-            move_result, matched_count, total_count, hidden_count, fault, first_message_ids
+            move_result,
+            matched_message_count,
+            total_message_count,
+            hidden_count,
+            fault,
+            first_message_ids,
         )
 
     def _make_result_document(self, result: WorkResult) -> dict[str, Any]:
         """Return the numbers of the result, as `--json` prints them."""
         document: dict[str, Any] = {
-            "matched": result.matched_count,
+            "matched": result.matched_message_count,
             self.result_key: result.moved_count,
-            "left": result.left_count,
+            "left": result.remaining_message_count,
             "failed": len(result.move_result.unmoved_messages),
         }
         if self.choice.leave_first:
@@ -475,14 +505,18 @@ class DlqWork(Struct, frozen=True):
         queue_name = self.route.messages_queue.name
         out.print_json({**self._make_result_document(result), **self.make_extra_document()})
         unprocessed_match_count = max(
-            0, min(result.left_count, result.matched_count - move_result.attempt_count)
+            0,
+            min(
+                result.remaining_message_count,
+                result.matched_message_count - move_result.attempt_count,
+            ),
         )
-        summary = f"{format_count(result.moved_count, 'message')} {self.past_text}"
+        summary = f"{format_count(result.moved_count, 'message')} {self.finished_work_text}"
         summary += f", {len(move_result.unmoved_messages):,} failed"
-        summary += f", {result.left_count:,} left in {queue_name}"
+        summary += f", {result.remaining_message_count:,} left in {queue_name}"
         if unprocessed_match_count:
-            verb = "matches" if unprocessed_match_count == 1 else "match"
-            summary += f", {unprocessed_match_count:,} of them {verb}"
+            match_verb = "matches" if unprocessed_match_count == 1 else "match"
+            summary += f", {unprocessed_match_count:,} of them {match_verb}"
         if result.hidden_count:
             summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
         out.say(summary, "green" if result.exit_code is Exit.DONE else "red")

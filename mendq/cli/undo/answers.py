@@ -1,7 +1,7 @@
 """Results of a rollback, or of its preview, as text for people: one block per case.
 
-An `Answer` is the rollback Lambda's answer for one case. Each of its attributes has an outcome
-(`UndoOutcome`), the values `before` and `after` the case's change, and the value `now`.
+A `RollbackAnswer` is the rollback Lambda's answer for one case. Each of its attributes has an
+outcome (`UndoOutcome`), the values `before` and `after` the case's change, and the value `now`.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _STYLE_BY_OUTCOME = {
 # Sentences about a redrive: no attribute of a queue says where its messages are.
 _REDRIVE_STOPPED_TEXT = "stopped: the rest is held, and what went back stays there"
 _REDRIVE_OVER_TEXT = "nothing goes on: what went back stays there"
-Answer = dict[str, Any]
+RollbackAnswer = dict[str, Any]
 # Transitions of each case, first to last, by case ID.
-Histories = Mapping[str, Sequence[Case]]
+CaseHistories = Mapping[str, Sequence[Case]]
 
 
-def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
+def print_preview(out: Output, answers: Sequence[RollbackAnswer], histories: CaseHistories) -> None:
     """Print what a rollback would do. Cases already rolled back have their own heading."""
-    earlier_rollbacks = [answer for answer in answers if was_rolled_back(answer)]
-    other_answers = [answer for answer in answers if not was_rolled_back(answer)]
-    if earlier_rollbacks:
-        print_answers(out, "Rolled back already", earlier_rollbacks, histories)
-    if other_answers or not earlier_rollbacks:
-        heading = "Would be, in this order" if len(other_answers) > 1 else "Would be"
-        print_answers(out, heading, other_answers, histories)
+    answers_rolled_back_earlier = [answer for answer in answers if was_rolled_back(answer)]
+    answers_to_roll_back = [answer for answer in answers if not was_rolled_back(answer)]
+    if answers_rolled_back_earlier:
+        print_answers(out, "Rolled back already", answers_rolled_back_earlier, histories)
+    if answers_to_roll_back or not answers_rolled_back_earlier:
+        heading = "Would be, in this order" if len(answers_to_roll_back) > 1 else "Would be"
+        print_answers(out, heading, answers_to_roll_back, histories)
 
 
 def print_answers(
-    out: Output, heading: str, answers: Sequence[Answer], histories: Histories
+    out: Output, heading: str, answers: Sequence[RollbackAnswer], histories: CaseHistories
 ) -> None:
     """Print a heading and, for each case, the outcome of each attribute.
 
@@ -61,10 +61,10 @@ def print_answers(
         newest_transition = histories[answer["case_id"]][-1]
         out.say(f"{answer['case_id']} on {parts_of(newest_transition.queue_arn).name}", "bold")
         attributes = answer.get("attributes", ())
-        reason = "no rollback ever writes"
+        manual_reason = "no rollback ever writes"
         if "error" in answer:
             out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
-            reason = "AWS did not let Mendq write"
+            manual_reason = "AWS did not let Mendq write"
         out.say_labelled(map(format_attribute, attributes))
         if newest_transition.state is State.ROLLED_BACK:
             out.say_unwrapped(
@@ -75,12 +75,12 @@ def print_answers(
                 _print_kept_queue(out, newest_transition.queue_arn, attributes, command)
                 continue
             warning = f"; {DELETION_WARNING}" if attribute == RETENTION_ATTRIBUTE else ""
-            out.say(f"{reason} {attribute}; by hand{warning}:")
+            out.say(f"{manual_reason} {attribute}; by hand{warning}:")
             out.say_command(command)
 
 
 def _print_kept_queue(
-    out: Output, source_arn: str, attributes: Sequence[Answer], delete_command: str
+    out: Output, source_arn: str, attributes: Sequence[RollbackAnswer], delete_command: str
 ) -> None:
     """Print that a queue that Mendq made stays, and what to do before someone deletes it."""
     dlq_arn = next(
@@ -103,7 +103,7 @@ def _print_kept_queue(
     out.say_command(delete_command)
 
 
-def list_printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
+def list_printed_commands(attributes: Iterable[RollbackAnswer]) -> dict[str, str]:
     """Return the commands for changes that Mendq does not write itself, by attribute."""
     return {
         attribute["attribute"]: attribute["command"]
@@ -112,19 +112,19 @@ def list_printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
     }
 
 
-def was_rolled_back(answer: Answer) -> bool:
+def was_rolled_back(answer: RollbackAnswer) -> bool:
     """Return True if the case had been rolled back before this preview was made."""
     return answer.get("state") == State.ROLLED_BACK
 
 
-def format_attribute(attribute: Answer) -> LabelledLine:
+def format_attribute(attribute: RollbackAnswer) -> LabelledLine:
     """Return the line about one attribute: its outcome, its name and its values."""
     outcome = str(attribute["outcome"])
     attribute_text = f"{plain(attribute['attribute'], 64)}: {_describe_values(attribute)}"
     return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), attribute_text
 
 
-def _describe_values(attribute: Answer) -> str:
+def _describe_values(attribute: RollbackAnswer) -> str:
     """Return the text about an attribute's value: `after -> before` if it is undone.
 
     The text is the same if a person must undo it by a printed command. Otherwise return the present
@@ -149,7 +149,7 @@ def _format_value(attribute_name: str, value: object) -> str:
     return format_with_unit(attribute_name, str(value)) if value not in (None, "") else NOT_SET_TEXT
 
 
-def _list_kept_attributes(answer: Answer) -> list[Answer]:
+def _list_kept_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
     """Return the attributes that keep a value that the case did not write."""
     return [
         attribute
@@ -167,13 +167,13 @@ def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
     return histories
 
 
-def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
+def add_later_case_ids(account: Account, answers: Iterable[RollbackAnswer]) -> None:
     """Add `later_case` to each kept attribute: the ID of Mendq's later case that wrote its value.
 
     `later_case` is None if no case of Mendq wrote the value later. If any attribute is kept, all
     transitions in the case store are read.
     """
-    kept_attributes = list[tuple[str, Answer]]()
+    kept_attributes = list[tuple[str, RollbackAnswer]]()
     for answer in answers:
         for attribute in _list_kept_attributes(answer):
             kept_attributes.append((answer["case_id"], attribute))
@@ -184,28 +184,30 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
         attribute["later_case"] = _find_later_case(histories, attribute, case_id)
 
 
-def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> str | None:
+def _find_later_case(
+    histories: CaseHistories, attribute: RollbackAnswer, case_id: str
+) -> str | None:
     """Return the ID of a case on the same queue that wrote the current value after this case did.
 
     None if no case wrote it later. Values of overridden or rolled-back cases do not count.
     """
-    own_write = _find_write(histories.get(case_id, ()), attribute["attribute"])
-    if own_write is None:
+    write_of_this_case = _find_attribute_write(histories.get(case_id, ()), attribute["attribute"])
+    if write_of_this_case is None:
         return None
-    queue_arn = own_write.last_transition.queue_arn
+    queue_arn = write_of_this_case.last_transition.queue_arn
     for other_case_id, history in histories.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
-        later_write = _find_write(history, attribute["attribute"])
-        if later_write is None or later_write.was_overridden:
+        write_of_other_case = _find_attribute_write(history, attribute["attribute"])
+        if write_of_other_case is None or write_of_other_case.was_overridden:
             continue
-        is_later = later_write.last_transition.at > own_write.last_transition.at
-        if is_later and later_write.after == attribute["now"]:
+        is_later = write_of_other_case.last_transition.at > write_of_this_case.last_transition.at
+        if is_later and write_of_other_case.after == attribute["now"]:
             return other_case_id
     return None
 
 
-def _find_write(history: Sequence[Case], attribute_name: str) -> CaseWrite | None:
+def _find_attribute_write(history: Sequence[Case], attribute_name: str) -> CaseWrite | None:
     """Return what a case wrote to an attribute. None if it wrote nothing there."""
     return next(
         (write for write in list_writes(history) if write.attribute == attribute_name), None

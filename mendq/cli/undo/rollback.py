@@ -22,11 +22,11 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find_case, require_whole_id
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
-    Answer,
-    Histories,
+    CaseHistories,
+    RollbackAnswer,
+    add_later_case_ids,
     group_by_case,
     list_printed_commands,
-    name_later_cases,
     print_answers,
     print_preview,
     was_rolled_back,
@@ -39,8 +39,8 @@ from mendq.notifications.text import format_count
 
 
 def _predict_answer(
-    answer: Answer, history: Sequence[Case], later_answers: Sequence[Answer]
-) -> Answer:
+    answer: RollbackAnswer, history: Sequence[Case], later_answers: Sequence[RollbackAnswer]
+) -> RollbackAnswer:
     """Return the answer that the Lambda will give for a case after later cases are undone.
 
     The Lambda's preview does not know that later cases are undone first. So the outcome is computed
@@ -54,49 +54,53 @@ def _predict_answer(
         later_answers: Previews of the later cases on this queue that will be undone first.
     """
     newest_transition = history[-1]
-    later_ids = [later_answer["case_id"] for later_answer in later_answers]
-    error = answer.get("error", {"code": "wrong_state", "message": later_ids})
-    is_about_later_case = any(later_id in error["message"] for later_id in later_ids)
+    later_case_ids = [later_answer["case_id"] for later_answer in later_answers]
+    error = answer.get("error", {"code": "wrong_state", "message": later_case_ids})
+    is_about_later_case = any(later_case_id in error["message"] for later_case_id in later_case_ids)
     if error["code"] != "wrong_state" or not is_about_later_case:
         return answer
-    restored_values = dict[str, str]()
+    restored_value_by_attribute = dict[str, str]()
     for later_answer in later_answers:
         for attribute in _list_undone_attributes(later_answer):
-            restored_values[attribute["attribute"]] = attribute["before"]
+            restored_value_by_attribute[attribute["attribute"]] = attribute["before"]
     answer_by_attribute = {
         attribute["attribute"]: attribute for attribute in answer.get("attributes", ())
     }
     attributes = [
-        _predict_outcome(write, answer_by_attribute.get(write.attribute), restored_values)
+        _predict_outcome(
+            write, answer_by_attribute.get(write.attribute), restored_value_by_attribute
+        )
         for write in list_writes(history)
     ]
     return {
         "case_id": newest_transition.case_id,
         "state": str(newest_transition.state),
         "attributes": attributes,
-        "once_undone": later_ids,
+        "once_undone": later_case_ids,
     }
 
 
 def _predict_outcome(
-    write: CaseWrite, previewed_answer: Answer | None, restored_values: Mapping[str, str]
-) -> Answer:
+    write: CaseWrite,
+    previewed_answer: RollbackAnswer | None,
+    restored_value_by_attribute: Mapping[str, str],
+) -> RollbackAnswer:
     """Return the outcome for an attribute after later cases are undone.
 
     Args:
         write: What the case wrote.
         previewed_answer: The Lambda's answer about the attribute, None if it gave none.
-        restored_values: Values that undoing the later cases restores, by attribute.
+        restored_value_by_attribute: Values that undoing the later cases restores, by attribute.
     """
-    name = write.attribute
-    must_be_printed = name in MANUAL_ATTRIBUTES or is_permanent(name)
+    attribute_name = write.attribute
+    must_be_undone_by_hand = attribute_name in MANUAL_ATTRIBUTES or is_permanent(attribute_name)
     attribute = previewed_answer or {
-        "attribute": name,
-        "outcome": UndoOutcome.PRINTED if must_be_printed else UndoOutcome.UNDONE,
+        "attribute": attribute_name,
+        "outcome": UndoOutcome.PRINTED if must_be_undone_by_hand else UndoOutcome.UNDONE,
         "before": write.before,
         "after": write.after,
     }
-    restored_value = restored_values.get(name)
+    restored_value = restored_value_by_attribute.get(attribute_name)
     if restored_value is None:
         return attribute
     if restored_value == attribute["after"] != attribute["before"] and not write.was_overridden:
@@ -138,14 +142,14 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
-    since_time = None if since is None else parse_time_option(since, datetime.now(UTC))
+    earliest_applied_at = None if since is None else parse_time_option(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
-        if since_time is None:
+        if earliest_applied_at is None:
             history = find_case(call.account, case_id or "")
             require_whole_id(history[-1], case_id or "", yes=yes)
-            histories: Histories = {history[-1].case_id: history}
+            histories: CaseHistories = {history[-1].case_id: history}
         else:
-            histories = _find_written_since(call, since_time)
+            histories = _find_cases_applied_since(call, earliest_applied_at)
         previewed_answers = _preview_rollbacks(call, histories)
     print_preview(call.out, previewed_answers, histories)
     undone_case_count = sum(
@@ -158,57 +162,59 @@ def rollback(
     confirm(f"Undo {undone_case_count} of {format_count(len(previewed_answers), 'case')}?", yes=yes)
     with call.out.show_waiting("rolling back"):
         answers = [
-            _ask_rollback_lambda(call, rolled_back_id, dry_run=False)
-            for rolled_back_id in histories
+            _ask_rollback_lambda(call, rolled_back_case_id, dry_run=False)
+            for rolled_back_case_id in histories
         ]
-        name_later_cases(call.account, answers)
+        add_later_case_ids(call.account, answers)
     print_answers(call.out, "Done", answers, histories)
     return _print_json(call, answers, is_one_case=case_id is not None)
 
 
-def parse_time_option(text: str, now: datetime) -> datetime:
+def parse_time_option(time_text: str, now: datetime) -> datetime:
     """Return the time of `2h`, `3d` or `30min` before `now`, or an ISO time.
 
     An ISO time without an offset is UTC. Raises CommandError if the text is neither.
     """
     try:
-        if age_match := _AGE_PATTERN.fullmatch(text):
+        if age_match := _AGE_PATTERN.fullmatch(time_text):
             return now - timedelta(
                 minutes=int(age_match.group(1)) * _MINUTES_BY_UNIT[age_match.group(2)]
             )
-        parsed_time = datetime.fromisoformat(text)
+        parsed_time = datetime.fromisoformat(time_text)
     except (ValueError, OverflowError) as error:
-        problem = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
+        problem = f"--since {time_text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
         raise CommandError(problem, Exit.USAGE) from error
     return parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)
 
 
-def _find_written_since(call: Invocation, since: datetime) -> Histories:
+def _find_cases_applied_since(call: Invocation, since: datetime) -> CaseHistories:
     """Return the transitions of each case that made a change since then, by case ID.
 
     The case with the newest change comes first. Cases that were rolled back already are left out.
     """
     histories = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
-    last_applied_at = dict[str, datetime]()
+    last_applied_at_by_case_id = dict[str, datetime]()
     for case_id, history in histories.items():
         if history[-1].state is State.ROLLED_BACK:
             continue
         for transition in history:
             if transition.state is State.APPLIED and transition.at >= since:
-                last_applied_at[case_id] = transition.at
-    newest_first = sorted(
-        last_applied_at, key=lambda case_id: last_applied_at[case_id], reverse=True
+                last_applied_at_by_case_id[case_id] = transition.at
+    case_ids_newest_first = sorted(
+        last_applied_at_by_case_id,
+        key=lambda case_id: last_applied_at_by_case_id[case_id],
+        reverse=True,
     )
-    return {case_id: histories[case_id] for case_id in newest_first}
+    return {case_id: histories[case_id] for case_id in case_ids_newest_first}
 
 
-def _preview_rollbacks(call: Invocation, histories: Histories) -> list[Answer]:
+def _preview_rollbacks(call: Invocation, histories: CaseHistories) -> list[RollbackAnswer]:
     """Return what a rollback of each case would do, in the given order, without doing it.
 
     If a value is kept because a later case wrote it, the answer names that case.
     """
-    answers: list[Answer] = []
-    undone_answers_by_queue = defaultdict[str, list[Answer]](list)
+    answers: list[RollbackAnswer] = []
+    undone_answers_by_queue = defaultdict[str, list[RollbackAnswer]](list)
     for case_id, history in histories.items():
         later_answers = undone_answers_by_queue[history[-1].queue_arn]
         answer = _predict_answer(
@@ -217,11 +223,11 @@ def _preview_rollbacks(call: Invocation, histories: Histories) -> list[Answer]:
         if _list_undone_attributes(answer) and not was_rolled_back(answer):
             later_answers.append(answer)
         answers.append(answer)
-    name_later_cases(call.account, answers)
+    add_later_case_ids(call.account, answers)
     return answers
 
 
-def _ask_rollback_lambda(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
+def _ask_rollback_lambda(call: Invocation, case_id: str, *, dry_run: bool) -> RollbackAnswer:
     """Return the rollback Lambda's answer for one case. An error has the form of `--json`."""
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
     answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
@@ -229,20 +235,20 @@ def _ask_rollback_lambda(call: Invocation, case_id: str, *, dry_run: bool) -> An
         return answer
     error_code = str(answer["error"])
     message = str(answer.get("reason") or error_code)
-    error_answer: Answer = {"case_id": case_id, **error_document(error_code, message)}
+    error_answer: RollbackAnswer = {"case_id": case_id, **error_document(error_code, message)}
     if "attributes" in answer:
         error_answer["attributes"] = answer["attributes"]
     return error_answer
 
 
-def _list_undone_attributes(answer: Answer) -> list[Answer]:
+def _list_undone_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
     """Return the attributes that the rollback undoes."""
     return [
         attribute for attribute in answer.get("attributes", ()) if attribute["outcome"] == "undone"
     ]
 
 
-def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -> Exit:
+def _print_json(call: Invocation, answers: list[RollbackAnswer], *, is_one_case: bool) -> Exit:
     """Print the answers for scripts and return the exit code that they mean."""
     call.out.print_json(answers[0] if is_one_case else answers)
     error_codes = {answer["error"]["code"] for answer in answers if "error" in answer}
@@ -250,15 +256,15 @@ def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -
         return Exit.NOT_FOUND if error_codes <= _NOT_FOUND_CODES else Exit.FAILED
     attributes = [attribute for answer in answers for attribute in answer.get("attributes", ())]
     # The cases whose values were kept; None stands for a value that a person set.
-    cases_of_kept_values = {
+    later_case_ids_of_kept_values = {
         attribute.get("later_case")
         for attribute in attributes
         if attribute["outcome"] == UndoOutcome.KEPT
     }
     undone_case_ids = {answer["case_id"] for answer in answers if _list_undone_attributes(answer)}
-    other_cases_of_kept_values = cases_of_kept_values - undone_case_ids - {None}
+    remaining_later_case_ids = later_case_ids_of_kept_values - undone_case_ids - {None}
     # The command for a queue that stays is printed too, but the queue is not left undone.
     has_manual_commands = not all(map(is_permanent, list_printed_commands(attributes)))
-    if has_manual_commands or other_cases_of_kept_values:
+    if has_manual_commands or remaining_later_case_ids:
         return Exit.FAILED
-    return Exit.OVERRIDDEN if None in cases_of_kept_values else Exit.DONE
+    return Exit.OVERRIDDEN if None in later_case_ids_of_kept_values else Exit.DONE

@@ -13,7 +13,7 @@ from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
-    Format,
+    AlarmFormat,
     SizedAlarm,
     make_alarm,
     render_lines,
@@ -72,15 +72,15 @@ BANDED = make_alarm("orders.fifo", AGE_METRIC, SizedAlarm("it is so", 3, 4), TOP
 
 
 def test_every_form_says_the_same() -> None:
-    (line,) = render_lines(BANDED, "us-east-1", Format.CLI)
+    (line,) = render_lines(BANDED, "us-east-1", AlarmFormat.CLI)
     words = shlex.split(line)
     assert words[:3] == ["aws", "cloudwatch", "put-metric-alarm"]
     assert json.loads(words[-1]) == BANDED
     of_stack = json.loads(
-        "{" + "\n".join(render_lines(BANDED, "us-east-1", Format.CLOUDFORMATION)) + "}"
+        "{" + "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.CLOUDFORMATION)) + "}"
     )
     assert of_stack["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
-    construct = "\n".join(render_lines(BANDED, "us-east-1", Format.CDK))
+    construct = "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.CDK))
     given = json.loads(construct[construct.index("{") : construct.rindex("}") + 1])
     assert given == {"type": "AWS::CloudWatch::Alarm", "properties": BANDED}
 
@@ -113,7 +113,7 @@ resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {{
 
 
 def test_terraform_has_blocks_of_its_own() -> None:
-    assert "\n".join(render_lines(BANDED, "us-east-1", Format.TERRAFORM)) == TERRAFORM
+    assert "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.TERRAFORM)) == TERRAFORM
 
 
 def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(

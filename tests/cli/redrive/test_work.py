@@ -11,7 +11,7 @@ import pytest
 
 from mendq.aws.clients import Pace
 from mendq.aws.errors import FactsUnavailable
-from mendq.cli.redrive.choice import Choice
+from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE_FILTER
@@ -33,7 +33,7 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
         return False
 
     pace = Pace(rate, wait, clock=lambda: now)
-    assert Choice(EVERY_MESSAGE_FILTER, messages_per_second=rate).batch_size == batch
+    assert MessageChoice(EVERY_MESSAGE_FILTER, messages_per_second=rate).batch_size == batch
     for _ in range(50):
         assert pace.wait(batch)
         sent += [now] * batch
