@@ -6,7 +6,7 @@ Usage: `python app.py [FILE]`. The settings in the file replace those in cdk.jso
 import sys
 
 from infra.node import NodeMissing, require_node
-from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels
+from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels_folder
 from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import list_warnings
@@ -27,7 +27,7 @@ try:
         print(warning, file=sys.stderr)  # noqa: T201
     if not WHEELS_FOLDER.is_dir():
         # Only the first synthesis downloads packages; later ones need no network.
-        fill_wheels()
+        fill_wheels_folder()
     synthesize(settings, app)
 except (NodeMissing, SettingsRefused, WheelsUnavailable) as error:
     sys.exit(str(error))

@@ -216,7 +216,7 @@ def run_measurements(console: Console) -> Iterator[Measure]:
 def _make_cold_variants(bench: HealBench) -> list[Variant]:
     """Return the variants that start a new process: a boto3 client alone, and heal."""
     copied_source_root = bench.folder / "sources"
-    copy_sources(copied_source_root, (*LAMBDAS_ZIP.own_code, "bench/cold.py"))
+    copy_sources(copied_source_root, (*LAMBDAS_ZIP.own_source_paths, "bench/cold.py"))
     deliver_to_uncompiled_heal = partial(
         bench.deliver_to_new_process, source_root=copied_source_root
     )

@@ -13,21 +13,21 @@ from constructs import Construct
 
 from infra.alarms import Alarms
 from infra.alarms.alarm import (
-    AN_HOUR,
     FIVE_MINUTES,
+    ONE_HOUR,
     OPEN_CASES_COMMAND,
     add_region,
     make_own_metric,
 )
 from infra.alarms.fixes import (
     BAND_WIDTH_STANDARD_DEVIATIONS,
-    FIXES_OVER_CEILING,
+    FIXES_OVER_CEILING_ALARM,
     FIXES_PERIOD,
-    FIXES_SPIKE,
+    FIXES_SPIKE_ALARM,
 )
 from infra.alarms.health import (
-    CASE_ESCALATED,
-    PROPOSED_CASES_OPEN,
+    CASE_ESCALATED_ALARM,
+    PROPOSED_CASES_OPEN_ALARM,
     WatchedResources,
     make_waiting_messages_metric,
 )
@@ -46,12 +46,17 @@ NARROW_WIDGET_WIDTH = 4
 WIDGET_HEIGHT = 6
 LOW_WIDGET_HEIGHT = 3
 HEADING_HEIGHT = 2
-A_DAY = Duration.days(1)
+ONE_DAY = Duration.days(1)
 CASES_COMMAND = "mendq cases"
 # Alarms that only cases or many fixes make ring. They say nothing about Mendq's own health.
 QUEUE_ALARM_NAMES = frozenset(
     description.alarm_name()
-    for description in (FIXES_SPIKE, FIXES_OVER_CEILING, CASE_ESCALATED, PROPOSED_CASES_OPEN)
+    for description in (
+        FIXES_SPIKE_ALARM,
+        FIXES_OVER_CEILING_ALARM,
+        CASE_ESCALATED_ALARM,
+        PROPOSED_CASES_OPEN_ALARM,
+    )
 )
 ERROR_METRICS = (OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, OwnMetric.SCAN_ERRORS)
 NIGHTLY_RUN_METRICS = (NightlyMetric.WRITTEN, NightlyMetric.FAILED, NightlyMetric.DOUBTFUL)
@@ -78,7 +83,7 @@ def add_dashboard(
         Construct(scope, "Dashboard"),
         "Page",
         dashboard_name=f"mendq-{region}",
-        default_interval=A_DAY,
+        default_interval=ONE_DAY,
     )
     queue_alarms, mendq_alarms = alarms.split_by_name(QUEUE_ALARM_NAMES)
     waiting_case_metrics = _make_own_metrics(WAITING_CASE_METRICS, "Maximum")
@@ -163,18 +168,18 @@ def _make_numbers(
     width: int,
     height: int,
     *,
-    is_over_time_range: bool | None = None,
+    covers_whole_time_range: bool | None = None,
 ) -> cloudwatch.IWidget:
     """Return the newest values of metrics as numbers.
 
-    If `is_over_time_range` is True, each number is over the time range that the page shows.
+    If `covers_whole_time_range` is True, each number is over the time range that the page shows.
     """
     return cloudwatch.SingleValueWidget(
         title=title,
         metrics=list(metrics),
         width=width,
         height=height,
-        set_period_to_time_range=is_over_time_range,
+        set_period_to_time_range=covers_whole_time_range,
     )
 
 
@@ -246,18 +251,18 @@ def _make_error_widgets(
         watched_resources.make_error_metric(handler_name, label=handler_name.replace("_", "-"))
         for handler_name in watched_resources.lambda_by_handler
     ]
-    widgets = [
+    error_widgets = [
         _make_graph("Lambdas that failed", lambda_error_metrics, is_stacked=True),
         _make_graph(
             "Queues and cases that a Lambda failed at", _make_own_metrics(ERROR_METRICS, "Sum")
         ),
     ]
     if is_nightly_enabled:
-        nightly_run_metrics = _make_own_metrics(NIGHTLY_RUN_METRICS, "Maximum", A_DAY)
-        widgets.append(
+        nightly_run_metrics = _make_own_metrics(NIGHTLY_RUN_METRICS, "Maximum", ONE_DAY)
+        error_widgets.append(
             _make_graph("Nightly runs of the last week", nightly_run_metrics, shows_last_week=True)
         )
-    return widgets
+    return error_widgets
 
 
 def _make_count_widgets() -> list[cloudwatch.IWidget]:
@@ -281,7 +286,7 @@ def _make_count_widgets() -> list[cloudwatch.IWidget]:
             count_metrics,
             FULL_PAGE_WIDTH - NARROW_WIDGET_WIDTH,
             LOW_WIDGET_HEIGHT,
-            is_over_time_range=True,
+            covers_whole_time_range=True,
         ),
         _make_numbers(
             "Oldest case not closed",
@@ -298,12 +303,12 @@ def _make_count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
     If Mendq sends the metric only when something happens, the sum is 0 while nothing is sent.
     CloudWatch would show `--`, as if the count were unknown.
     """
-    (daily_sum_metric,) = _make_own_metrics([metric], "Sum", A_DAY)
+    (daily_sum_metric,) = _make_own_metrics([metric], "Sum", ONE_DAY)
     if metric not in METRICS_SENT_ON_EVENTS:
         return daily_sum_metric
     metric_id = f"{metric[0].lower()}{metric[1:]}"
     return _make_math_metric(
-        f"FILL({metric_id}, 0)", str(daily_sum_metric.label), A_DAY, {metric_id: daily_sum_metric}
+        f"FILL({metric_id}, 0)", str(daily_sum_metric.label), ONE_DAY, {metric_id: daily_sum_metric}
     )
 
 
@@ -322,9 +327,9 @@ def _make_fixes_graph(limits: Limits) -> cloudwatch.IWidget:
 def _make_symptom_graph() -> cloudwatch.IWidget:
     """Return the graph of fixes by symptom."""
     metric_query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
-    search_expression = f"FILL(SEARCH('{metric_query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)"
+    search_expression = f"FILL(SEARCH('{metric_query}', 'Sum', {ONE_HOUR.to_seconds():.0f}), 0)"
     fixes_by_symptom = cloudwatch.SearchExpression(
-        expression=search_expression, label=" ", period=AN_HOUR
+        expression=search_expression, label=" ", period=ONE_HOUR
     )
     return _make_graph("Fixes by symptom", [fixes_by_symptom], is_stacked=True)
 
@@ -332,7 +337,9 @@ def _make_symptom_graph() -> cloudwatch.IWidget:
 def _make_time_to_heal_graph() -> cloudwatch.IWidget:
     """Return the graph of the median and of the longest time to heal. A mean would show neither."""
     metrics = [
-        make_own_metric(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
+        make_own_metric(OwnMetric.TIME_TO_HEAL, statistic, ONE_HOUR).with_(
+            label=f"{label}, seconds"
+        )
         for statistic, label in (("p50", "median"), ("Maximum", "slowest"))
     ]
     return _make_graph("From the first failed call to a fix that proved good", metrics)

@@ -91,7 +91,7 @@ class Intake(Construct):
             period=period, statistic="Maximum", label=label
         )
 
-    def connect(self, heal_function: lambda_.Function) -> None:
+    def connect_to_heal(self, heal_function: lambda_.Function) -> None:
         """Let the intake queue invoke heal.
 
         Batches are large, because heal reads each queue once for all failed calls of a batch. Only
@@ -109,9 +109,9 @@ class Intake(Construct):
                 max_concurrency=MAXIMUM_CONCURRENCY,
             )
         )
-        for construct in heal_function.node.find_all():
-            if isinstance(construct, lambda_.CfnEventSourceMapping):
-                construct.override_logical_id(MAPPING_LOGICAL_ID)
+        for heal_construct in heal_function.node.find_all():
+            if isinstance(heal_construct, lambda_.CfnEventSourceMapping):
+                heal_construct.override_logical_id(MAPPING_LOGICAL_ID)
 
 
 def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
@@ -128,10 +128,10 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
     so `exists: false` adds these calls.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
-    own_role_endings = [
+    own_role_name_endings = [
         f"role/{role_name(purpose, stack.region)}" for purpose in PURPOSES_EXCLUDED_FROM_EVENTS
     ]
-    other_caller_patterns = [{"anything-but": {"suffix": own_role_endings}}, {"exists": False}]
+    other_caller_patterns = [{"anything-but": {"suffix": own_role_name_endings}}, {"exists": False}]
     return events.EventPattern(
         source=["aws.sqs"],
         detail_type=["AWS API Call via CloudTrail"],

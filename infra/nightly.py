@@ -26,7 +26,7 @@ from mendq.model.settings import (
 # This release has Spark 3.5.8; pyspark is pinned to the same version.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
 EMR_RELEASE = "emr-7.14.0"
-IDLE_MINUTES = 15
+MAXIMUM_IDLE_MINUTES = 15
 # Key prefix in the report bucket. Spark first writes there; then the job puts each table in place.
 STAGING_PREFIX = "quality/.writing-"
 
@@ -151,13 +151,13 @@ class NightlyJob(Construct):
         report_bucket = buckets.reports
         code_assets = (self._entry_point, self._package, self._package_archive)
         table_arns = [report_bucket.arn_for_objects(f"{table}/*") for table in TABLE_PREFIXES]
-        readable_arns = (
+        readable_object_arns = (
             *self._list_log_arns(),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
             *(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in code_assets),
         )
-        yield allow(["s3:GetObject"], *readable_arns, *table_arns)
+        yield allow(["s3:GetObject"], *readable_object_arns, *table_arns)
         yield allow(["s3:PutObject"], *table_arns, report_bucket.arn_for_objects(f"{LOG_PREFIX}/*"))
         yield allow(["s3:DeleteObject"], report_bucket.arn_for_objects(f"{STAGING_PREFIX}*"))
         listable_buckets = (buckets.trail, buckets.cases, report_bucket, self._package.bucket)
@@ -176,13 +176,13 @@ class NightlyJob(Construct):
         """Return ARN patterns of the trail's log files, of this account or of all accounts."""
         trail = self._settings.trail
         # An organization's trail has the organization's id before the account in its keys.
-        paths_above_account = ("",) if trail.create else ("", "o-*/")
+        key_paths_above_account = ("",) if trail.create else ("", "o-*/")
         account = "*" if self._reads_all_accounts else Stack.of(self).account
         return [
             self._buckets.trail.arn_for_objects(
-                f"{trail.log_key_prefix}AWSLogs/{path_above_account}{account}/*"
+                f"{trail.log_key_prefix}AWSLogs/{key_path_above_account}{account}/*"
             )
-            for path_above_account in paths_above_account
+            for key_path_above_account in key_paths_above_account
         ]
 
     def _list_hub_statements(self) -> Iterator[iam.PolicyStatement]:
@@ -216,7 +216,7 @@ class NightlyJob(Construct):
 def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
     """Make the EMR application.
 
-    It starts with a job run, and stops after IDLE_MINUTES without a job run.
+    It starts with a job run, and stops after MAXIMUM_IDLE_MINUTES without a job run.
     """
     worker_count = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
@@ -232,5 +232,5 @@ def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApp
             "disk": f"{worker_count * DEFAULT_WORKER.disk_gb} GB",
         },
         auto_start_configuration={"enabled": True},
-        auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": IDLE_MINUTES},
+        auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": MAXIMUM_IDLE_MINUTES},
     )

@@ -77,13 +77,13 @@ class PagerDuty(Construct):
             SecretValue.secrets_manager(settings.secret_arn)
         )
         # PagerDuty reads the key from the body. A connection must have a header as well.
-        header_authorization = events.Authorization.api_key(
+        routing_key_authorization = events.Authorization.api_key(
             "X-Mendq", SecretValue.unsafe_plain_text("mendq")
         )
         connection = events.Connection(
             self,
             "Connection",
-            authorization=header_authorization,
+            authorization=routing_key_authorization,
             body_parameters={"routing_key": routing_key},
         )
         self._destination = events.ApiDestination(

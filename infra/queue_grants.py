@@ -112,12 +112,18 @@ def list_write_statements(
     has a value that enables no writes.
     """
     enabled_steps = _find_enabled_steps(settings).intersection(steps)
-    change_actions = sorted(write_actions(step for step in enabled_steps if not step.is_permanent))
-    managed_queue_statements = list(_allow_on_managed_queues(stack, settings, change_actions))
+    attribute_change_actions = sorted(
+        write_actions(step for step in enabled_steps if not step.is_permanent)
+    )
+    managed_queue_statements = list(
+        _allow_on_managed_queues(stack, settings, attribute_change_actions)
+    )
     yield from managed_queue_statements
-    creation_actions = sorted(write_actions(step for step in enabled_steps if step.is_permanent))
-    if creation_actions and managed_queue_statements:
-        yield _allow_creation(creation_actions, format_queue_arn(stack, "*"))
+    queue_creation_actions = sorted(
+        write_actions(step for step in enabled_steps if step.is_permanent)
+    )
+    if queue_creation_actions and managed_queue_statements:
+        yield _allow_creation(queue_creation_actions, format_queue_arn(stack, "*"))
     yield _deny_other_tags(stack, sorted(write_actions(STEP_CLASSES)))
 
 
@@ -161,8 +167,8 @@ def _allow_on_managed_queues(
             conditions={"StringEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES}},
         )
     if settings.mode in WRITING_MODES:
-        for first_index in range(0, len(settings.queues), NAMES_PER_STATEMENT):
-            queue_names = settings.queues[first_index : first_index + NAMES_PER_STATEMENT]
+        for first_name_index in range(0, len(settings.queues), NAMES_PER_STATEMENT):
+            queue_names = settings.queues[first_name_index : first_name_index + NAMES_PER_STATEMENT]
             yield allow(actions, *(format_queue_arn(stack, name) for name in queue_names))
 
 
@@ -209,8 +215,8 @@ def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
     """
     stack = Stack.of(role)
     step_actions = write_actions(STEP_CLASSES)
-    own_queue_actions = step_actions.union(_REDRIVE_ACTIONS) if is_redrive else step_actions
-    role.add_to_policy(deny(sorted(own_queue_actions), *list_own_queue_arns(stack)))
+    denied_own_queue_actions = step_actions.union(_REDRIVE_ACTIONS) if is_redrive else step_actions
+    role.add_to_policy(deny(sorted(denied_own_queue_actions), *list_own_queue_arns(stack)))
     quarantine_actions = step_actions.union(_REDRIVE_ACTIONS)
     if is_redrive:
         quarantine_actions -= {_CREATE_ACTION, SEND_TO_QUARANTINE_ACTION}
@@ -220,5 +226,6 @@ def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
 def _list_quarantine_arn_patterns(stack: Stack) -> list[str]:
     """Return ARN patterns of all queues with the name of a quarantine, standard and FIFO."""
     return [
-        format_queue_arn(stack, f"*{QUARANTINE_SUFFIX}{fifo_ending}") for fifo_ending in ("", FIFO)
+        format_queue_arn(stack, f"*{QUARANTINE_SUFFIX}{queue_name_ending}")
+        for queue_name_ending in ("", FIFO)
     ]

@@ -27,7 +27,7 @@ SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 class RetryPolicy(Struct, frozen=True):
     """How long, and how many times, Scheduler retries an invocation before it goes to the DLQ."""
 
-    maximum_age: Duration
+    maximum_event_age: Duration
     maximum_attempts: int
 
 
@@ -35,7 +35,7 @@ class RetryPolicy(Struct, frozen=True):
 # next run starts.
 JOB_RETRY_POLICY = RetryPolicy(Duration.hours(4), 20)
 # The next invocation comes within minutes and does the same work.
-TICK_RETRY_POLICY = RetryPolicy(Duration.minutes(5), 2)
+FREQUENT_SCHEDULE_RETRY_POLICY = RetryPolicy(Duration.minutes(5), 2)
 
 
 class Schedule(Struct, frozen=True):
@@ -68,7 +68,7 @@ class Schedule(Struct, frozen=True):
     @property
     def retry_policy(self) -> RetryPolicy:
         """How Scheduler retries an invocation that failed."""
-        return JOB_RETRY_POLICY if self.job else TICK_RETRY_POLICY
+        return JOB_RETRY_POLICY if self.job else FREQUENT_SCHEDULE_RETRY_POLICY
 
 
 def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
@@ -115,20 +115,20 @@ def add_schedules(
         description="Mendq: wakes the Lambdas that work by the clock",
     )
     for schedule in _list_schedules(settings):
-        started_lambda = lambda_by_handler[schedule.handler]
-        assert isinstance(started_lambda, AsyncLambda)  # noqa: S101 - a schedule waits for no answer
-        _add_schedule(schedules_construct, role, schedule, started_lambda)
+        invoked_lambda = lambda_by_handler[schedule.handler]
+        assert isinstance(invoked_lambda, AsyncLambda)  # noqa: S101 - a schedule waits for no answer
+        _add_schedule(schedules_construct, role, schedule, invoked_lambda)
 
 
 def _add_schedule(
-    scope: Construct, role: iam.Role, schedule: Schedule, started_lambda: AsyncLambda
+    scope: Construct, role: iam.Role, schedule: Schedule, invoked_lambda: AsyncLambda
 ) -> None:
     """Add one schedule.
 
     Allow `role`, which all schedules share, to invoke the Lambda and to send to the Lambda's DLQ.
     """
-    function_arn = started_lambda.function.function_arn
-    dlq_arn = started_lambda.dlq.queue_arn
+    function_arn = invoked_lambda.function.function_arn
+    dlq_arn = invoked_lambda.dlq.queue_arn
     role.add_to_policy(allow(["lambda:InvokeFunction"], function_arn))
     role.add_to_policy(allow(["sqs:SendMessage"], dlq_arn))
     cfn_schedule = scheduler.CfnSchedule(
@@ -143,7 +143,7 @@ def _add_schedule(
             role_arn=role.role_arn,
             input=schedule.event_json,
             retry_policy={
-                "maximumEventAgeInSeconds": schedule.retry_policy.maximum_age.to_seconds(),
+                "maximumEventAgeInSeconds": schedule.retry_policy.maximum_event_age.to_seconds(),
                 "maximumRetryAttempts": schedule.retry_policy.maximum_attempts,
             },
             dead_letter_config={"arn": dlq_arn},

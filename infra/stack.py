@@ -119,7 +119,7 @@ class MendqStack(Stack):
             code=lambda_.Code.from_asset(str(code.lambdas)),
             report_code=lambda_.Code.from_asset(str(code.report)),
         )
-        intake.connect(lambda_by_handler["heal"].function)
+        intake.connect_to_heal(lambda_by_handler["heal"].function)
         add_schedules(self, lambda_by_handler, settings)
         pagerduty = None
         if settings.notifications.pagerduty:
@@ -133,9 +133,10 @@ class MendqStack(Stack):
         )
         if settings.dashboard:
             add_dashboard(self, alarms, watched_resources, settings)
-        for writer_name in ("heal", "rollback", *Owner):
+        for queue_writer_name in ("heal", "rollback", *Owner):
             deny_own_queues(
-                lambda_by_handler[writer_name].role, is_redrive=writer_name == Owner.REDRIVE
+                lambda_by_handler[queue_writer_name].role,
+                is_redrive=queue_writer_name == Owner.REDRIVE,
             )
         self._add_outputs(resources, intake, lambda_by_handler)
 

@@ -98,9 +98,9 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     )
     if not settings.is_hub:
         organization = settings.organization
-        hub = organization.hub
-        hub_role_name = role_name(NIGHTLY_PURPOSE, hub.region)
-        hub_role_arn = f"arn:{stack.partition}:iam::{hub.account}:role/{hub_role_name}"
+        hub_environment = organization.hub
+        hub_role_name = role_name(NIGHTLY_PURPOSE, hub_environment.region)
+        hub_role_arn = f"arn:{stack.partition}:iam::{hub_environment.account}:role/{hub_role_name}"
         object_arns = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
         for action, resources in (
             ("s3:GetObject", object_arns),
@@ -112,7 +112,7 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
 
 
 def _allow_roles(
-    organization_id: str, role_arn_pattern: str, action: str, resources: Sequence[str]
+    organization_id: str, role_arn_pattern: str, allowed_action: str, resources: Sequence[str]
 ) -> iam.PolicyStatement:
     """Return a bucket policy statement that allows an action to roles of the organization.
 
@@ -123,12 +123,12 @@ def _allow_roles(
     Args:
         organization_id: the id of the organization.
         role_arn_pattern: the ARN of the role, or a pattern of ARNs.
-        action: the IAM action.
+        allowed_action: the IAM action.
         resources: ARNs of the bucket or of its objects.
     """
     return iam.PolicyStatement(
         principals=[iam.AnyPrincipal()],
-        actions=[action],
+        actions=[allowed_action],
         resources=list(resources),
         conditions={
             "StringEquals": {"aws:PrincipalOrgID": organization_id},

@@ -139,10 +139,10 @@ def synthesize(
     with TemporaryDirectory(prefix="mendq-") as folder:
         staged_code = code or stage_code(Path(folder), platform_options)
         for cdk_environment in cdk_environments:
-            is_only_stack = len(cdk_environments) == 1
+            is_the_only_stack = len(cdk_environments) == 1
             construct_id = (
                 STACK_NAME
-                if is_only_stack
+                if is_the_only_stack
                 else f"Mendq-{cdk_environment.account}-{cdk_environment.region}"
             )
             _add_stack(app, construct_id, cdk_environment, settings, staged_code)

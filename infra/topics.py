@@ -136,12 +136,14 @@ def _import_topic(scope: Construct, arn: str) -> Topic:
     return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), key_statement)
 
 
-def _create_topic(scope: Construct, title: str, kms_key: kms.Key) -> Topic:
+def _create_topic(scope: Construct, display_name: str, kms_key: kms.Key) -> Topic:
     """Make a topic to which Mendq's own alarms of this account and region may publish.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
     """
-    topic = sns.Topic(scope, "Topic", display_name=title, master_key=kms_key, enforce_ssl=True)
+    topic = sns.Topic(
+        scope, "Topic", display_name=display_name, master_key=kms_key, enforce_ssl=True
+    )
     own_alarm_arn_pattern = Stack.of(scope).format_arn(
         service="cloudwatch",
         resource="alarm",

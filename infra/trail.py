@@ -61,11 +61,11 @@ class TrailWithBucket(Construct):
         )
         log_object_arns = bucket.arn_for_objects(f"{log_key_prefix}AWSLogs/{stack.account}/*")
         owner_control_condition = {"s3:x-amz-acl": "bucket-owner-full-control"}
-        for action, resource, extra_conditions in (
+        for action, resource, owner_conditions in (
             ("s3:GetBucketAcl", bucket.bucket_arn, {}),
             ("s3:PutObject", log_object_arns, owner_control_condition),
         ):
-            conditions = {"StringEquals": {**extra_conditions, "aws:SourceArn": trail_arn}}
+            conditions = {"StringEquals": {**owner_conditions, "aws:SourceArn": trail_arn}}
             statement = allow([action], resource, service="cloudtrail", conditions=conditions)
             bucket.add_to_resource_policy(statement)
 
@@ -110,10 +110,10 @@ def _make_queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[
 
 
 def _make_event_selector(
-    title: str, tests_by_field: Mapping[str, Mapping[str, list[str]]]
+    title: str, operators_by_field: Mapping[str, Mapping[str, list[str]]]
 ) -> dict[str, Any]:
     """Return an event selector in CloudTrail's form, which lists a test for each field."""
     field_selectors = [
-        {"field": name, **field_tests} for name, field_tests in tests_by_field.items()
+        {"field": name, **field_operators} for name, field_operators in operators_by_field.items()
     ]
     return {"name": title, "fieldSelectors": field_selectors}

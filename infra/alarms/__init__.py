@@ -34,12 +34,12 @@ Rules, each with its reason:
    `nightly_failing` for the three on nightly runs.
 
 4. What missing data means depends on the metric.
-   - A counter that is sent only if something happens: missing data is fine (MISSING_IS_FINE).
+   - A counter that is sent only if something happens: missing data is fine (MISSING_DATA_IS_FINE).
    - A sign of life (the heartbeat, probes, scans, nightly runs): missing data is the fault itself
-     (MISSING_IS_A_FAULT).
-   - A gauge, or the result of the newest run: the alarm keeps its state (MISSING_KEEPS_STATE), so
-     that an alarm does not end because the metric is missing. The heartbeat alarm reports missing
-     metrics.
+     (MISSING_DATA_IS_A_FAULT).
+   - A gauge, or the result of the newest run: the alarm keeps its state (MISSING_DATA_KEEPS_STATE),
+     so that an alarm does not end because the metric is missing. The heartbeat alarm reports
+     missing metrics.
 
 5. Every principal that may put metrics can forge Mendq's own. So a dead follow_up or scan shows in
    AWS's own counts: the heartbeat is a minute in which AWS counted a run of follow_up without an
@@ -90,17 +90,19 @@ from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from mendq.model.settings import FULL_ALARMS
 
-_ALL_DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
+_ALL_ALARM_DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
 # Alarms that notify people directly.
-NOTIFYING_ALARMS = tuple(description for description in _ALL_DESCRIPTIONS if description.severity)
+NOTIFYING_ALARMS = tuple(
+    description for description in _ALL_ALARM_DESCRIPTIONS if description.severity
+)
 # Alarms that only composite alarms use.
 ALARMS_IN_COMPOSITES = tuple(
-    description for description in _ALL_DESCRIPTIONS if not description.severity
+    description for description in _ALL_ALARM_DESCRIPTIONS if not description.severity
 )
 # The composite alarm that notifies people for the other alarms of a part, by the part's name.
 COMPOSITE_BY_PART: Mapping[str, AlarmDescription] = {
-    "Liveness": health.NOT_HEALING,
-    "NightlyRuns": health.NIGHTLY_FAILING,
+    "Liveness": health.NOT_HEALING_ALARM,
+    "NightlyRuns": health.NIGHTLY_FAILING_ALARM,
 }
 
 
@@ -126,27 +128,27 @@ class Alarms(Construct):
             self._add_essential_alarms(watched_resources, settings, construct_by_part)
 
     def split_by_name(
-        self, names: Collection[str]
+        self, alarm_names: Collection[str]
     ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
         """Divide the alarms that notify people into two lists.
 
-        The first list has the alarms whose names are in `names`, the second all others.
+        The first list has the alarms whose names are in `alarm_names`, the second all others.
         """
-        alarms_with_these_names: list[cloudwatch.IAlarm] = []
+        named_alarms: list[cloudwatch.IAlarm] = []
         other_alarms: list[cloudwatch.IAlarm] = []
         for description, alarm in self._notifying_alarms:
-            if description.alarm_name() in names:
-                alarms_with_these_names.append(alarm)
+            if description.alarm_name() in alarm_names:
+                named_alarms.append(alarm)
             else:
                 other_alarms.append(alarm)
-        return alarms_with_these_names, other_alarms
+        return named_alarms, other_alarms
 
     def _make_part_constructs(self) -> Mapping[str, Construct]:
         """Make one construct for each part of the alarms. Return the constructs by part name.
 
         They are made in the order in which the descriptions first name the parts.
         """
-        part_names = dict.fromkeys(description.part for description in _ALL_DESCRIPTIONS)
+        part_names = dict.fromkeys(description.part for description in _ALL_ALARM_DESCRIPTIONS)
         return {name: Construct(self, name) for name in part_names if name}
 
     def _add_essential_alarms(
@@ -179,21 +181,21 @@ class Alarms(Construct):
             else:
                 alarms_by_part[description.part].append(alarm)
         for part, alarms in alarms_by_part.items():
-            any_alarm_rings = cloudwatch.AlarmRule.any_of(*alarms)
+            any_alarm_rings_rule = cloudwatch.AlarmRule.any_of(*alarms)
             self._connect_to_topic(
                 COMPOSITE_BY_PART[part],
-                make_composite(self, COMPOSITE_BY_PART[part], any_alarm_rings),
+                make_composite(self, COMPOSITE_BY_PART[part], any_alarm_rings_rule),
             )
         spike_rules = fixes.SpikeRules(construct_by_part[fixes.SPIKE_PART])
-        suppressor = make_composite(self, fixes.FIXES_HELD_BACK, spike_rules.suppression_rule)
+        suppressor = make_composite(self, fixes.FIXES_HELD_BACK_ALARM, spike_rules.suppression_rule)
         spike_alarm = make_composite(
             self,
-            fixes.FIXES_SPIKE,
+            fixes.FIXES_SPIKE_ALARM,
             spike_rules.spike_rule,
             suppressor,
             fixes.SUPPRESSOR_GRACE_PERIOD,
         )
-        self._connect_to_topic(fixes.FIXES_SPIKE, spike_alarm)
+        self._connect_to_topic(fixes.FIXES_SPIKE_ALARM, spike_alarm)
 
     def _connect_to_topic(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
         """Let an alarm notify people when it begins and when it ends.

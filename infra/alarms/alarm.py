@@ -15,19 +15,19 @@ from mendq.notifications.text import link_runbooks
 
 OPEN_CASES_COMMAND = "mendq cases --open"
 # End of the name of the alarm on the intake's DLQ.
-INTAKE_SUFFIX = "intake"
-A_MINUTE = Duration.minutes(1)
+INTAKE_ALARM_SUFFIX = "intake"
+ONE_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
-AN_HOUR = Duration.hours(1)
-AT_LEAST_THRESHOLD = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-BELOW_THRESHOLD = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+ONE_HOUR = Duration.hours(1)
+AT_LEAST_THRESHOLD_OPERATOR = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+BELOW_THRESHOLD_OPERATOR = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 # Fire above the band that CloudWatch expects. The threshold is then the width of the band, in
 # standard deviations.
-ABOVE_EXPECTED_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
+ABOVE_EXPECTED_BAND_OPERATOR = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
 # How an alarm treats missing data: as fine, as a fault, or by keeping its state.
-MISSING_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
-MISSING_IS_A_FAULT = cloudwatch.TreatMissingData.BREACHING
-MISSING_KEEPS_STATE = cloudwatch.TreatMissingData.IGNORE
+MISSING_DATA_IS_FINE = cloudwatch.TreatMissingData.NOT_BREACHING
+MISSING_DATA_IS_A_FAULT = cloudwatch.TreatMissingData.BREACHING
+MISSING_DATA_KEEPS_STATE = cloudwatch.TreatMissingData.IGNORE
 
 
 def add_region(command: str, region: str) -> str:
@@ -70,10 +70,10 @@ class AlarmDescription(Struct, frozen=True):
         """Return the text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
         command = add_region(self.command, stack.region)
-        alarm_text = format_alarm_description(
+        description_text = format_alarm_description(
             self.impact, self.when, stack.account, command, self.runbook_path
         )
-        return link_runbooks(alarm_text, scope.node.try_get_context("docsUrl"))
+        return link_runbooks(description_text, scope.node.try_get_context("docsUrl"))
 
     def alarm_name(self, resource: str = "") -> str:
         """Return the alarm's name in CloudWatch, such as `mendq-own-dlq-intake`.
@@ -107,7 +107,7 @@ class FiringRule(Struct, frozen=True):
     missing_data: cloudwatch.TreatMissingData
     breaching_periods: int = 1
     watched_periods: int = 1
-    operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD
+    operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD_OPERATOR
 
 
 class MetricAlarm(Struct, frozen=True):
@@ -127,14 +127,14 @@ class MetricAlarm(Struct, frozen=True):
 
         Of the alarms with a `resource`, the setting keeps only the intake's.
         """
-        return self.description.is_essential and self.resource in ("", INTAKE_SUFFIX)
+        return self.description.is_essential and self.resource in ("", INTAKE_ALARM_SUFFIX)
 
     def make_alarm(self, scope: Construct) -> cloudwatch.Alarm:
         """Make the alarm's construct and return it.
 
         It is an anomaly detection alarm if the rule fires above the band that CloudWatch expects.
         """
-        if self.firing_rule.operator is ABOVE_EXPECTED_BAND:
+        if self.firing_rule.operator is ABOVE_EXPECTED_BAND_OPERATOR:
             return cloudwatch.AnomalyDetectionAlarm(
                 scope,
                 self.description.construct_id(self.resource),
@@ -173,8 +173,8 @@ def make_own_metric(
 def make_composite(
     scope: Construct,
     description: AlarmDescription,
-    rule: cloudwatch.IAlarmRule,
-    suppressor: cloudwatch.IAlarm | None = None,
+    ringing_rule: cloudwatch.IAlarmRule,
+    suppressor_alarm: cloudwatch.IAlarm | None = None,
     grace_period: Duration | None = None,
 ) -> cloudwatch.CompositeAlarm:
     """Make a composite alarm: an alarm on the states of other alarms.
@@ -182,18 +182,18 @@ def make_composite(
     Args:
         scope: the construct that holds the alarm.
         description: the alarm's description.
-        rule: which other alarms must ring.
-        suppressor: while this alarm rings, CloudWatch sends no notification of the composite.
-        grace_period: how long CloudWatch waits for `suppressor` to begin before it notifies, and
-            how long `suppressor` still counts after it has ended.
+        ringing_rule: which other alarms must ring.
+        suppressor_alarm: while this alarm rings, CloudWatch sends no notification of the composite.
+        grace_period: how long CloudWatch waits for `suppressor_alarm` to begin before it notifies,
+            and how long `suppressor_alarm` still counts after it has ended.
     """
     return cloudwatch.CompositeAlarm(
         scope,
         description.construct_id(),
         composite_alarm_name=description.alarm_name(),
         alarm_description=description.format_text(scope),
-        alarm_rule=rule,
-        actions_suppressor=suppressor,
+        alarm_rule=ringing_rule,
+        actions_suppressor=suppressor_alarm,
         actions_suppressor_wait_period=grace_period,
         actions_suppressor_extension_period=grace_period,
     )

@@ -7,9 +7,9 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.alarms.alarm import (
-    A_MINUTE,
-    ABOVE_EXPECTED_BAND,
-    MISSING_IS_FINE,
+    ABOVE_EXPECTED_BAND_OPERATOR,
+    MISSING_DATA_IS_FINE,
+    ONE_MINUTE,
     OPEN_CASES_COMMAND,
     AlarmDescription,
     FiringRule,
@@ -25,29 +25,29 @@ FIXES_PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
 RECENT_FIXES_PERIOD = Duration.seconds(int(names.END_OF_FIXES_AFTER.total_seconds()))
 # How many of the last three periods must have many fixes. One period alone makes no alarm: that may
 # be one fault that was fixed.
-MANY_FIXES_PERIODS = 2
+BREACHING_FIXES_PERIODS = 2
 # Width of the expected band in standard deviations. The model learns from two weeks and takes a
 # slow rise as normal; `fixes_over_ceiling` notices a slow rise.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH_STANDARD_DEVIATIONS = 3
 # Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
 # enough: a forged value in every second minute would then suppress it as long as one each minute.
-SUPPRESSING_MINUTES_IN_A_ROW = 2
+MINUTES_IN_A_ROW_TO_SUPPRESS = 2
 # The most minutes of an hour in which the page is suppressed: twenty minutes of fixes, and the time
 # that alarms need to notice. A principal that forges the metric cannot suppress it for longer.
 MAXIMUM_SUPPRESSED_MINUTES = 25
 SUPPRESSION_WINDOW_MINUTES = 60
 # How late the suppressing alarm may begin: the minutes in a row that it needs, and one more because
 # its metric is sent later than the count of fixes.
-SUPPRESSOR_GRACE_PERIOD = Duration.minutes(SUPPRESSING_MINUTES_IN_A_ROW + 1)
+SUPPRESSOR_GRACE_PERIOD = Duration.minutes(MINUTES_IN_A_ROW_TO_SUPPRESS + 1)
 _MANY_FIXES_IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
 SPIKE_PART = "Spike"
 _FIXES_PERIOD_TEXT = f"{FIXES_PERIOD.to_minutes():.0f} minutes"
-_FREQUENCY_TEXT = (
-    f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_FIXES_PERIOD_TEXT}"
+_ALARM_FREQUENCY_TEXT = (
+    f"in {BREACHING_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_FIXES_PERIOD_TEXT}"
 )
 # How long the page is suppressed, in words. No other text says it.
 SUPPRESSION_TEXT = (
@@ -55,7 +55,7 @@ SUPPRESSION_TEXT = (
     f"{_FIXES_PERIOD_TEXT} at most where fixes go on, for {MAXIMUM_SUPPRESSED_MINUTES} of any "
     f"{SUPPRESSION_WINDOW_MINUTES} in all, and by the minutes that alarms need to notice"
 )
-FIXES_SPIKE = AlarmDescription(
+FIXES_SPIKE_ALARM = AlarmDescription(
     name="fixes_spike",
     when=f"more fixes than usual, and not few, and they still come; {SUPPRESSION_TEXT}",
     impact=_MANY_FIXES_IMPACT,
@@ -64,23 +64,23 @@ FIXES_SPIKE = AlarmDescription(
     severity=Severity.URGENT,
     part=SPIKE_PART,
 )
-FIXES_UNUSUAL = AlarmDescription(
+UNUSUAL_FIXES_ALARM = AlarmDescription(
     name="fixes_unusual",
-    when=f"more fixes than CloudWatch's model expects, {_FREQUENCY_TEXT}",
+    when=f"more fixes than CloudWatch's model expects, {_ALARM_FREQUENCY_TEXT}",
     impact=_MANY_FIXES_IMPACT,
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=SPIKE_PART,
 )
-FIXES_MANY = AlarmDescription(
+MANY_FIXES_ALARM = AlarmDescription(
     name="fixes_many",
-    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_FREQUENCY_TEXT}",
+    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_ALARM_FREQUENCY_TEXT}",
     impact=_MANY_FIXES_IMPACT,
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=SPIKE_PART,
 )
-FIXES_STILL_COMING = AlarmDescription(
+FIXES_STILL_COMING_ALARM = AlarmDescription(
     name="fixes_still_coming",
     when=f"a fix in the last {RECENT_FIXES_PERIOD.to_minutes():.0f} minutes",
     impact="None by itself: without it the page of many fixes is not sent, or ends.",
@@ -88,7 +88,7 @@ FIXES_STILL_COMING = AlarmDescription(
     runbook="fixes_spike",
     part=SPIKE_PART,
 )
-FIXES_OVER_CEILING = AlarmDescription(
+FIXES_OVER_CEILING_ALARM = AlarmDescription(
     name="fixes_over_ceiling",
     when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_FIXES_PERIOD_TEXT} as the "
     "setting limits.writesPerMinute",
@@ -99,16 +99,16 @@ FIXES_OVER_CEILING = AlarmDescription(
     part=SPIKE_PART,
     is_essential=True,
 )
-FIX_BEING_VERIFIED = AlarmDescription(
+FIX_BEING_VERIFIED_ALARM = AlarmDescription(
     name="fix_being_verified",
-    when=f"{SUPPRESSING_MINUTES_IN_A_ROW} minutes in a row a fix of the last {_FIXES_PERIOD_TEXT}, "
+    when=f"{MINUTES_IN_A_ROW_TO_SUPPRESS} minutes in a row a fix of the last {_FIXES_PERIOD_TEXT}, "
     "one of many, was still to prove good",
     impact="None: while it stands, and not for long, the page of many fixes is held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     part=SPIKE_PART,
 )
-FIX_VERIFIED_FOR_LONG = AlarmDescription(
+LONG_VERIFICATION_ALARM = AlarmDescription(
     name="fix_verified_for_long",
     when=f"one of many fixes was being verified in {MAXIMUM_SUPPRESSED_MINUTES} of "
     f"{SUPPRESSION_WINDOW_MINUTES} minutes",
@@ -118,7 +118,7 @@ FIX_VERIFIED_FOR_LONG = AlarmDescription(
     part=SPIKE_PART,
 )
 # A composite alarm that notifies nobody: it only suppresses `fixes_spike`.
-FIXES_HELD_BACK = AlarmDescription(
+FIXES_HELD_BACK_ALARM = AlarmDescription(
     name="fixes_held_back",
     when="one of many fixes is being verified, and was not for "
     f"{MAXIMUM_SUPPRESSED_MINUTES} of the last {SUPPRESSION_WINDOW_MINUTES} minutes",
@@ -130,14 +130,14 @@ FIXES_HELD_BACK = AlarmDescription(
 
 # Every description above. `make check` names one that is missing here.
 DESCRIPTIONS = (
-    FIXES_SPIKE,
-    FIXES_UNUSUAL,
-    FIXES_MANY,
-    FIXES_STILL_COMING,
-    FIXES_OVER_CEILING,
-    FIX_BEING_VERIFIED,
-    FIX_VERIFIED_FOR_LONG,
-    FIXES_HELD_BACK,
+    FIXES_SPIKE_ALARM,
+    UNUSUAL_FIXES_ALARM,
+    MANY_FIXES_ALARM,
+    FIXES_STILL_COMING_ALARM,
+    FIXES_OVER_CEILING_ALARM,
+    FIX_BEING_VERIFIED_ALARM,
+    LONG_VERIFICATION_ALARM,
+    FIXES_HELD_BACK_ALARM,
 )
 
 
@@ -148,7 +148,9 @@ def make_fix_ceiling_alarm(limits: Limits) -> MetricAlarm:
     """
     fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
     return MetricAlarm(
-        FIXES_OVER_CEILING, fixes_metric, FiringRule(names.fix_ceiling(limits), MISSING_IS_FINE)
+        FIXES_OVER_CEILING_ALARM,
+        fixes_metric,
+        FiringRule(names.fix_ceiling(limits), MISSING_DATA_IS_FINE),
     )
 
 
@@ -167,43 +169,47 @@ class SpikeRules:
         fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", FIXES_PERIOD)
         recent_fixes_metric = make_own_metric(OwnMetric.AUTO_FIXES, "Sum", RECENT_FIXES_PERIOD)
         unverified_fixes_metric = make_own_metric(
-            OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE
+            OwnMetric.FIXES_BEING_VERIFIED, "Maximum", ONE_MINUTE
         )
-        above_band_rule = FiringRule(
+        above_expected_band_rule = FiringRule(
             BAND_WIDTH_STANDARD_DEVIATIONS,
-            MISSING_IS_FINE,
-            MANY_FIXES_PERIODS,
+            MISSING_DATA_IS_FINE,
+            BREACHING_FIXES_PERIODS,
             names.FIXES_ALARM_PERIODS,
-            ABOVE_EXPECTED_BAND,
+            ABOVE_EXPECTED_BAND_OPERATOR,
         )
-        not_few_rule = FiringRule(
+        many_fixes_rule = FiringRule(
             names.FEWEST_FIXES_TO_ALARM,
-            MISSING_IS_FINE,
-            MANY_FIXES_PERIODS,
+            MISSING_DATA_IS_FINE,
+            BREACHING_FIXES_PERIODS,
             names.FIXES_ALARM_PERIODS,
         )
-        any_fix_rule = FiringRule(1, MISSING_IS_FINE)
+        any_fix_rule = FiringRule(1, MISSING_DATA_IS_FINE)
         minutes_in_a_row_rule = FiringRule(
-            1, MISSING_IS_FINE, SUPPRESSING_MINUTES_IN_A_ROW, SUPPRESSING_MINUTES_IN_A_ROW
+            1, MISSING_DATA_IS_FINE, MINUTES_IN_A_ROW_TO_SUPPRESS, MINUTES_IN_A_ROW_TO_SUPPRESS
         )
-        too_long_rule = FiringRule(
-            1, MISSING_IS_FINE, MAXIMUM_SUPPRESSED_MINUTES, SUPPRESSION_WINDOW_MINUTES
+        long_verification_rule = FiringRule(
+            1, MISSING_DATA_IS_FINE, MAXIMUM_SUPPRESSED_MINUTES, SUPPRESSION_WINDOW_MINUTES
         )
-        unusual_fixes_alarm = MetricAlarm(FIXES_UNUSUAL, fixes_metric, above_band_rule).make_alarm(
+        unusual_fixes_alarm = MetricAlarm(
+            UNUSUAL_FIXES_ALARM, fixes_metric, above_expected_band_rule
+        ).make_alarm(scope)
+        many_fixes_alarm = MetricAlarm(MANY_FIXES_ALARM, fixes_metric, many_fixes_rule).make_alarm(
             scope
         )
-        many_fixes_alarm = MetricAlarm(FIXES_MANY, fixes_metric, not_few_rule).make_alarm(scope)
         recent_fixes_alarm = MetricAlarm(
-            FIXES_STILL_COMING, recent_fixes_metric, any_fix_rule
+            FIXES_STILL_COMING_ALARM, recent_fixes_metric, any_fix_rule
         ).make_alarm(scope)
         verification_alarm = MetricAlarm(
-            FIX_BEING_VERIFIED, unverified_fixes_metric, minutes_in_a_row_rule
+            FIX_BEING_VERIFIED_ALARM, unverified_fixes_metric, minutes_in_a_row_rule
         ).make_alarm(scope)
         long_verification_alarm = MetricAlarm(
-            FIX_VERIFIED_FOR_LONG, unverified_fixes_metric, too_long_rule
+            LONG_VERIFICATION_ALARM, unverified_fixes_metric, long_verification_rule
         ).make_alarm(scope)
-        not_too_long_rule = cloudwatch.AlarmRule.not_(long_verification_alarm)
+        no_long_verification_rule = cloudwatch.AlarmRule.not_(long_verification_alarm)
         self.spike_rule = cloudwatch.AlarmRule.all_of(
             unusual_fixes_alarm, many_fixes_alarm, recent_fixes_alarm
         )
-        self.suppression_rule = cloudwatch.AlarmRule.all_of(verification_alarm, not_too_long_rule)
+        self.suppression_rule = cloudwatch.AlarmRule.all_of(
+            verification_alarm, no_long_verification_rule
+        )

@@ -12,14 +12,14 @@ from aws_cdk import aws_sqs as sqs
 from msgspec import Struct
 
 from infra.alarms.alarm import (
-    A_MINUTE,
-    AN_HOUR,
-    BELOW_THRESHOLD,
+    BELOW_THRESHOLD_OPERATOR,
     FIVE_MINUTES,
-    INTAKE_SUFFIX,
-    MISSING_IS_A_FAULT,
-    MISSING_IS_FINE,
-    MISSING_KEEPS_STATE,
+    INTAKE_ALARM_SUFFIX,
+    MISSING_DATA_IS_A_FAULT,
+    MISSING_DATA_IS_FINE,
+    MISSING_DATA_KEEPS_STATE,
+    ONE_HOUR,
+    ONE_MINUTE,
     OPEN_CASES_COMMAND,
     AlarmDescription,
     FiringRule,
@@ -42,7 +42,7 @@ INTAKE_LATE_MINUTES = 5
 # After this time a call that heal retries is in the DLQ. A call that waits longer was never tried.
 INTAKE_LATE_AGE_SECONDS = VISIBILITY_TIMEOUT_SECONDS * MAXIMUM_RECEIVE_COUNT
 # Minutes that are added to the time between probes, so that the period also holds a late probe.
-PROBE_SLACK_MINUTES = 10
+LATE_PROBE_MARGIN_MINUTES = 10
 # The longest period of an alarm: one day.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 LONGEST_PERIOD_MINUTES = 1_440
@@ -55,7 +55,7 @@ WRITER_WATCHED_PERIODS = 6
 # The alarms on errors that heal and follow_up caught ring after three of twelve such periods. Heal
 # retries a call after six minutes, follow_up a case after five, so two failures may be bad luck.
 # Twelve periods are an hour, so that errors now and then make one alarm and not several.
-ERROR_PERIODS = 3
+BREACHING_ERROR_PERIODS = 3
 ERROR_WATCHED_PERIODS = 12
 # The alarm on the scan's errors rings if it fails in three of four hours. An AWS service that is
 # disturbed for an hour can make two hourly scans fail.
@@ -71,10 +71,12 @@ DELIVERY_PERIOD = Duration.minutes(15)
 _UNSEEN_CALLS_IMPACT = (
     "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 )
-_ERROR_FREQUENCY_TEXT = f"in {ERROR_PERIODS} of {ERROR_WATCHED_PERIODS} periods of 5 minutes"
+_ERROR_FREQUENCY_TEXT = (
+    f"in {BREACHING_ERROR_PERIODS} of {ERROR_WATCHED_PERIODS} periods of 5 minutes"
+)
 
 _LIVENESS_PART = "Liveness"
-HEARTBEAT_MISSING = AlarmDescription(
+HEARTBEAT_MISSING_ALARM = AlarmDescription(
     name="heartbeat_missing",
     when=f"follow_up, which runs each minute, did not end well or sent no metrics for "
     f"{HEARTBEAT_MISSING_MINUTES} minutes",
@@ -83,7 +85,7 @@ HEARTBEAT_MISSING = AlarmDescription(
     part=_LIVENESS_PART,
     is_essential=True,
 )
-PROBE_LOST = AlarmDescription(
+PROBE_LOST_ALARM = AlarmDescription(
     name="probe_lost",
     when=f"{LOST_PROBES_IN_A_ROW} probes in a row were lost, or none is sent any more",
     impact=_UNSEEN_CALLS_IMPACT,
@@ -91,7 +93,7 @@ PROBE_LOST = AlarmDescription(
     part=_LIVENESS_PART,
     is_essential=True,
 )
-INTAKE_LATE = AlarmDescription(
+INTAKE_LATE_ALARM = AlarmDescription(
     name="intake_late",
     when=f"the oldest failed call waits longer than {MAXIMUM_RECEIVE_COUNT} tries of heal take, "
     f"for {INTAKE_LATE_MINUTES} minutes",
@@ -99,44 +101,44 @@ INTAKE_LATE = AlarmDescription(
     part=_LIVENESS_PART,
     is_essential=True,
 )
-HEAL_FAILING = AlarmDescription(
+HEAL_FAILING_ALARM = AlarmDescription(
     name="heal_failing",
     when=f"heal fails in {HEAL_FAILING_PERIODS} periods of 5 minutes in a row",
     impact=_UNSEEN_CALLS_IMPACT,
     runbook="lambda_failing",
     part=_LIVENESS_PART,
 )
-NOT_HEALING = AlarmDescription(
+NOT_HEALING_ALARM = AlarmDescription(
     name="not_healing",
     when="failed calls reach the intake and do not come through heal",
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
 )
-_FAILING_PART = "Failing"
-HEAL_ERRORS = AlarmDescription(
+_ERRORS_PART = "Failing"
+HEAL_ERRORS_ALARM = AlarmDescription(
     name="heal_errors",
     when=f"heal could not do what failed calls asked for, {_ERROR_FREQUENCY_TEXT}",
     impact="Of some queues at least, failing calls come to nothing: no fix, and no page about a "
     "case.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
-    part=_FAILING_PART,
+    part=_ERRORS_PART,
     is_essential=True,
 )
-FOLLOW_UP_ERRORS = AlarmDescription(
+FOLLOW_UP_ERRORS_ALARM = AlarmDescription(
     name="follow_up_errors",
     when=f"follow_up could not look after a case, {_ERROR_FREQUENCY_TEXT}",
     impact="Cases stay where they are: fixes are not verified, and approved ones are not made.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
-    part=_FAILING_PART,
+    part=_ERRORS_PART,
     is_essential=True,
 )
 _SCANNING_PART = "Scanning"
 _NO_SCAN_IMPACT = (
     "What fails no call is found by the scan alone, and stays unseen where it cannot look."
 )
-SCAN_ERRORS = AlarmDescription(
+SCAN_ERRORS_ALARM = AlarmDescription(
     name="scan_errors",
     when=f"the scan could not look at some queue, or at none, in {SCAN_ERROR_HOURS} of "
     f"{SCAN_WATCHED_HOURS} hours",
@@ -145,7 +147,7 @@ SCAN_ERRORS = AlarmDescription(
     severity=Severity.INFO,
     part=_SCANNING_PART,
 )
-SCAN_MISSING = AlarmDescription(
+SCAN_MISSING_ALARM = AlarmDescription(
     name="scan_missing",
     when=f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours",
     impact=_NO_SCAN_IMPACT,
@@ -155,7 +157,7 @@ SCAN_MISSING = AlarmDescription(
     is_essential=True,
 )
 _OPEN_CASES_PART = "OpenCases"
-CASE_ESCALATED = AlarmDescription(
+CASE_ESCALATED_ALARM = AlarmDescription(
     name="case_escalated",
     when="a case was escalated; it ends by itself within minutes, so that the next one rings too",
     impact="A queue is broken in a way that Mendq cannot or may not fix. Each case has a page of "
@@ -166,7 +168,7 @@ CASE_ESCALATED = AlarmDescription(
     part=_OPEN_CASES_PART,
     is_essential=True,
 )
-ESCALATED_CASES_OPEN = AlarmDescription(
+ESCALATED_CASES_OPEN_ALARM = AlarmDescription(
     name="escalated_cases_open",
     when="a case is escalated, and for as long as one is",
     impact="A queue stays broken until a person settles its case; this ends when the last of them "
@@ -176,7 +178,7 @@ ESCALATED_CASES_OPEN = AlarmDescription(
     severity=Severity.INFO,
     part=_OPEN_CASES_PART,
 )
-PROPOSED_CASES_OPEN = AlarmDescription(
+PROPOSED_CASES_OPEN_ALARM = AlarmDescription(
     name="proposed_cases_open",
     when="a proposal waits for a person, and for as long as one does",
     impact="Mendq knows a change that would help and may not make it by itself. Where nobody "
@@ -186,58 +188,58 @@ PROPOSED_CASES_OPEN = AlarmDescription(
     severity=Severity.INFO,
     part=_OPEN_CASES_PART,
 )
-_PARKED_PART = "Parked"
-FAILED_CALLS_UNDELIVERED = AlarmDescription(
+_PARKED_MESSAGES_PART = "Parked"
+FAILED_CALLS_UNDELIVERED_ALARM = AlarmDescription(
     name="failed_calls_undelivered",
     when="EventBridge could not put failed calls into the intake queue",
     impact=_UNSEEN_CALLS_IMPACT,
     runbook="own_dlq",
     severity=Severity.URGENT,
-    part=_PARKED_PART,
+    part=_PARKED_MESSAGES_PART,
     is_essential=True,
 )
-OWN_DLQ = AlarmDescription(
+OWN_DLQ_ALARM = AlarmDescription(
     name="own_dlq",
     when="a DLQ of Mendq's own holds something",
     impact="Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
     severity=Severity.INFO,
-    part=_PARKED_PART,
+    part=_PARKED_MESSAGES_PART,
     is_essential=True,
 )
-LAMBDA_FAILING = AlarmDescription(
+LAMBDA_FAILING_ALARM = AlarmDescription(
     name="lambda_failing",
     when=f"a Lambda that writes failed in {WRITER_FAILING_PERIODS} of {WRITER_WATCHED_PERIODS} "
     "periods of 5 minutes",
     impact="Changes that were approved, or are due, are not made; after a day their cases are "
     "escalated.",
     severity=Severity.INFO,
-    part=_PARKED_PART,
+    part=_PARKED_MESSAGES_PART,
 )
 _NIGHTLY_RUNS_PART = "NightlyRuns"
-_NO_RUN_IMPACT = "The week's report lacks this nightly run; queues are fixed all the same."
+_NO_NIGHTLY_RUN_IMPACT = "The week's report lacks this nightly run; queues are fixed all the same."
 _NO_REPORT_IMPACT = "There is no new weekly report; queues are fixed all the same."
-NIGHTLY_FAILED = AlarmDescription(
+NIGHTLY_FAILED_ALARM = AlarmDescription(
     name="nightly_failed",
     when="the newest nightly run ended and wrote nothing",
-    impact=_NO_RUN_IMPACT,
+    impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
-NIGHTLY_MISSING = AlarmDescription(
+NIGHTLY_MISSING_ALARM = AlarmDescription(
     name="nightly_missing",
     when=f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
-    impact=_NO_RUN_IMPACT,
+    impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
-NIGHTLY_DOUBTFUL = AlarmDescription(
+NIGHTLY_DOUBTFUL_ALARM = AlarmDescription(
     name="nightly_doubtful",
     when="the newest nightly run read nothing, or far less than is usual",
-    impact=_NO_RUN_IMPACT,
+    impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
-NIGHTLY_FAILING = AlarmDescription(
+NIGHTLY_FAILING_ALARM = AlarmDescription(
     name="nightly_failing",
     when="a nightly run failed, is missing or read too little",
     impact="The weekly report lacks a day, or comes late; queues are fixed all the same.",
@@ -245,7 +247,7 @@ NIGHTLY_FAILING = AlarmDescription(
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS_PART,
 )
-WEEK_FAILED = AlarmDescription(
+WEEK_FAILED_ALARM = AlarmDescription(
     name="week_failed",
     when="the newest weekly run ended and summed nothing up",
     impact=_NO_REPORT_IMPACT,
@@ -253,7 +255,7 @@ WEEK_FAILED = AlarmDescription(
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS_PART,
 )
-REPORT_MISSING = AlarmDescription(
+REPORT_MISSING_ALARM = AlarmDescription(
     name="report_missing",
     when=f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
     "checked after each nightly run",
@@ -262,7 +264,7 @@ REPORT_MISSING = AlarmDescription(
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS_PART,
 )
-REPORT_NOT_DELIVERED = AlarmDescription(
+REPORT_NOT_DELIVERED_ALARM = AlarmDescription(
     name="report_not_delivered",
     when="the newest report was not delivered; only where report.sender and report.recipients are "
     "set",
@@ -272,7 +274,7 @@ REPORT_NOT_DELIVERED = AlarmDescription(
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS_PART,
 )
-TRAIL_BUSY = AlarmDescription(
+TRAIL_BUSY_ALARM = AlarmDescription(
     name="trail_busy",
     when="the day before the newest nightly run had more records than trail.expectedEventsPerDay",
     impact="CloudTrail bills every call that is logged, so this month's bill grows faster than "
@@ -284,34 +286,36 @@ TRAIL_BUSY = AlarmDescription(
 )
 # Every description above. `make check` names one that is missing here.
 DESCRIPTIONS = (
-    HEARTBEAT_MISSING,
-    PROBE_LOST,
-    INTAKE_LATE,
-    HEAL_FAILING,
-    NOT_HEALING,
-    HEAL_ERRORS,
-    FOLLOW_UP_ERRORS,
-    SCAN_ERRORS,
-    SCAN_MISSING,
-    CASE_ESCALATED,
-    ESCALATED_CASES_OPEN,
-    PROPOSED_CASES_OPEN,
-    FAILED_CALLS_UNDELIVERED,
-    OWN_DLQ,
-    LAMBDA_FAILING,
-    NIGHTLY_FAILED,
-    NIGHTLY_MISSING,
-    NIGHTLY_DOUBTFUL,
-    NIGHTLY_FAILING,
-    WEEK_FAILED,
-    REPORT_MISSING,
-    REPORT_NOT_DELIVERED,
-    TRAIL_BUSY,
+    HEARTBEAT_MISSING_ALARM,
+    PROBE_LOST_ALARM,
+    INTAKE_LATE_ALARM,
+    HEAL_FAILING_ALARM,
+    NOT_HEALING_ALARM,
+    HEAL_ERRORS_ALARM,
+    FOLLOW_UP_ERRORS_ALARM,
+    SCAN_ERRORS_ALARM,
+    SCAN_MISSING_ALARM,
+    CASE_ESCALATED_ALARM,
+    ESCALATED_CASES_OPEN_ALARM,
+    PROPOSED_CASES_OPEN_ALARM,
+    FAILED_CALLS_UNDELIVERED_ALARM,
+    OWN_DLQ_ALARM,
+    LAMBDA_FAILING_ALARM,
+    NIGHTLY_FAILED_ALARM,
+    NIGHTLY_MISSING_ALARM,
+    NIGHTLY_DOUBTFUL_ALARM,
+    NIGHTLY_FAILING_ALARM,
+    WEEK_FAILED_ALARM,
+    REPORT_MISSING_ALARM,
+    REPORT_NOT_DELIVERED_ALARM,
+    TRAIL_BUSY_ALARM,
 )
 
-_REPEATED_ERRORS_RULE = FiringRule(1, MISSING_IS_FINE, ERROR_PERIODS, ERROR_WATCHED_PERIODS)
+_REPEATED_ERRORS_RULE = FiringRule(
+    1, MISSING_DATA_IS_FINE, BREACHING_ERROR_PERIODS, ERROR_WATCHED_PERIODS
+)
 # For a gauge, or for the result of the newest run: the alarm lasts as long as its cause.
-_WHILE_POSITIVE_RULE = FiringRule(1, MISSING_KEEPS_STATE)
+_POSITIVE_VALUE_RULE = FiringRule(1, MISSING_DATA_KEEPS_STATE)
 
 
 class WatchedResources(Struct, frozen=True):
@@ -332,7 +336,7 @@ class WatchedResources(Struct, frozen=True):
 
         The DLQ of events that EventBridge could not send to the intake queue is not among them.
         """
-        dlq_by_owner = {INTAKE_SUFFIX: self.intake.dlq}
+        dlq_by_owner = {INTAKE_ALARM_SUFFIX: self.intake.dlq}
         for name, own_lambda in self.lambda_by_handler.items():
             if isinstance(own_lambda, AsyncLambda):
                 dlq_by_owner[name.replace("_", "-")] = own_lambda.dlq
@@ -388,24 +392,30 @@ def _list_liveness_alarms(
     and 10 of `infra/alarms/__init__.py`).
     """
     heartbeat_rule = FiringRule(
-        1, MISSING_IS_A_FAULT, HEARTBEAT_MISSING_MINUTES, HEARTBEAT_MISSING_MINUTES, BELOW_THRESHOLD
+        1,
+        MISSING_DATA_IS_A_FAULT,
+        HEARTBEAT_MISSING_MINUTES,
+        HEARTBEAT_MISSING_MINUTES,
+        BELOW_THRESHOLD_OPERATOR,
     )
     yield MetricAlarm(
-        HEARTBEAT_MISSING,
+        HEARTBEAT_MISSING_ALARM,
         _make_heartbeat_metric(watched_resources.lambda_by_handler["follow_up"].function),
         heartbeat_rule,
     )
     yield _make_probe_alarm(probe_minutes)
     intake_late_rule = FiringRule(
-        INTAKE_LATE_AGE_SECONDS, MISSING_IS_FINE, INTAKE_LATE_MINUTES, INTAKE_LATE_MINUTES
+        INTAKE_LATE_AGE_SECONDS, MISSING_DATA_IS_FINE, INTAKE_LATE_MINUTES, INTAKE_LATE_MINUTES
     )
     yield MetricAlarm(
-        INTAKE_LATE, watched_resources.intake.make_oldest_age_metric(A_MINUTE), intake_late_rule
+        INTAKE_LATE_ALARM,
+        watched_resources.intake.make_oldest_age_metric(ONE_MINUTE),
+        intake_late_rule,
     )
     yield MetricAlarm(
-        HEAL_FAILING,
+        HEAL_FAILING_ALARM,
         watched_resources.make_error_metric("heal"),
-        FiringRule(1, MISSING_IS_FINE, HEAL_FAILING_PERIODS, HEAL_FAILING_PERIODS),
+        FiringRule(1, MISSING_DATA_IS_FINE, HEAL_FAILING_PERIODS, HEAL_FAILING_PERIODS),
     )
 
 
@@ -420,11 +430,11 @@ def _make_heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpres
     return cloudwatch.MathExpression(
         expression="(runs - errors) * beats",
         using_metrics={
-            "runs": follow_up.metric_invocations(period=A_MINUTE),
-            "errors": follow_up.metric_errors(period=A_MINUTE),
-            "beats": make_own_metric(HEARTBEAT_METRIC, "SampleCount", A_MINUTE),
+            "runs": follow_up.metric_invocations(period=ONE_MINUTE),
+            "errors": follow_up.metric_errors(period=ONE_MINUTE),
+            "beats": make_own_metric(HEARTBEAT_METRIC, "SampleCount", ONE_MINUTE),
         },
-        period=A_MINUTE,
+        period=ONE_MINUTE,
     )
 
 
@@ -436,14 +446,14 @@ def _make_probe_alarm(probe_minutes: int) -> MetricAlarm:
     probe decides. CloudWatch may look further back because of the missing data: then the alarm
     comes one probe later, but the probe itself sends a page in time.
     """
-    watched_minutes = probe_minutes + PROBE_SLACK_MINUTES
+    watched_minutes = probe_minutes + LATE_PROBE_MARGIN_MINUTES
     period_count = ceil(watched_minutes / LONGEST_PERIOD_MINUTES)
     period = Duration.minutes(ceil(watched_minutes / period_count))
     lost_probes_metric = make_own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
     return MetricAlarm(
-        PROBE_LOST,
+        PROBE_LOST_ALARM,
         lost_probes_metric,
-        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_IS_A_FAULT, period_count, period_count),
+        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_DATA_IS_A_FAULT, period_count, period_count),
     )
 
 
@@ -458,9 +468,9 @@ def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm
     errors_metric = watched_resources.make_error_metric("scan", period=period, statistic="Minimum")
     period_count = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
     return MetricAlarm(
-        SCAN_MISSING,
+        SCAN_MISSING_ALARM,
         errors_metric,
-        FiringRule(1, MISSING_IS_A_FAULT, period_count, period_count),
+        FiringRule(1, MISSING_DATA_IS_A_FAULT, period_count, period_count),
     )
 
 
@@ -472,41 +482,47 @@ def _list_own_metric_alarms() -> Iterator[MetricAlarm]:
     has stopped.
     """
     heal_errors_metric = make_own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
-    yield MetricAlarm(HEAL_ERRORS, heal_errors_metric, _REPEATED_ERRORS_RULE)
+    yield MetricAlarm(HEAL_ERRORS_ALARM, heal_errors_metric, _REPEATED_ERRORS_RULE)
     follow_up_errors_metric = make_own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
-    yield MetricAlarm(FOLLOW_UP_ERRORS, follow_up_errors_metric, _REPEATED_ERRORS_RULE)
-    scan_errors_metric = make_own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
+    yield MetricAlarm(FOLLOW_UP_ERRORS_ALARM, follow_up_errors_metric, _REPEATED_ERRORS_RULE)
+    scan_errors_metric = make_own_metric(OwnMetric.SCAN_ERRORS, "Sum", ONE_HOUR)
     yield MetricAlarm(
-        SCAN_ERRORS,
+        SCAN_ERRORS_ALARM,
         scan_errors_metric,
-        FiringRule(1, MISSING_IS_FINE, SCAN_ERROR_HOURS, SCAN_WATCHED_HOURS),
+        FiringRule(1, MISSING_DATA_IS_FINE, SCAN_ERROR_HOURS, SCAN_WATCHED_HOURS),
     )
-    escalations_metric = make_own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
-    yield MetricAlarm(CASE_ESCALATED, escalations_metric, FiringRule(1, MISSING_IS_FINE))
+    escalations_metric = make_own_metric(OwnMetric.ESCALATIONS, "Sum", ONE_MINUTE)
+    yield MetricAlarm(CASE_ESCALATED_ALARM, escalations_metric, FiringRule(1, MISSING_DATA_IS_FINE))
     open_escalated_cases_metric = make_own_metric(
-        OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE
+        OwnMetric.ESCALATED_CASES_OPEN, "Maximum", ONE_MINUTE
     )
-    yield MetricAlarm(ESCALATED_CASES_OPEN, open_escalated_cases_metric, _WHILE_POSITIVE_RULE)
-    open_proposed_cases_metric = make_own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
-    yield MetricAlarm(PROPOSED_CASES_OPEN, open_proposed_cases_metric, _WHILE_POSITIVE_RULE)
+    yield MetricAlarm(ESCALATED_CASES_OPEN_ALARM, open_escalated_cases_metric, _POSITIVE_VALUE_RULE)
+    open_proposed_cases_metric = make_own_metric(
+        OwnMetric.PROPOSED_CASES_OPEN, "Maximum", ONE_MINUTE
+    )
+    yield MetricAlarm(PROPOSED_CASES_OPEN_ALARM, open_proposed_cases_metric, _POSITIVE_VALUE_RULE)
 
 
 def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
-    failed_runs_metric = make_own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
-    yield MetricAlarm(NIGHTLY_FAILED, failed_runs_metric, _WHILE_POSITIVE_RULE)
-    doubtful_runs_metric = make_own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
-    yield MetricAlarm(NIGHTLY_DOUBTFUL, doubtful_runs_metric, _WHILE_POSITIVE_RULE)
-    failed_weeks_metric = make_own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
-    yield MetricAlarm(WEEK_FAILED, failed_weeks_metric, _WHILE_POSITIVE_RULE)
-    missing_reports_metric = make_own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
-    yield MetricAlarm(REPORT_MISSING, missing_reports_metric, _WHILE_POSITIVE_RULE)
+    failed_runs_metric = make_own_metric(NightlyMetric.FAILED, "Maximum", ONE_HOUR)
+    yield MetricAlarm(NIGHTLY_FAILED_ALARM, failed_runs_metric, _POSITIVE_VALUE_RULE)
+    doubtful_runs_metric = make_own_metric(NightlyMetric.DOUBTFUL, "Maximum", ONE_HOUR)
+    yield MetricAlarm(NIGHTLY_DOUBTFUL_ALARM, doubtful_runs_metric, _POSITIVE_VALUE_RULE)
+    failed_weeks_metric = make_own_metric(OwnMetric.WEEKS_FAILED, "Maximum", ONE_HOUR)
+    yield MetricAlarm(WEEK_FAILED_ALARM, failed_weeks_metric, _POSITIVE_VALUE_RULE)
+    missing_reports_metric = make_own_metric(NightlyMetric.REPORT_MISSING, "Maximum", ONE_HOUR)
+    yield MetricAlarm(REPORT_MISSING_ALARM, missing_reports_metric, _POSITIVE_VALUE_RULE)
     missing_runs_rule = FiringRule(
-        1, MISSING_IS_A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW_THRESHOLD
+        1,
+        MISSING_DATA_IS_A_FAULT,
+        NIGHTLY_MISSING_HOURS,
+        NIGHTLY_MISSING_HOURS,
+        BELOW_THRESHOLD_OPERATOR,
     )
     yield MetricAlarm(
-        NIGHTLY_MISSING,
-        make_own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR),
+        NIGHTLY_MISSING_ALARM,
+        make_own_metric(NightlyMetric.WRITTEN, "Maximum", ONE_HOUR),
         missing_runs_rule,
     )
     if settings.report.is_mailed:
@@ -514,13 +530,15 @@ def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
         undelivered_reports_metric = make_own_metric(
             OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD
         )
-        yield MetricAlarm(REPORT_NOT_DELIVERED, undelivered_reports_metric, _WHILE_POSITIVE_RULE)
+        yield MetricAlarm(
+            REPORT_NOT_DELIVERED_ALARM, undelivered_reports_metric, _POSITIVE_VALUE_RULE
+        )
     too_many_records_rule = FiringRule(
-        settings.trail.expected_events_per_day + 1, MISSING_KEEPS_STATE
+        settings.trail.expected_events_per_day + 1, MISSING_DATA_KEEPS_STATE
     )
     yield MetricAlarm(
-        TRAIL_BUSY,
-        make_own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR),
+        TRAIL_BUSY_ALARM,
+        make_own_metric(NightlyMetric.RECORDS_READ, "Maximum", ONE_HOUR),
         too_many_records_rule,
     )
 
@@ -533,23 +551,23 @@ def _list_dlq_and_writer_alarms(watched_resources: WatchedResources) -> Iterator
     that wait, not arrivals, so it ends when a person has emptied the DLQ.
     """
     yield MetricAlarm(
-        FAILED_CALLS_UNDELIVERED,
+        FAILED_CALLS_UNDELIVERED_ALARM,
         make_waiting_messages_metric(watched_resources.intake.undelivered_dlq),
-        _WHILE_POSITIVE_RULE,
+        _POSITIVE_VALUE_RULE,
     )
-    for owner_of_dlq, queue in watched_resources.list_dlqs_by_owner().items():
+    for dlq_owner, queue in watched_resources.list_dlqs_by_owner().items():
         yield MetricAlarm(
-            OWN_DLQ, make_waiting_messages_metric(queue), _WHILE_POSITIVE_RULE, owner_of_dlq
+            OWN_DLQ_ALARM, make_waiting_messages_metric(queue), _POSITIVE_VALUE_RULE, dlq_owner
         )
     repeated_failure_rule = FiringRule(
-        1, MISSING_IS_FINE, WRITER_FAILING_PERIODS, WRITER_WATCHED_PERIODS
+        1, MISSING_DATA_IS_FINE, WRITER_FAILING_PERIODS, WRITER_WATCHED_PERIODS
     )
     for owner in Owner:
         if owner is not Owner.HEAL:
-            alarm_name_end = owner.replace("_", "-")
+            writer_alarm_suffix = owner.replace("_", "-")
             yield MetricAlarm(
-                LAMBDA_FAILING,
+                LAMBDA_FAILING_ALARM,
                 watched_resources.make_error_metric(owner),
                 repeated_failure_rule,
-                alarm_name_end,
+                writer_alarm_suffix,
             )

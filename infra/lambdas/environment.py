@@ -109,8 +109,8 @@ def make_owner_settings(resources: StackResources, _: Peers) -> OwnerSettings:
 
 def make_redrive_settings(resources: StackResources, _: Peers) -> RedriveSettings:
     """Return the settings of redrive: those of an owner, and the bounds of a redrive."""
-    bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
-    return RedriveSettings(**_make_owner_arguments(resources), bounds=bounds)
+    redrive_bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
+    return RedriveSettings(**_make_owner_arguments(resources), bounds=redrive_bounds)
 
 
 def make_follow_up_settings(resources: StackResources, peers: Peers) -> FollowUpSettings:
@@ -158,21 +158,21 @@ def make_probe_settings(resources: StackResources, peers: Peers) -> ProbeSetting
 
 def make_start_nightly_settings(resources: StackResources, _: Peers) -> StartNightlySettings:
     """Return the settings of start_nightly."""
-    job = resources.job
+    nightly_job = resources.job
     return StartNightlySettings(
         account=resources.stack.account,
-        application_id=job.application.attr_application_id,
-        job_role_arn=job.role.role_arn,
-        entry_point=job.code.entry_point,
-        package=job.code.package,
-        compiled_packages=job.code.compiled_packages,
-        trail_root=job.roots.trail,
-        case_root=job.roots.cases,
-        out_root=job.roots.out,
-        log_root=job.roots.logs,
-        maximum_executors=job.maximum_executors,
-        organization_root=job.organization_root,
-        organization_accounts=job.organization_accounts,
+        application_id=nightly_job.application.attr_application_id,
+        job_role_arn=nightly_job.role.role_arn,
+        entry_point=nightly_job.code.entry_point,
+        package=nightly_job.code.package,
+        compiled_packages=nightly_job.code.compiled_packages,
+        trail_root=nightly_job.roots.trail,
+        case_root=nightly_job.roots.cases,
+        out_root=nightly_job.roots.out,
+        log_root=nightly_job.roots.logs,
+        maximum_executors=nightly_job.maximum_executors,
+        organization_root=nightly_job.organization_root,
+        organization_accounts=nightly_job.organization_accounts,
         scope=resources.settings.nightly.scope,
     )
 

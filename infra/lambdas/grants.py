@@ -72,8 +72,11 @@ def allow_case_writes(resources: StackResources) -> PolicyStatements:
     A transaction needs the permissions of its single writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
-    verbs = ("Get", "Put", "Update", "Delete")
-    yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
+    item_action_verbs = ("Get", "Put", "Update", "Delete")
+    yield allow(
+        [f"dynamodb:{action_verb}Item" for action_verb in item_action_verbs],
+        resources.case_store.table_arn,
+    )
     yield allow(["s3:PutObject"], resources.buckets.cases.arn_for_objects("cases/*"))
 
 
@@ -162,8 +165,11 @@ class AllowSteps(Struct, frozen=True):
 
 def allow_probe_records(resources: StackResources) -> PolicyStatements:
     """Allow recording each probe that is sent, and notifying people if several were lost."""
-    verbs = ("Get", "Put", "Update")
-    yield allow([f"dynamodb:{verb}Item" for verb in verbs], resources.case_store.table_arn)
+    item_action_verbs = ("Get", "Put", "Update")
+    yield allow(
+        [f"dynamodb:{action_verb}Item" for action_verb in item_action_verbs],
+        resources.case_store.table_arn,
+    )
     yield _allow_events(resources, NOTIFICATION_EVENT)
     yield from resources.topics.urgent.list_publish_statements()
 
@@ -235,12 +241,12 @@ def _allow_mail(resources: StackResources) -> PolicyStatements:
     identity, so all of these are allowed. This was not tried on AWS.
     https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
     """
-    sender = resources.settings.report.sender
-    recipients = resources.settings.report.recipients
-    if sender is None or not recipients:
+    sender_address = resources.settings.report.sender
+    recipient_addresses = resources.settings.report.recipients
+    if sender_address is None or not recipient_addresses:
         return
     identity_names: dict[str, None] = {}
-    for address in (sender, *recipients):
+    for address in (sender_address, *recipient_addresses):
         identity_names[address] = None
         identity_names.update(dict.fromkeys(_list_domains(address)))
     resource_kinds_and_names = [("identity", name) for name in identity_names]
@@ -249,12 +255,12 @@ def _allow_mail(resources: StackResources) -> PolicyStatements:
         resources.stack.format_arn(service="ses", resource=resource_kind, resource_name=name)
         for resource_kind, name in resource_kinds_and_names
     ]
-    sender_condition = {"StringEquals": {"ses:FromAddress": sender}}
+    sender_condition = {"StringEquals": {"ses:FromAddress": sender_address}}
     yield allow(["ses:SendEmail", "ses:SendRawEmail"], *ses_arns, conditions=sender_condition)
 
 
 def _list_domains(address: str) -> Iterator[str]:
     """Yield the address's domain and its parent domains, except the top-level domain."""
     domain_labels = address.rpartition("@")[2].lower().split(".")
-    for first_label in range(len(domain_labels) - 1):
-        yield ".".join(domain_labels[first_label:])
+    for first_label_index in range(len(domain_labels) - 1):
+        yield ".".join(domain_labels[first_label_index:])

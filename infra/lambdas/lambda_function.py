@@ -64,11 +64,11 @@ def set_environment(function: lambda_.Function, settings: LambdaSettings) -> Non
 
 def _estimate_longest_length(value: str) -> int:
     """Return the greatest length of a text after CloudFormation has filled in its values."""
-    length = len(_CDK_TOKEN_PATTERN.sub("", value))
-    for token in _CDK_TOKEN_PATTERN.finditer(value):
-        is_account_id = token[1] is not None
-        length += _ACCOUNT_ID_DIGITS if is_account_id else _LONGEST_NAME_LENGTH
-    return length
+    estimated_length = len(_CDK_TOKEN_PATTERN.sub("", value))
+    for cdk_token in _CDK_TOKEN_PATTERN.finditer(value):
+        is_account_id_token = cdk_token[1] is not None
+        estimated_length += _ACCOUNT_ID_DIGITS if is_account_id_token else _LONGEST_NAME_LENGTH
+    return estimated_length
 
 
 class Handler(Struct, frozen=True):

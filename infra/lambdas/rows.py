@@ -97,7 +97,7 @@ class LambdaRow(Struct, frozen=True):
         retry_time: how long Lambda retries an asynchronous invocation before the event goes to the
             Lambda's DLQ; None if the Lambda has no DLQ, because its callers wait for the answer or,
             as with redrive, invoke it again.
-        called_handlers: names of the handlers of the Lambdas that this Lambda invokes.
+        called_handler_names: names of the handlers of the Lambdas that this Lambda invokes.
         add_rule: adds the EventBridge rule that invokes this Lambda; None if there is no such rule.
         needs_nightly_job: True if the Lambda exists only if the nightly job is enabled.
         draws_charts: True if the Lambda needs the packages that draw charts.
@@ -107,7 +107,7 @@ class LambdaRow(Struct, frozen=True):
     make_settings: Callable[[StackResources, Peers], LambdaSettings]
     grants: tuple[Grant, ...]
     retry_time: Duration | None = None
-    called_handlers: tuple[str, ...] = ()
+    called_handler_names: tuple[str, ...] = ()
     add_rule: Callable[[StackResources, AsyncLambda], None] | None = None
     needs_nightly_job: bool = False
     draws_charts: bool = False
@@ -194,7 +194,7 @@ LAMBDA_ROWS = (
             AllowReads(FOLLOW_UP_READS),
         ),
         retry_time=Duration.minutes(5),
-        called_handlers=_OWNER_HANDLERS,
+        called_handler_names=_OWNER_HANDLERS,
     ),
     # Operators invoke approve and rollback. Both wait for the Lambda that owns the write, or that
     # works on the case, and record the case before and after.
@@ -202,7 +202,7 @@ LAMBDA_ROWS = (
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
         make_operator_settings,
         (allow_case_writes, allow_case_queries),
-        called_handlers=_OWNER_HANDLERS,
+        called_handler_names=_OWNER_HANDLERS,
     ),
     LambdaRow(
         Handler(
@@ -216,7 +216,7 @@ LAMBDA_ROWS = (
             AllowReads(ROLLBACK_READS),
             AllowSteps(list_undoable_steps()),
         ),
-        called_handlers=(Owner.REDRIVE.value,),
+        called_handler_names=(Owner.REDRIVE.value,),
     ),
     # The scan runs for up to 15 minutes, Lambda's longest timeout. The next run continues with the
     # queues that are left. It changes no case: it invokes heal with its findings.
@@ -225,7 +225,7 @@ LAMBDA_ROWS = (
         make_scan_settings,
         (allow_finding_writes, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
         retry_time=Duration.minutes(10),
-        called_handlers=(HEAL.name,),
+        called_handler_names=(HEAL.name,),
     ),
     # The rule of failed calls does not exclude the probe's role: Mendq must see the probe's call.
     # After ten minutes the next probe is due soon, so a late one is useless.
@@ -288,17 +288,17 @@ def make_lambdas(
         code: the zip of all Lambdas except those that draw charts.
         report_code: the zip of the Lambdas that draw charts.
     """
-    rows = [row for row in LAMBDA_ROWS if _is_needed(row, resources)]
+    needed_rows = [row for row in LAMBDA_ROWS if _is_needed(row, resources)]
     lambda_by_handler: dict[str, OwnLambda] = {}
-    for row in rows:
+    for row in needed_rows:
         row_code = report_code if row.draws_charts else code
         lambda_by_handler[row.handler.name] = _make_lambda(row, resources.stack, row_code)
     probe_lambda = lambda_by_handler["probe"]
     probe_queue = _make_probe_queue(probe_lambda)
     probe_lambda.role.add_to_policy(allow([PROBE_ACTION], probe_queue.queue_arn))
-    for row in rows:
+    for row in needed_rows:
         function_by_handler = {
-            name: lambda_by_handler[name].function for name in row.called_handlers
+            name: lambda_by_handler[name].function for name in row.called_handler_names
         }
         peers = Peers(
             function_name_by_owner={
@@ -351,8 +351,8 @@ def _configure_lambda(
         for statement in grant(resources):
             own_lambda.role.add_to_policy(statement)
     if function_by_handler:
-        function_arns = [function.function_arn for function in function_by_handler.values()]
-        own_lambda.role.add_to_policy(allow(["lambda:InvokeFunction"], *function_arns))
+        called_function_arns = [function.function_arn for function in function_by_handler.values()]
+        own_lambda.role.add_to_policy(allow(["lambda:InvokeFunction"], *called_function_arns))
     set_environment(own_lambda.function, row.make_settings(resources, peers))
     if row.add_rule and isinstance(own_lambda, AsyncLambda):
         row.add_rule(resources, own_lambda)

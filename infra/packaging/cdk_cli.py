@@ -47,8 +47,8 @@ def replace_settings_option(arguments: Sequence[str]) -> list[str]:
     """
     if arguments[:1] != ["--settings"]:
         return list(arguments)
-    _, path, *other_arguments = arguments
-    return [*other_arguments, "--context", f"mendq={json.dumps(load_object(Path(path)))}"]
+    _, settings_path, *other_arguments = arguments
+    return [*other_arguments, "--context", f"mendq={json.dumps(load_object(Path(settings_path)))}"]
 
 
 if __name__ == "__main__":

@@ -40,14 +40,14 @@ def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_
     archive = wheels_folder / "archives" / f"{_compute_archive_digest(platform_options)}.tgz"
     if not archive.is_file():
         with tempfile.TemporaryDirectory(prefix="mendq-packages-") as folder:
-            packages = Path(folder)
-            install_packages(packages, NIGHTLY_LOCK, platform_options, wheels_folder)
-            for pattern in (*_UNUSED_FOLDERS, *_UNUSED_FILES):
-                remove_paths(*packages.rglob(pattern))
+            packages_folder = Path(folder)
+            install_packages(packages_folder, NIGHTLY_LOCK, platform_options, wheels_folder)
+            for unused_path_pattern in (*_UNUSED_FOLDERS, *_UNUSED_FILES):
+                remove_paths(*packages_folder.rglob(unused_path_pattern))
             archive.parent.mkdir(exist_ok=True)
             # Rename the finished file, so that another synthesis never reads half of it.
             unfinished_archive = archive.with_name(f".{os.getpid()}-{archive.name}")
-            _pack_archive(packages, unfinished_archive)
+            _pack_archive(packages_folder, unfinished_archive)
             unfinished_archive.replace(archive)
     return archive
 
@@ -75,11 +75,11 @@ def _pack_archive(packages: Path, archive: Path) -> None:
 
 def _strip_metadata(member: tarfile.TarInfo) -> tarfile.TarInfo:
     """Return a member of the archive without times and owners, which differ between machines."""
-    plain_member = tarfile.TarInfo(member.name)
-    plain_member.type = member.type
-    plain_member.size = member.size
-    plain_member.mode = 0o755 if member.isdir() else 0o644
-    return plain_member
+    member_without_metadata = tarfile.TarInfo(member.name)
+    member_without_metadata.type = member.type
+    member_without_metadata.size = member.size
+    member_without_metadata.mode = 0o755 if member.isdir() else 0o644
+    return member_without_metadata
 
 
 # Code of this repository that the job loads.

@@ -43,7 +43,7 @@ class WheelsUnavailable(Exception):
     """A package that a Lambda zip or the nightly job needs is missing. The text has the remedy."""
 
 
-def fill_wheels(
+def fill_wheels_folder(
     python_by_lock: Mapping[Path, str] = PYTHON_BY_LOCK, wheels_folder: Path = WHEELS_FOLDER
 ) -> None:
     """Download the packages of lock files, for AWS and this machine, and replace `wheels_folder`.
@@ -55,7 +55,7 @@ def fill_wheels(
         wheels_folder: the folder of packages.
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels_folder.parent) as folder:
-        new_wheels = Path(folder) / "wheels"
+        new_wheels_folder = Path(folder) / "wheels"
         for lock_file, python_version in python_by_lock.items():
             aws_options = (
                 "--python-version",
@@ -64,11 +64,11 @@ def fill_wheels(
                 "cp",
                 *_ARM64_OPTIONS,
             )
-            _download_packages(lock_file, new_wheels, aws_options)
+            _download_packages(lock_file, new_wheels_folder, aws_options)
             this_machine_options = ()
-            _download_packages(lock_file, new_wheels, this_machine_options)
+            _download_packages(lock_file, new_wheels_folder, this_machine_options)
         shutil.rmtree(wheels_folder, ignore_errors=True)
-        new_wheels.rename(wheels_folder)
+        new_wheels_folder.rename(wheels_folder)
 
 
 def _download_packages(lock_file: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
@@ -111,7 +111,7 @@ def _download_packages(lock_file: Path, folder: Path, platform_options: tuple[st
 def main() -> int:
     """Fill `.wheels/` and return 0. If that fails, print one line and return 1."""
     try:
-        fill_wheels()
+        fill_wheels_folder()
     except WheelsUnavailable as unavailable:
         print(unavailable, file=sys.stderr)  # noqa: T201 - a message for the user of the command
         return 1

@@ -30,13 +30,13 @@ class LambdaZip(Struct, frozen=True):
 
     Attributes:
         lock: the lock file whose packages the zip contains.
-        own_code: files and folders of this repository that the zip contains.
-        excluded: files and folders below `own_code` that the zip does not contain.
+        own_source_paths: files and folders of this repository that the zip contains.
+        excluded_paths: files and folders below `own_source_paths` that the zip does not contain.
     """
 
     lock: Path
-    own_code: tuple[str, ...]
-    excluded: tuple[str, ...] = ()
+    own_source_paths: tuple[str, ...]
+    excluded_paths: tuple[str, ...] = ()
 
 
 # The engine without the packages that only operators run, such as `mendq.cli`.
@@ -71,7 +71,7 @@ _DELIVER_REPORT_MODULE = "functions/deliver_report.py"
 LAMBDAS_ZIP = LambdaZip(
     LAMBDA_LOCK,
     (*_ENGINE_SOURCES, *_LINT_MODULES, "functions"),
-    excluded=(_DELIVER_REPORT_MODULE, "functions/report"),
+    excluded_paths=(_DELIVER_REPORT_MODULE, "functions/report"),
 )
 REPORT_ZIP = LambdaZip(
     REPORT_LOCK, (*_ENGINE_SOURCES, "mendq/report", *_SHARED_MODULES, _DELIVER_REPORT_MODULE)
@@ -85,7 +85,7 @@ THIS_MACHINE_OPTIONS: tuple[str, ...] = ()
 
 def stage_lambda_code(
     folder: Path,
-    contents: LambdaZip = LAMBDAS_ZIP,
+    zip_contents: LambdaZip = LAMBDAS_ZIP,
     platform_options: Sequence[str] = LAMBDA_OPTIONS,
     wheels_folder: Path = WHEELS_FOLDER,
 ) -> None:
@@ -93,26 +93,26 @@ def stage_lambda_code(
 
     Args:
         folder: the folder. It must not exist: this function makes it.
-        contents: the contents of the zip.
+        zip_contents: the contents of the zip.
         platform_options: options of `uv pip install` for the platform that the packages run on.
         wheels_folder: the folder of downloaded packages.
 
     Raises:
         WheelsUnavailable: A package is missing.
     """
-    install_packages(folder, contents.lock, platform_options, wheels_folder)
+    install_packages(folder, zip_contents.lock, platform_options, wheels_folder)
     # Packages read each other's versions from METADATA. The other metadata is not needed.
     metadata_files = folder.glob("*.dist-info/*")
     remove_paths(*(path for path in metadata_files if path.name != "METADATA"))
-    copy_sources(folder, contents.own_code)
-    remove_paths(*(folder / name for name in contents.excluded))
+    copy_sources(folder, zip_contents.own_source_paths)
+    remove_paths(*(folder / name for name in zip_contents.excluded_paths))
 
 
-def copy_sources(folder: Path, names: Sequence[str]) -> None:
+def copy_sources(folder: Path, source_paths: Sequence[str]) -> None:
     """Copy files and folders of this repository to `folder`, without caches and lock files."""
-    for name in names:
-        source = ROOT / name
-        target = folder / name
+    for source_path in source_paths:
+        source = ROOT / source_path
+        target = folder / source_path
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns(*_IGNORED_PATTERNS))

@@ -162,7 +162,7 @@ class TrailSettings(ComparedSection):
         """The part of a log file's key before `AWSLogs`: empty, or the prefix and a slash."""
         return f"{self.prefix}/" if self.prefix else ""
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several fields shows."""
         bucket_fields = {"create", "bucket", "bucket_region"}
         if self.create and self.bucket is not None:
@@ -177,8 +177,8 @@ class TrailSettings(ComparedSection):
             fault = "is given although create is true"
             remedy = "leave it out: Mendq's own trail lies where the stack does"
             yield Conflict(bucket_fields, "bucketRegion", fault, remedy)
-        selects_events = self.management_events or self.queue_arn_prefixes or self.event_names
-        if not self.create and selects_events:
+        has_event_selection = self.management_events or self.queue_arn_prefixes or self.event_names
+        if not self.create and has_event_selection:
             event_fields = {"create", "management_events", "queue_arn_prefixes", "event_names"}
             fault = "selects events although create is false"
             remedy = "leave managementEvents, queueArnPrefixes and eventNames out"
@@ -280,7 +280,7 @@ class ReportSettings(ComparedSection):
         """True if the report is sent by mail."""
         return self.sender is not None and bool(self.recipients)
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of fields shows, and an unknown time zone.
 
         If this machine has no time zone data, any name of the right form is accepted.
@@ -341,8 +341,8 @@ class OrganizationSettings:
 def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
     """Return fault and remedy if `name` is not a symptom that takes a mode, otherwise None."""
     if name not in SYMPTOM_BY_NAME:
-        names_with_mode = [symptom.name for symptom in CATALOGUE if symptom.steps]
-        return "no such symptom", suggest_name(name, names_with_mode)
+        names_of_fixable_symptoms = [symptom.name for symptom in CATALOGUE if symptom.steps]
+        return "no such symptom", suggest_name(name, names_of_fixable_symptoms)
     symptom = SYMPTOM_BY_NAME[name]
     if symptom.steps:
         return None
@@ -417,7 +417,7 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
         """True if one of the stacks in `environments` is the organization's hub."""
         return self.organization is not None and self.organization.hub in self.environments
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several sections shows."""
         compared_sections = {"nightly", "organization", "trail"}
         if self.nightly.scope == ORGANIZATION_SCOPE and self.organization is None:

@@ -57,7 +57,7 @@ class HookSettings(ComparedSection):
         """True if the stack contains the hook."""
         return self.mode != OFF_MODE
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield a mistake for each pattern in `stacks` that also matches Mendq's own stack."""
         for pattern, own_stack_pattern in product(self.stacks, OWN_STACK_PATTERNS):
             matches_own_stack = fnmatchcase(own_stack_pattern.rstrip("*"), pattern)

@@ -46,21 +46,21 @@ def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:
 
     `path_prefix` is the path of the section with a dot at its end; it is empty for all settings.
     """
-    fields = get_fields_by_name(settings_type)
+    field_and_type_by_name = get_fields_by_name(settings_type)
     sentence_by_field = _read_sentences(settings_type)
-    plain_fields = {
+    plain_field_by_name = {
         name: field_and_type
-        for name, field_and_type in fields.items()
+        for name, field_and_type in field_and_type_by_name.items()
         if not _find_section_type(field_and_type[1])
     }
-    if plain_fields:
+    if plain_field_by_name:
         yield "| setting | what it holds | default | what it is for |"
         yield "|---|---|---|---|"
-    for name, (field, field_type) in plain_fields.items():
-        values_text = describe_values(field_type)
+    for name, (field, field_type) in plain_field_by_name.items():
+        value_text = describe_values(field_type)
         sentence = sentence_by_field[field.name]
-        yield f"| `{path_prefix}{name}` | {values_text} | {_format_default(field)} | {sentence} |"
-    for name, (field, field_type) in fields.items():
+        yield f"| `{path_prefix}{name}` | {value_text} | {_format_default(field)} | {sentence} |"
+    for name, (field, field_type) in field_and_type_by_name.items():
         section_type = _find_section_type(field_type)
         if section_type:
             description = sentence_by_field.get(field.name) or inspect.getdoc(
@@ -77,15 +77,15 @@ def _read_sentences(settings_type: Any) -> dict[str, str]:
     """Return the sentences below the fields of a settings class and its base classes, by field."""
     sentence_by_field: dict[str, str] = {}
     settings_class, _ = split_type_and_bounds(settings_type)
-    classes_base_first = [
+    classes_from_base_to_derived = [
         base_class for base_class in reversed(settings_class.__mro__) if base_class is not object
     ]
-    for base_class in classes_base_first:
+    for base_class in classes_from_base_to_derived:
         (class_node,) = ast.parse(inspect.getsource(base_class)).body
         assert isinstance(class_node, ast.ClassDef)  # noqa: S101 - the source of a class
-        for statement, next_statement in pairwise(class_node.body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(next_statement, ast.Expr):
-                sentence_words = ast.literal_eval(next_statement.value).split()
+        for statement, following_statement in pairwise(class_node.body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(following_statement, ast.Expr):
+                sentence_words = ast.literal_eval(following_statement.value).split()
                 sentence_by_field[ast.unparse(statement.target)] = " ".join(sentence_words)
     return sentence_by_field
 

@@ -83,13 +83,13 @@ class ComparedSection:
 
     short_form_field: ClassVar[str] = ""
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several fields shows; here none."""
         return iter(())
 
 
 def text_bounds(
-    description: str, pattern: str, example: str, *near_misses: tuple[str, str]
+    description: str, pattern: str, example: str, *near_miss_remedies: tuple[str, str]
 ) -> Meta:
     """Return the bounds of a text setting: which texts it may have, and the remedies for others.
 
@@ -97,11 +97,13 @@ def text_bounds(
         description: a description of the text.
         pattern: a regular expression that must match the whole text.
         example: a valid text.
-        near_misses: patterns of wrong texts that people may write, each with its remedy. The first
-            pattern that is found in the text gives the remedy.
+        near_miss_remedies: patterns of wrong texts that people may write, each with its remedy. The
+            first pattern that is found in the text gives the remedy.
     """
-    remedies = (*near_misses, ("", f"say one such as {example}"))
-    return Meta(title=description, pattern=rf"^(?:{pattern})\Z", extra={"remedies": remedies})
+    pattern_remedies = (*near_miss_remedies, ("", f"say one such as {example}"))
+    return Meta(
+        title=description, pattern=rf"^(?:{pattern})\Z", extra={"remedies": pattern_remedies}
+    )
 
 
 def name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
@@ -151,8 +153,8 @@ def describe_values(setting_type: Any, *, applies_floors: bool = True) -> str:
     plain_type, bounds = split_type_and_bounds(setting_type)
     if plain_type not in _NUMBER_NAME_BY_TYPE:
         return str(bounds.description or bounds.title)
-    minimum = bounds.begins(floors=applies_floors)
-    return f"{_NUMBER_NAME_BY_TYPE[plain_type]} from {minimum:g} to {bounds.most:.12g}"
+    minimum_value = bounds.begins(floors=applies_floors)
+    return f"{_NUMBER_NAME_BY_TYPE[plain_type]} from {minimum_value:g} to {bounds.most:.12g}"
 
 
 def has_bounds(setting_type: Any) -> bool:
@@ -226,13 +228,13 @@ class SettingsReader:
 
     def _read_section(self, settings_class: Any, raw_value: object, path: str) -> Any:
         """Convert an object to a settings class, and add the conflicts between its fields."""
-        is_compared = issubclass(settings_class, ComparedSection)
-        short_form_field = settings_class.short_form_field if is_compared else ""
+        is_compared_section = issubclass(settings_class, ComparedSection)
+        short_form_field = settings_class.short_form_field if is_compared_section else ""
         raw_value_by_name = self._read_object(raw_value, path or "mendq", short_form_field)
         if raw_value_by_name is None:
             return None
         value_by_field, mistaken_fields = self._read_fields(settings_class, raw_value_by_name, path)
-        if is_compared:
+        if is_compared_section:
             section = settings_class(**value_by_field)
             self._add_conflicts(section, mistaken_fields, path)
             return section
@@ -271,7 +273,7 @@ class SettingsReader:
         self, section: ComparedSection, mistaken_fields: set[str], path: str
     ) -> None:
         """Add the section's conflicts, except those that compare a mistaken field."""
-        for conflict in section.conflicts():
+        for conflict in section.list_conflicts():
             if not mistaken_fields.intersection(conflict.compared_fields):
                 conflict_path = join_path(path, conflict.name)
                 self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
@@ -313,22 +315,22 @@ class SettingsReader:
         self,
         key_type: Any,
         value_type: Any,
-        extra_bounds: Mapping[str, Any],
+        mapping_bounds: Mapping[str, Any],
         raw_value: object,
         path: str,
     ) -> Mapping[str, Any]:
         """Convert an object whose keys the user chooses, such as names of teams.
 
-        `extra_bounds["most"]` is the largest number of entries. `extra_bounds["unfit"]`, if it is
-        there, is a function of a key. It returns fault and remedy if the key does not fit,
+        `mapping_bounds["most"]` is the largest number of entries. `mapping_bounds["unfit"]`, if it
+        is there, is a function of a key. It returns fault and remedy if the key does not fit,
         otherwise None.
         """
         raw_value_by_name = self._read_object(raw_value, path) or {}
-        maximum_entries = extra_bounds["most"]
+        maximum_entries = mapping_bounds["most"]
         if len(raw_value_by_name) > maximum_entries:
             fault = f"{len(raw_value_by_name)} entries are too many"
             self.add_mistake(path, fault, f"keep at most {maximum_entries}")
-        explain_unfit_name = extra_bounds.get("unfit")
+        explain_unfit_name = mapping_bounds.get("unfit")
         for name in raw_value_by_name:
             self._read_value(key_type, name, f"{path}.{name}")
             fault_and_remedy = explain_unfit_name(name) if explain_unfit_name else None
@@ -367,9 +369,9 @@ class SettingsReader:
     def _read_number(self, number_type: Any, raw_value: object, path: str) -> Any:
         """Convert a number. Add a mistake if it is outside the range of its type."""
         plain_type, bounds = split_type_and_bounds(number_type)
-        range_bounds = Meta(ge=bounds.begins(floors=self.applies_floors), le=bounds.most)
+        msgspec_bounds = Meta(ge=bounds.begins(floors=self.applies_floors), le=bounds.most)
         try:
-            return msgspec.convert(raw_value, Annotated[plain_type, range_bounds])
+            return msgspec.convert(raw_value, Annotated[plain_type, msgspec_bounds])
         except msgspec.ValidationError as error:
             is_wrong_type = "got" in str(error)
             fault = f"not a {_NUMBER_NAME_BY_TYPE[plain_type]}" if is_wrong_type else "out of range"
@@ -454,13 +456,13 @@ def parse_json(content: str) -> Any:
     MAXIMUM_JSON_DEPTH.
     """
     depth = 0
-    for token in _JSON_TOKEN_PATTERN.finditer(content):
-        if token[0] in ("[", "{"):
+    for json_token in _JSON_TOKEN_PATTERN.finditer(content):
+        if json_token[0] in ("[", "{"):
             depth += 1
-        elif token[0] in ("]", "}"):
+        elif json_token[0] in ("]", "}"):
             depth -= 1
         if depth > MAXIMUM_JSON_DEPTH:
-            raise json.JSONDecodeError("nested too deep", content, token.start())
+            raise json.JSONDecodeError("nested too deep", content, json_token.start())
     return json.loads(content, object_pairs_hook=_mark_duplicates)
 
 

@@ -38,10 +38,10 @@ def find_unusable_settings(
     yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
     for calendar_index, arn in enumerate(settings.freeze_calendars):
-        other_places = _list_other_places(arn, regions)
-        if other_places:
+        unfit_places = _list_other_places(arn, regions)
+        if unfit_places:
             fault = (
-                f"is not of {other_places[0]}, where a stack goes: it cannot be read, and Mendq "
+                f"is not of {unfit_places[0]}, where a stack goes: it cannot be read, and Mendq "
                 "would be frozen for ever"
             )
             yield Mistake(f"freezeCalendars[{calendar_index}]", fault, remedy)
@@ -71,13 +71,13 @@ def _find_unreachable_bucket(
         hub_region = settings.organization.hub.region
         reader_regions = [region for region in reader_regions if region == hub_region]
     bucket_region = settings.trail.bucket_region
-    regions_elsewhere = [region for region in reader_regions if region != bucket_region]
+    regions_without_bucket = [region for region in reader_regions if region != bucket_region]
     setting_path = "trail.bucketRegion" if bucket_region else "trail.bucket"
     bucket_location_text = f"is {bucket_region}" if bucket_region else "lies in one region"
     # Without bucketRegion, a single region may be the bucket's own.
     minimum_regions_elsewhere = 1 if bucket_region else 2
-    if len(regions_elsewhere) >= minimum_regions_elsewhere:
-        regions_text = " and ".join(regions_elsewhere)
+    if len(regions_without_bucket) >= minimum_regions_elsewhere:
+        regions_text = " and ".join(regions_without_bucket)
         fault = f"{bucket_location_text}, and stacks go to {regions_text}, and read no other's"
         remedy = (
             "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
@@ -152,9 +152,9 @@ def list_warnings(
         ):
             yield f"trail.queueArnPrefixes: no stack is where {prefix} is, so no trail logs it"
     yield from _warn_about_cost(settings)
-    known_accounts = {stack_account for _, stack_account in region_account_pairs} - {None}
+    known_stack_accounts = {stack_account for _, stack_account in region_account_pairs} - {None}
     for arn in settings.freeze_calendars:
-        if known_accounts - {arn.split(":")[4]}:
+        if known_stack_accounts - {arn.split(":")[4]}:
             yield f"freezeCalendars: {arn} is another account's: share it, or a stack stays frozen"
     reads_existing_bucket = settings.trail.bucket is not None and settings.nightly.enabled
     if reads_existing_bucket and settings.trail.bucket_region is None:
@@ -187,11 +187,13 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
     trail = settings.trail
     expected_events_per_day = trail.expected_events_per_day
     # A prefix that ends with a colon ends before the queue's name.
-    logs_every_queue = any(prefix.endswith(":") for prefix in trail.queue_arn_prefixes)
-    if logs_every_queue or (
+    does_trail_log_every_queue = any(prefix.endswith(":") for prefix in trail.queue_arn_prefixes)
+    if does_trail_log_every_queue or (
         trail.create and expected_events_per_day > EXPECTED_EVENTS_WITHOUT_WARNING
     ):
-        cost_reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
+        cost_reason = (
+            "every queue's calls are logged" if does_trail_log_every_queue else "the trail is dear"
+        )
         dollars_per_month = DATA_EVENT.cost(30 * expected_events_per_day)
         count_text = f"{expected_events_per_day:,} calls a day, as trail.expectedEventsPerDay says"
         cost_text = f"${dollars_per_month:,.2f} a month"

@@ -52,15 +52,15 @@ class _Variant(NamedTuple):
     Its roles can or cannot write queues that the settings name, and queues that have the tag.
     """
 
-    can_write_named: bool
-    can_write_tagged: bool
+    can_write_named_queues: bool
+    can_write_tagged_queues: bool
 
 
 _VARIANTS = (
-    _Variant(can_write_named=False, can_write_tagged=False),
-    _Variant(can_write_named=False, can_write_tagged=True),
-    _Variant(can_write_named=True, can_write_tagged=False),
-    _Variant(can_write_named=True, can_write_tagged=True),
+    _Variant(can_write_named_queues=False, can_write_tagged_queues=False),
+    _Variant(can_write_named_queues=False, can_write_tagged_queues=True),
+    _Variant(can_write_named_queues=True, can_write_tagged_queues=False),
+    _Variant(can_write_named_queues=True, can_write_tagged_queues=True),
 )
 
 
@@ -86,12 +86,12 @@ def _make_above_observe_expression(parameter: str) -> dict[str, Any]:
 _CONDITIONS = (
     _Condition(
         "NamedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.can_write_named),
+        frozenset(variant for variant in _VARIANTS if variant.can_write_named_queues),
         _make_above_observe_expression(_MODE_PARAMETER),
     ),
     _Condition(
         "TaggedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.can_write_tagged),
+        frozenset(variant for variant in _VARIANTS if variant.can_write_tagged_queues),
         _make_above_observe_expression(_TAG_MODE_PARAMETER),
     ),
     _Condition(
@@ -116,9 +116,9 @@ def make_bucket_name_pattern(bucket_name: str) -> str:
     name_pattern = bucket_name.replace("$$", "$")
     if REGION_PLACEHOLDER not in name_pattern:
         name_pattern = f"{name_pattern.rstrip('-')}-{REGION_PLACEHOLDER}"
-    longest_name = name_pattern.replace(REGION_PLACEHOLDER, _LONGEST_REGION)
+    longest_bucket_name = name_pattern.replace(REGION_PLACEHOLDER, _LONGEST_REGION)
     if name_pattern.count(REGION_PLACEHOLDER) != 1 or not re.fullmatch(
-        r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest_name
+        r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest_bucket_name
     ):
         fault = f'"{bucket_name}" is no name' if bucket_name else "is missing"
         remedy = "say one such as our-mendq: each region's own is added, up to 63 characters"
@@ -135,10 +135,10 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
     Raises SettingsRefused if the settings have mistakes. `environments`, and a setting that only
     one account or region could use, are mistakes too.
     """
-    sample_text = json.dumps(raw_settings)
-    for placeholder, sample in _SAMPLE_BY_PLACEHOLDER.items():
-        sample_text = sample_text.replace(placeholder, sample)
-    sample_settings = json.loads(sample_text)
+    sample_settings_text = json.dumps(raw_settings)
+    for placeholder, sample_value in _SAMPLE_BY_PLACEHOLDER.items():
+        sample_settings_text = sample_settings_text.replace(placeholder, sample_value)
+    sample_settings = json.loads(sample_settings_text)
     settings = read_deployment_settings(sample_settings)
     mistakes = list(
         find_unusable_settings(
@@ -244,15 +244,15 @@ def make_stack_set_template(
             template_by_variant[variant] = json.loads(template_file.read_text())
         # The files are the same in each variant.
         file_by_key = dict(_list_files(assembly / f"{STACK_NAME}.assets.json"))
-    used_conditions: dict[str, Any] = {}
+    expression_by_used_condition: dict[str, Any] = {}
     try:
-        template: dict[str, Any] = _merge_parts(template_by_variant, used_conditions)
-    except _VariantsDiffer as error:
+        template: dict[str, Any] = _merge_parts(template_by_variant, expression_by_used_condition)
+    except _VariantsNotMergeable as error:
         # In some variants a role has so many statements that CDK adds another policy.
         remedy = "name fewer, by the start of their names and a *, or tag them"
         fault = "are more than the template of a stack set can name"
         raise SettingsRefused([Mistake("queues", fault, remedy)]) from error
-    template["Conditions"] = {**template.get("Conditions", {}), **used_conditions}
+    template["Conditions"] = {**template.get("Conditions", {}), **expression_by_used_condition}
     template["Parameters"][_MODE_PARAMETER]["Default"] = str(settings.mode)
     template["Parameters"][_TAG_MODE_PARAMETER]["Default"] = str(settings.tag_may_raise_to)
     return template, file_by_key
@@ -266,11 +266,11 @@ def _synthesize_variant(
     code: StackCode,
 ) -> Path:
     """Synthesize one variant below `folder`. Return the folder of its cloud assembly."""
-    assembly = folder / f"{variant.can_write_named}-{variant.can_write_tagged}"
+    assembly = folder / f"{variant.can_write_named_queues}-{variant.can_write_tagged_queues}"
     app = make_app(assembly)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
-    mode = Mode.HEAL if variant.can_write_named else Mode.OBSERVE
-    tag_mode = Mode.HEAL if variant.can_write_tagged else Mode.OBSERVE
+    mode = Mode.HEAL if variant.can_write_named_queues else Mode.OBSERVE
+    tag_mode = Mode.HEAL if variant.can_write_tagged_queues else Mode.OBSERVE
     synthesizer = cdk.CliCredentialsStackSynthesizer(
         file_assets_bucket_name=bucket_name_pattern, bucket_prefix=KEY_PREFIX
     )
@@ -296,20 +296,22 @@ def _list_files(manifest_file: Path) -> Iterator[tuple[str, Path]]:
             )
 
 
-class _VariantsDiffer(Exception):
+class _VariantsNotMergeable(Exception):
     """The variants differ in a way that no condition of the template can express."""
 
 
-def _merge_parts(part_by_variant: Mapping[_Variant, Any], used_conditions: dict[str, Any]) -> Any:
+def _merge_parts(
+    part_by_variant: Mapping[_Variant, Any], expression_by_used_condition: dict[str, Any]
+) -> Any:
     """Merge one part of the variants' templates.
 
     A statement that all variants have stays as it is. A statement that only some variants have is
-    put under a condition. Raises _VariantsDiffer if no condition can express the difference.
+    put under a condition. Raises _VariantsNotMergeable if no condition can express the difference.
 
     Args:
         part_by_variant: the part in each variant.
-        used_conditions: expressions of the used conditions, by name; this function adds to this
-            dict.
+        expression_by_used_condition: expressions of the used conditions, by name; this function
+            adds to this dict.
     """
     part_of_first_variant, *parts_of_other_variants = part_by_variant.values()
     if all(
@@ -318,21 +320,22 @@ def _merge_parts(part_by_variant: Mapping[_Variant, Any], used_conditions: dict[
     ):
         return part_of_first_variant
     if isinstance(part_of_first_variant, list):
-        return list(_merge_statements(part_by_variant, used_conditions))
+        return list(_merge_statements(part_by_variant, expression_by_used_condition))
     if any(
         part_of_other_variant.keys() != part_of_first_variant.keys()
         for part_of_other_variant in parts_of_other_variants
     ):
-        raise _VariantsDiffer
+        raise _VariantsNotMergeable
     merged_part = {}
     for name in part_of_first_variant:
         inner_part_by_variant = {variant: part[name] for variant, part in part_by_variant.items()}
-        merged_part[name] = _merge_parts(inner_part_by_variant, used_conditions)
+        merged_part[name] = _merge_parts(inner_part_by_variant, expression_by_used_condition)
     return merged_part
 
 
 def _merge_statements(
-    statements_by_variant: Mapping[_Variant, Sequence[Any]], used_conditions: dict[str, Any]
+    statements_by_variant: Mapping[_Variant, Sequence[Any]],
+    expression_by_used_condition: dict[str, Any],
 ) -> Iterator[Mapping[str, Any]]:
     """Yield every statement of the variants, under a condition if not all variants have it."""
     statement_texts = dict.fromkeys(
@@ -351,13 +354,13 @@ def _merge_statements(
             yield statement
         else:
             condition = _find_condition(present_variants)
-            used_conditions[condition.name] = condition.expression
+            expression_by_used_condition[condition.name] = condition.expression
             yield {"Fn::If": [condition.name, statement, _AWS_NO_VALUE]}
 
 
 def _find_condition(variants: set[_Variant]) -> _Condition:
-    """Return the condition that is true in exactly these variants, or raise _VariantsDiffer."""
+    """Return the condition that is true in these variants only, or raise _VariantsNotMergeable."""
     for condition in _CONDITIONS:
         if condition.variants == variants:
             return condition
-    raise _VariantsDiffer
+    raise _VariantsNotMergeable

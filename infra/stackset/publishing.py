@@ -94,8 +94,10 @@ def write_stack_set_files(
     for name, local_path in file_by_key.items():
         (new_folder / "objects" / name).write_bytes(make_zip_bytes(local_path))
     publish_script = (_STACKSET_FOLDER / PUBLISH_SCRIPT_FILE).read_text()
-    shell_bucket = bucket_name_pattern.replace(REGION_PLACEHOLDER, "${region}")
-    (new_folder / PUBLISH_SCRIPT_FILE).write_text(publish_script.replace("@BUCKET@", shell_bucket))
+    bucket_name_in_shell = bucket_name_pattern.replace(REGION_PLACEHOLDER, "${region}")
+    (new_folder / PUBLISH_SCRIPT_FILE).write_text(
+        publish_script.replace("@BUCKET@", bucket_name_in_shell)
+    )
     for name in (BUCKET_POLICY_FILE, CONTENTS_FILE):
         shutil.copyfile(_STACKSET_FOLDER / name, new_folder / name)
     (new_folder / GUARD_FILE).write_text(fill_guard_policy())
@@ -135,10 +137,12 @@ def main(bucket: str, settings_file: str = "", waves_file: str = "") -> int:
     except (NodeMissing, SettingsRefused, WheelsUnavailable) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
-    printed_folder = OUTPUT_FOLDER.relative_to(ROOT)
-    contents = (OUTPUT_FOLDER / CONTENTS_FILE).read_text()
-    heading = f"written to {printed_folder}/, for buckets {bucket_name_pattern}: {template_key}"
-    print(f"{heading}\n\n{contents}")  # noqa: T201
+    relative_folder = OUTPUT_FOLDER.relative_to(ROOT)
+    contents_text = (OUTPUT_FOLDER / CONTENTS_FILE).read_text()
+    heading_line = (
+        f"written to {relative_folder}/, for buckets {bucket_name_pattern}: {template_key}"
+    )
+    print(f"{heading_line}\n\n{contents_text}")  # noqa: T201
     return 0
 
 

@@ -22,16 +22,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.alarms.alarm import INTAKE_SUFFIX
+from infra.alarms.alarm import INTAKE_ALARM_SUFFIX
 from infra.alarms.health import (
-    FAILED_CALLS_UNDELIVERED,
-    FOLLOW_UP_ERRORS,
-    HEAL_ERRORS,
-    HEARTBEAT_MISSING,
-    INTAKE_LATE,
-    OWN_DLQ,
-    PROBE_LOST,
-    SCAN_MISSING,
+    FAILED_CALLS_UNDELIVERED_ALARM,
+    FOLLOW_UP_ERRORS_ALARM,
+    HEAL_ERRORS_ALARM,
+    HEARTBEAT_MISSING_ALARM,
+    INTAKE_LATE_ALARM,
+    OWN_DLQ_ALARM,
+    PROBE_LOST_ALARM,
+    SCAN_MISSING_ALARM,
 )
 from infra.settings.deployment import Account, Region
 from infra.settings.hook import STACK_SET_NAME
@@ -50,14 +50,14 @@ from mendq.model.limits import Range
 ROLLOUT_SCRIPT = Path(__file__).with_name("rollout.sh")
 # The alarms that are checked. They exist with every value of the setting `alarms`.
 CHECKED_ALARMS = (
-    PROBE_LOST.alarm_name(),
-    HEAL_ERRORS.alarm_name(),
-    FOLLOW_UP_ERRORS.alarm_name(),
-    FAILED_CALLS_UNDELIVERED.alarm_name(),
-    HEARTBEAT_MISSING.alarm_name(),
-    INTAKE_LATE.alarm_name(),
-    SCAN_MISSING.alarm_name(),
-    OWN_DLQ.alarm_name(INTAKE_SUFFIX),
+    PROBE_LOST_ALARM.alarm_name(),
+    HEAL_ERRORS_ALARM.alarm_name(),
+    FOLLOW_UP_ERRORS_ALARM.alarm_name(),
+    FAILED_CALLS_UNDELIVERED_ALARM.alarm_name(),
+    HEARTBEAT_MISSING_ALARM.alarm_name(),
+    INTAKE_LATE_ALARM.alarm_name(),
+    SCAN_MISSING_ALARM.alarm_name(),
+    OWN_DLQ_ALARM.alarm_name(INTAKE_ALARM_SUFFIX),
 )
 # The most units that one operation takes. The canaries' wave names the units of all waves.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
@@ -120,7 +120,7 @@ class Waves(ComparedSection):
     parameters: ParameterValues = field(default_factory=dict)
     template_url: TemplateUrl | None = None
 
-    def conflicts(self) -> Iterator[Conflict]:
+    def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes in what a WAVES file names.
 
         These are a required field that is empty, an empty wave, too many units, and a unit that is
@@ -186,7 +186,7 @@ def fill_rollout_script(
     built_template_url = f"https://{bucket}.s3.{first_region}.amazonaws.com/{template_key}"
     template_url = waves.template_url or built_template_url
     value_by_parameter = {**default_by_parameter, **waves.parameters}
-    cli_parameters = [
+    stack_set_parameters = [
         {"ParameterKey": name, "ParameterValue": value}
         for name, value in value_by_parameter.items()
     ]
@@ -197,9 +197,9 @@ def fill_rollout_script(
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
         # A digest of template and parameters, so that later waves deploy what the canaries got.
-        "KEY": sha256(f"{template_url} {cli_parameters}".encode()).hexdigest()[:16],
+        "KEY": sha256(f"{template_url} {stack_set_parameters}".encode()).hexdigest()[:16],
         "LAST": str(len(waves.waves) + 1),
-        "PARAMETERS": _quote_json(cli_parameters),
+        "PARAMETERS": _quote_json(stack_set_parameters),
         "PREFERENCES": _quote_json(waves.operation_preferences),
         "REGIONS": " ".join(waves.regions),
         "SOAK": str(waves.soak_minutes),
@@ -215,12 +215,12 @@ def fill_rollout_script(
 
 def _list_wave_lines(waves: Waves) -> Iterator[str]:
     """Yield one line of the script for each wave. Only wave 0 deploys the canaries."""
-    every_unit = [unit for wave_units in waves.waves for unit in wave_units]
-    canary_targets = _make_deployment_targets(every_unit, waves, "INTERSECTION")
-    yield f"wave 0 {_quote_json(canary_targets)}"
+    units_of_all_waves = [unit for wave_units in waves.waves for unit in wave_units]
+    canary_deployment_targets = _make_deployment_targets(units_of_all_waves, waves, "INTERSECTION")
+    yield f"wave 0 {_quote_json(canary_deployment_targets)}"
     for wave_number, wave_units in enumerate(waves.waves, start=1):
-        wave_targets = _make_deployment_targets(wave_units, waves, "DIFFERENCE")
-        yield f"wave {wave_number} {_quote_json(wave_targets)}"
+        wave_deployment_targets = _make_deployment_targets(wave_units, waves, "DIFFERENCE")
+        yield f"wave {wave_number} {_quote_json(wave_deployment_targets)}"
 
 
 def _make_deployment_targets(

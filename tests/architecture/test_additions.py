@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from infra.alarms.health import TRAIL_BUSY
+from infra.alarms.health import TRAIL_BUSY_ALARM
 from mendq.cli.command_group import PANELS
 from mendq.cli.commands import list_commands
 from mendq.model.limits import Range
@@ -27,7 +27,7 @@ from tests.architecture.additions import (
     unread_commands,
 )
 
-ALARM = msgspec.structs.replace(TRAIL_BUSY, name="cases_lost", runbook="")
+ALARM = msgspec.structs.replace(TRAIL_BUSY_ALARM, name="cases_lost", runbook="")
 WHOLE_PAGE = "".join(f"## {heading}\n\n`mendq-cases-lost`\n\n" for heading in HEADINGS)
 COMMAND = '''
 @command(
@@ -66,7 +66,7 @@ def test_check_says_what_alarm_lacks(tmp_path: Path, page: str | None, says: str
 
 
 def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
-    silent = msgspec.structs.replace(TRAIL_BUSY, severity=None, part="Parked")
+    silent = msgspec.structs.replace(TRAIL_BUSY_ALARM, severity=None, part="Parked")
     (sentence,) = missing_in_alarms([silent])
     assert "reaches nobody: give it a severity" in sentence
     joined = msgspec.structs.replace(silent, part="NightlyRuns")
@@ -74,9 +74,9 @@ def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
 
 
 def test_check_says_that_alarm_is_not_listed() -> None:
-    (sentence,) = unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY])
+    (sentence,) = unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY_ALARM])
     assert "The alarm LOST is described and not listed: add it to `DESCRIPTIONS`" in sentence
-    assert list(unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY, ALARM])) == []
+    assert list(unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY_ALARM, ALARM])) == []
 
 
 def test_check_says_that_alarm_is_never_made() -> None:

@@ -99,7 +99,7 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
     monkeypatch.setattr(sys, "argv", ["app.py"])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     monkeypatch.setattr(wheels, "WHEELS_FOLDER", tmp_path / ".wheels")
-    monkeypatch.setattr(wheels, "fill_wheels", unavailable)
+    monkeypatch.setattr(wheels, "fill_wheels_folder", unavailable)
     with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
         runpy.run_path(str(ROOT / "app.py"))
 

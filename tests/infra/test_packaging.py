@@ -190,7 +190,9 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
     lock.write_text(f"no-such-package==1.0 --hash=sha256:{'0' * 64}\n")
     folder.mkdir()
     (folder / "kept.whl").write_bytes(b"")
-    monkeypatch.setattr(wheels, "fill_wheels", partial(wheels.fill_wheels, {lock: "3.13"}, folder))
+    monkeypatch.setattr(
+        wheels, "fill_wheels_folder", partial(wheels.fill_wheels_folder, {lock: "3.13"}, folder)
+    )
     assert wheels.main() == 1
     said = capsys.readouterr().err
     assert said.endswith(f"{WHEELS_REMEDY}\n")

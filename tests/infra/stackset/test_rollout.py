@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
-from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
+from infra.alarms.health import HEAL_ERRORS_ALARM, PROBE_LOST_ALARM
 from infra.settings.reading import SettingsRefused
 from infra.stackset.waves import CHECKED_ALARMS, fill_rollout_script, load_waves
 from tests.infra.stackset.published import BUCKET
@@ -107,10 +107,10 @@ def test_preferences_are_those_that_the_aws_cli_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alarm", "state"),
     [
-        (PROBE_LOST.alarm_name(), "ALARM"),
-        (HEAL_ERRORS.alarm_name(), "ALARM"),
-        (PROBE_LOST.alarm_name(), "INSUFFICIENT_DATA"),
-        (HEAL_ERRORS.alarm_name(), ""),
+        (PROBE_LOST_ALARM.alarm_name(), "ALARM"),
+        (HEAL_ERRORS_ALARM.alarm_name(), "ALARM"),
+        (PROBE_LOST_ALARM.alarm_name(), "INSUFFICIENT_DATA"),
+        (HEAL_ERRORS_ALARM.alarm_name(), ""),
     ],
 )
 def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Path) -> None:
