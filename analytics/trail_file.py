@@ -49,7 +49,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import to_microseconds
-from mendq.catalogue import match, name_symptom_of
+from mendq.catalogue import find_symptom_of, name_symptom_of
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
@@ -275,7 +275,9 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     operator made it with the mendq command. A user agent can be forged. That changes only the
     report; heal acts on the call anyway.
     """
-    ignore_reason = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
+    ignore_reason = why_ignored(
+        call, find_symptom_of(call), AccountAndRegion(call.account, call.region)
+    )
     is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_agent(call.user_agent)
     refused_by = call.refused_by
     return {

@@ -120,7 +120,7 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
     The probe's role is not excluded, because Mendq must see the probe's call.
 
     The pattern matches any errorCode, because AWS does not document how CloudTrail spells SQS's
-    codes. `mendq.catalogue.match` selects those that are symptoms.
+    codes. `mendq.catalogue.find_symptom_of` selects those that are symptoms.
 
     A role is recognized by the end of the session issuer's ARN. The end is the same in both
     spellings, the IAM role and the assumed role; both ARNs in full would exceed the length of a

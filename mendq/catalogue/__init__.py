@@ -110,7 +110,7 @@ def _group_symptoms_by_error_code() -> dict[str, list[Symptom]]:
 _SYMPTOMS_BY_ERROR_CODE = _group_symptoms_by_error_code()
 
 
-def match(failed_call: FailedCall) -> Symptom | None:
+def find_symptom_of(failed_call: FailedCall) -> Symptom | None:
     """Return the symptom that a failed call means, or None if the catalogue has none for it."""
     for symptom in _SYMPTOMS_BY_ERROR_CODE.get(failed_call.error_code, ()):
         if symptom.matches(failed_call):
@@ -123,7 +123,7 @@ def name_symptom_of(failed_call: FailedCall) -> str:
 
     That is the symptom's name, or `unknown:` and the canonical error code if no symptom matches.
     """
-    symptom = match(failed_call)
+    symptom = find_symptom_of(failed_call)
     return symptom.name if symptom else f"{UNKNOWN_PREFIX}{failed_call.error_code}"
 
 

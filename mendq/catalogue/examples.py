@@ -61,7 +61,9 @@ def failed_call(
     )
 
 
-def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQEB") -> FailedCall:
+def make_call_with_refused_value(
+    event_name: str, parameter: str, reason: str, value: str = "AQEB"
+) -> FailedCall:
     """Return a call that SQS refused because of a parameter's value, with SQS's own sentence."""
     error_message = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
     return failed_call(event_name, "InvalidParameterValue", error_message)
@@ -114,10 +116,12 @@ def as_dlq(facts: Facts) -> Facts:
     return replace_values(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
-def refused_attribute_send(parameter: str, value: str) -> FailedCall:
+def make_send_with_refused_attribute(parameter: str, value: str) -> FailedCall:
     """Return a failed SendMessage: `value` has a character that SQS refuses in `parameter`."""
     rule_sentence = f"{parameter} can only include alphanumeric and punctuation characters."
-    return refused_value("SendMessage", parameter, f"{rule_sentence} 1 to 128 in length.", value)
+    return make_call_with_refused_value(
+        "SendMessage", parameter, f"{rule_sentence} 1 to 128 in length.", value
+    )
 
 
 _FACT_FIELD_NAMES = frozenset(field.name for field in fields(Facts))

@@ -7,7 +7,7 @@ gives examples, which are also the entry's tests.
 
 A fault shows in two ways, and an entry has one of them or both:
 
-- Calls fail. CloudTrail records them, and `SeenAs` says which records mean this symptom.
+- Calls fail. CloudTrail records them, and `FailedCallPattern` says which records mean this symptom.
 - The queue's attributes, metrics or consumers show it although no call fails. A scan reads them,
   and `Detection` says what is wrong.
 
@@ -83,7 +83,7 @@ def is_message_call(call: FailedCall) -> bool:
 
 
 @dataclass(frozen=True)
-class SeenAs:
+class FailedCallPattern:
     """A pattern of failed calls in CloudTrail that means the symptom.
 
     Attributes:
@@ -111,14 +111,16 @@ class SeenAs:
 
 def make_code_patterns(
     name: str, fits_queue: Callable[[str | None], bool] = accept_all
-) -> tuple[SeenAs, ...]:
+) -> tuple[FailedCallPattern, ...]:
     """Return one pattern for each error code that `failed_call.py` lists for a symptom.
 
     Args:
         name: The symptom's name, a key of `CODES_BY_SYMPTOM` in `mendq/model/failed_call.py`.
         fits_queue: A condition on the queue's ARN, the same for all patterns.
     """
-    return tuple(SeenAs(None, code, fits_queue=fits_queue) for code in CODES_BY_SYMPTOM[name])
+    return tuple(
+        FailedCallPattern(None, code, fits_queue=fits_queue) for code in CODES_BY_SYMPTOM[name]
+    )
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ class Symptom:
     sentence: str
     plan_in_words: str
     aws_page: str
-    seen_as: tuple[SeenAs, ...] = ()
+    seen_as: tuple[FailedCallPattern, ...] = ()
     is_evidence: Callable[[FailedCall], bool] = accept_all
     detection: Detection | None = None
     tags: tuple[QueueTag, ...] = ()

@@ -42,7 +42,7 @@ from mendq.cases.context import FixContext
 from mendq.cases.finding import read_references
 from mendq.cases.record import list_aws_health_lines
 from mendq.cases.spread import Reach
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import CATALOGUE, find_symptom_of
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
@@ -296,7 +296,7 @@ def _recognize_symptom(
     """
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
-    symptom = match(call)
+    symptom = find_symptom_of(call)
     ignore_reason = why_ignored(call, symptom, account_and_region)
     if call.may_be_a_race:
         symptom = TOO_SHORT

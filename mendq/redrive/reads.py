@@ -20,7 +20,11 @@ from mendq.aws.dlqs import ENDED_TASK_STATUSES, list_confirmed_sources, list_mov
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
-from mendq.catalogue.dlq.redrive_causes import CAUSE_SYMPTOMS, find_redrive_objection, is_unresolved
+from mendq.catalogue.dlq.redrive_causes import (
+    CAUSE_SYMPTOMS,
+    find_redrive_objection,
+    is_case_unresolved,
+)
 from mendq.heal.apply import refuse_if_changed_meanwhile, write_attributes
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts
@@ -194,7 +198,7 @@ def describe_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     Empty if there is no such case. A case whose fix is proven does not count.
     """
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
-        if case.symptom in CAUSE_SYMPTOMS and is_unresolved(case):
+        if case.symptom in CAUSE_SYMPTOMS and is_case_unresolved(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"
     return ""
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSER
+from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSING_POLICY
 from mendq.catalogue.symptom import CallExample, QueueExample
 from mendq.model.case import QUEUE_DELETED_CODE
 from mendq.model.harms import OWN_CHANGE_CODE
@@ -50,7 +50,7 @@ def _named_elsewhere() -> set[str]:
         each.expected_outcome for each in answered if isinstance(each, CallExample | QueueExample)
     )
     examples = {each for each in answers if isinstance(each, str)}
-    return {*examples, *(each.code for each in FINDING_BY_REFUSER.values()), *NAMED}
+    return {*examples, *(each.code for each in FINDING_BY_REFUSING_POLICY.values()), *NAMED}
 
 
 def explained(text: str) -> set[str]:

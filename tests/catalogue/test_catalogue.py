@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mendq import catalogue
-from mendq.catalogue import CATALOGUE, examples, match
+from mendq.catalogue import CATALOGUE, examples, find_symptom_of
 from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
@@ -112,7 +112,7 @@ def test_every_step_has_an_entry() -> None:
 @_examples(CallNearMiss, QueueNearMiss, RefusalExample)
 def test_a_near_miss_is_not_touched(entry: Symptom, example: NearMiss) -> None:
     if isinstance(example, CallNearMiss):
-        assert match(example.call) is not entry
+        assert find_symptom_of(example.call) is not entry
     elif isinstance(example, QueueNearMiss):
         assert found_in(entry, example.facts) is None
     else:
@@ -205,14 +205,14 @@ def test_one_owner_takes_a_plan(entry: FixedSymptom) -> None:
 
 @_examples(CallExample)
 def test_one_entry_alone_claims_an_example(entry: Symptom, example: CallExample) -> None:
-    assert match(example.call) is entry
+    assert find_symptom_of(example.call) is entry
     claiming = [each for each in CATALOGUE if each.matches(example.call) and each.plan]
     assert claiming == ([entry] if entry.plan else [])
     call, queues = example.call, [{"ARN": example.call.queue_arn}]
     said = {"errorCode": call.raw_error_code, "errorMessage": call.error_message}
     recorded = read(record(eventName=call.event_name, resources=queues, **said))
     assert isinstance(recorded, FailedCall)
-    assert match(recorded) is entry
+    assert find_symptom_of(recorded) is entry
 
 
 @_entries(CATALOGUE)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import CATALOGUE, find_symptom_of
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
@@ -20,7 +20,7 @@ from mendq.catalogue.examples import (
     QUEUE_ARN,
     STANDARD_ARN,
     failed_call,
-    refused_value,
+    make_call_with_refused_value,
 )
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
@@ -34,7 +34,7 @@ from tests.real_records import read_sqs_errors
 
 
 def name_of(event: str, code: str, message: str = "", arn: str | None = QUEUE_ARN) -> str | None:
-    symptom = match(replace(failed_call(event, code, message), queue_arn=arn))
+    symptom = find_symptom_of(replace(failed_call(event, code, message), queue_arn=arn))
     return symptom.name if symptom else None
 
 
@@ -60,7 +60,9 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
 
 HOME = AccountAndRegion("123456789012", "us-east-1")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
-GONE = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE).error_message
+GONE = make_call_with_refused_value(
+    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+).error_message
 
 
 @pytest.mark.parametrize(("code", "event", "over"), golden("tables")["ignored"])
@@ -74,14 +76,16 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     if arn := given.get("queue_arn"):
         given["queue_arn"] = QUEUE_ARN.replace(*arn.split(">"))
     call = replace(failed_call(*event.split()), **given)
-    ignored = why_ignored(call, match(call), HOME)
+    ignored = why_ignored(call, find_symptom_of(call), HOME)
     assert (ignored or "") == code
 
 
 def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
     """Each of these calls would be taken up, or be ignored for another reason, without its own."""
     late = failed_call("DeleteMessage", "MessageNotInflight")
-    extended = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE)
+    extended = make_call_with_refused_value(
+        "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+    )
     calls = {
         "own_call": replace(late, principal_arn=OURS),
         "unknown_code": failed_call("SendMessage", "Teapot"),
@@ -91,9 +95,9 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
         "may_be_a_race": replace(extended, queue_arn=QUEUE_ARN.removesuffix(".fifo")),
         "no_evidence": failed_call("GetQueueAttributes", "AccessDenied"),
     }
-    given = {code: why_ignored(call, match(call), HOME) for code, call in calls.items()}
+    given = {code: why_ignored(call, find_symptom_of(call), HOME) for code, call in calls.items()}
     assert given == {code: code for code in calls}
-    assert why_ignored(late, match(late), HOME) is None
+    assert why_ignored(late, find_symptom_of(late), HOME) is None
 
 
 @pytest.mark.parametrize("purpose", ROLE_PURPOSES)
@@ -157,10 +161,12 @@ def test_the_caller_s_text_in_the_middle_never_decides(
     event: str, reason: tuple[str, str], text: str
 ) -> None:
     """Whatever it says, the label is that of harmless text; or the message may be cut."""
-    call = refused_value(event, *reason, text)
+    call = make_call_with_refused_value(event, *reason, text)
     if len(call.error_message.encode()) < 1_024:
-        assert match(call) is match(refused_value(event, *reason))
+        assert find_symptom_of(call) is find_symptom_of(
+            make_call_with_refused_value(event, *reason)
+        )
     else:
-        labelled = match(call)
+        labelled = find_symptom_of(call)
         assert labelled is not None
         assert labelled.plan is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.restore_policy import (
-    FINDING_BY_REFUSER,
+    FINDING_BY_REFUSING_POLICY,
     is_granted_by_name,
     is_open_to_everybody,
 )
@@ -167,8 +167,8 @@ def called(
 
 
 def test_every_policy_has_one_finding_and_every_finding_one_code() -> None:
-    assert list(FINDING_BY_REFUSER) == list(RefusedBy)
-    assert len({finding.code for finding in FINDING_BY_REFUSER.values()}) == len(RefusedBy)
+    assert list(FINDING_BY_REFUSING_POLICY) == list(RefusedBy)
+    assert len({finding.code for finding in FINDING_BY_REFUSING_POLICY.values()}) == len(RefusedBy)
 
 
 COMMANDS = {
@@ -184,7 +184,7 @@ COMMANDS = {
 def test_the_policy_that_refused_decides(policy_of: RefusedBy) -> None:
     command = COMMANDS.get(policy_of, "iam simulate-principal-policy")
     page = refused(ACCESS_DENIED, called(policy_of))
-    assert page.code == FINDING_BY_REFUSER[policy_of].code
+    assert page.code == FINDING_BY_REFUSING_POLICY[policy_of].code
     assert page.next_command.startswith(f"aws {command} ")
     assert ("a caller needs it" in page.reason) == page.code.endswith("_lacks_grant")
 

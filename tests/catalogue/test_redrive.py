@@ -18,14 +18,14 @@ from mendq.catalogue.dlq.redrive_causes import (
     describe_needed_grants,
     find_cause_cases,
     find_move_objection,
+    is_case_unresolved,
     is_redrive_off,
-    is_unresolved,
 )
 from mendq.catalogue.dlq.redrive_plan import (
     describe_deletes,
     estimate_time_left,
     find_causes,
-    find_first_objection,
+    find_first_redrive_objection,
     is_age_known,
 )
 from mendq.catalogue.examples import (
@@ -76,7 +76,7 @@ def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], beca
     states = [State(each) for each in named]
     assert kind(*states, **over) == became
     open_states = set(State) - FINAL_STATES - {State.VERIFIED, State.WATCHING}
-    assert is_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
+    assert is_case_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
 
 
 def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
@@ -213,7 +213,7 @@ def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
 def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
-    against = find_first_objection(
+    against = find_first_redrive_objection(
         dlq_with_messages(WATCHED_VISIBILITY_CASE, case(entry.name, state))
     )
     assert against is not None
@@ -222,10 +222,10 @@ def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> No
 
 def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
     text = ONE_NETWORK_POLICY.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
-    against = find_first_objection(dlq_with_messages(Policy=text))
+    against = find_first_redrive_objection(dlq_with_messages(Policy=text))
     assert against is not None
     assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in against.reason
-    assert find_first_objection(dlq_with_messages()) is None
+    assert find_first_redrive_objection(dlq_with_messages()) is None
 
 
 def taken(*minutes_ago: int) -> str | None:

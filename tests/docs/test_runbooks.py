@@ -12,7 +12,7 @@ from types import CodeType, FunctionType, ModuleType
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSER
+from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSING_POLICY
 from mendq.catalogue.symptom import Symptom
 from tests.architecture.aws_commands import commands_in
 from tests.architecture.test_documents import lines_of, named_in
@@ -96,7 +96,7 @@ def _codes(symptom: Symptom) -> tuple[set[str], set[str]]:
     functions = _reached(symptom.plan, set())
     codes = set().union(*map(_texts, functions)) & emitted() - NEVER.get(symptom.name, set())
     if symptom.name == "access_denied":
-        codes |= {each.code for each in FINDING_BY_REFUSER.values()}
+        codes |= {each.code for each in FINDING_BY_REFUSING_POLICY.values()}
     source = "".join(map(inspect.getsource, functions))
     silent = set(re.findall(r'(?:Ignore|Retry)\(\s*"([a-z_]+)"', source))
     heard = set(re.findall(r'(?:Escalate|Refuse)\(\s*"([a-z_]+)"', source))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue import SYMPTOM_BY_NAME, examples, match
+from mendq.catalogue import SYMPTOM_BY_NAME, examples, find_symptom_of
 from mendq.model.failed_call import CODES_BY_SYMPTOM, KNOWN_CODES, canonical_code
 
 QUERY = "AWS.SimpleQueueService."
@@ -28,7 +28,7 @@ DOCUMENTED = json.loads(Path(__file__).with_name("error_codes.json").read_text()
 )
 def test_an_unknown_code_stays_unknown_and_unlabelled(unknown: str) -> None:
     assert canonical_code(unknown) not in KNOWN_CODES
-    assert match(examples.failed_call("SendMessage", unknown)) is None
+    assert find_symptom_of(examples.failed_call("SendMessage", unknown)) is None
 
 
 @pytest.mark.parametrize("documented", DOCUMENTED, ids=lambda each: f"{each[0]}-{each[1]}")
@@ -41,7 +41,7 @@ def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> Non
     namespaced = {f"{space}#{json_name}" for space in spaces}
     for spelling in {query_code, json_name, bare, f"{QUERY}{bare}", *suffixed, *namespaced}:
         assert canonical_code(spelling) == code, spelling
-        symptom = match(examples.failed_call(event_name, spelling))
+        symptom = find_symptom_of(examples.failed_call(event_name, spelling))
         assert symptom is not None
         assert symptom.name == label, spelling
 

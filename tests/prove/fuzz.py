@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import CATALOGUE, find_symptom_of
 from mendq.catalogue.symptom import CallExample, CallNearMiss
 from mendq.model.failed_call import KNOWN_CODES, Unreadable, read
 from tests.model.test_failed_call import JSON, record
@@ -54,7 +54,7 @@ def _try(document: object, seen: Observation) -> None:
         if isinstance(call, Unreadable):
             seen["declined"] += 1
             return
-        symptom = match(call)
+        symptom = find_symptom_of(call)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         seen[f"raised {error!r:.80} on {document!r:.200}"] += 1
         return

@@ -25,7 +25,7 @@ from unittest.mock import patch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws import errors
-from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, match
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, find_symptom_of
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as OWN,
 )
@@ -353,14 +353,16 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
     """Run a race by its seed; what was seen in it. That raises AssertionError."""
 
     def matched(call: Any) -> Any:
-        return SYMPTOMS.get(call.event_name) if match(call) is OWN else match(call)
+        return (
+            SYMPTOMS.get(call.event_name) if find_symptom_of(call) is OWN else find_symptom_of(call)
+        )
 
     with ExitStack() as stack:
         world = stack.enter_context(memory_account(MemoryAccount))
         world.account.settings = settings(limits=LIMITS)
         stack.enter_context(patch("mendq.heal.batch.CATALOGUE", (*CATALOGUE, TWIN)))
         stack.enter_context(patch.dict(SYMPTOM_BY_NAME, {TWIN.name: TWIN}))
-        stack.enter_context(patch("mendq.heal.batch.match", matched))
+        stack.enter_context(patch("mendq.heal.batch.find_symptom_of", matched))
 
         def race(seed: int) -> Counter[str]:
             world.empty()

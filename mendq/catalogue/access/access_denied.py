@@ -26,7 +26,7 @@ from typing import Any
 
 from mendq.catalogue.access.minimum_policy import make_grant_sections
 from mendq.catalogue.access.restore_policy import (
-    FINDING_BY_REFUSER,
+    FINDING_BY_REFUSING_POLICY,
     choose_leading_policy,
     describe_granting_pin,
     plan_restoration,
@@ -77,7 +77,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.
     """
     if facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
-        no_grant_sentence = FINDING_BY_REFUSER[RefusedBy.NO_RESOURCE_POLICY].sentence
+        no_grant_sentence = FINDING_BY_REFUSING_POLICY[RefusedBy.NO_RESOURCE_POLICY].sentence
         first_sentence = f"{_describe_refused_calls(facts)}. {no_grant_sentence}"
         restoration_plan = plan_restoration(facts, first_sentence)
         if not isinstance(restoration_plan, str):
@@ -94,7 +94,7 @@ def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
     `pin_sentence` says why a pinned policy is not restored; it may be empty.
     """
     refused_by = choose_leading_policy(facts)
-    policy_finding = FINDING_BY_REFUSER[refused_by]
+    policy_finding = FINDING_BY_REFUSING_POLICY[refused_by]
     reason_sentences = [_describe_refused_calls(facts), policy_finding.sentence]
     if policy_finding.code.endswith("_lacks_grant"):
         reason_sentences.append(_describe_missing_grant(facts))

@@ -13,7 +13,7 @@ people to decide: a queue may be public on purpose, and a stricter policy could 
 
 from __future__ import annotations
 
-from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
+from mendq.catalogue.access.reported_policy import AWS_SECURITY_PAGE, REPORT_ONLY_PLAN_IN_WORDS
 from mendq.catalogue.examples import ROLE_ARN, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
@@ -57,8 +57,8 @@ def _make_queue_with_condition(
 POLICY_IS_PUBLIC = ReportedSymptom(
     name="policy_is_public",
     sentence="The queue's policy lets anybody in, and no condition narrows who.",
-    plan_in_words=PLAN_IN_WORDS,
-    aws_page=AWS_PAGE,
+    plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
+    aws_page=AWS_SECURITY_PAGE,
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("Principal * without a condition", queue_with_policy()),

@@ -6,5 +6,5 @@ and never writes a statement of its own.
 
 from mendq.catalogue.symptom import SQS_GUIDE
 
-PLAN_IN_WORDS = "Report it; never write a policy."
-AWS_PAGE = f"{SQS_GUIDE}/sqs-security-best-practices.html"
+REPORT_ONLY_PLAN_IN_WORDS = "Report it; never write a policy."
+AWS_SECURITY_PAGE = f"{SQS_GUIDE}/sqs-security-best-practices.html"

@@ -302,7 +302,7 @@ class PolicyFinding:
 
 
 # The order counts: if several policies refused, the first of them leads the notification.
-FINDING_BY_REFUSER: Mapping[RefusedBy, PolicyFinding] = {
+FINDING_BY_REFUSING_POLICY: Mapping[RefusedBy, PolicyFinding] = {
     RefusedBy.RESOURCE_POLICY_DENIES: PolicyFinding(
         "queue_policy_denies",
         "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
@@ -348,8 +348,11 @@ FINDING_BY_REFUSER: Mapping[RefusedBy, PolicyFinding] = {
 
 
 def choose_leading_policy(facts: Facts) -> RefusedBy:
-    """Return the first of `FINDING_BY_REFUSER` that refused a call; NOT_SAID if IAM named none."""
-    for refused_by in FINDING_BY_REFUSER:
+    """Return the first policy of `FINDING_BY_REFUSING_POLICY` that refused a call.
+
+    NOT_SAID if IAM named none.
+    """
+    for refused_by in FINDING_BY_REFUSING_POLICY:
         if refused_by in facts.refused_by:
             return refused_by
     return RefusedBy.NOT_SAID

@@ -12,7 +12,7 @@ its own, and a client without TLS may still be in use.
 
 from __future__ import annotations
 
-from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
+from mendq.catalogue.access.reported_policy import AWS_SECURITY_PAGE, REPORT_ONLY_PLAN_IN_WORDS
 from mendq.catalogue.examples import ROLE_ARN, queue, queue_with_policy
 from mendq.catalogue.symptom import (
     DetectedFault,
@@ -74,8 +74,8 @@ def _make_example_queue(**other_statement_elements: object) -> Facts:
 TLS_NOT_ENFORCED = ReportedSymptom(
     name="tls_not_enforced",
     sentence="The queue's policy does not refuse calls without TLS.",
-    plan_in_words=PLAN_IN_WORDS,
-    aws_page=AWS_PAGE,
+    plan_in_words=REPORT_ONLY_PLAN_IN_WORDS,
+    aws_page=AWS_SECURITY_PAGE,
     detection=Detection(detect, is_of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),

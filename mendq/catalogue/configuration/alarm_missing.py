@@ -36,7 +36,7 @@ IN_FLIGHT_METRIC = "ApproximateNumberOfMessagesNotVisible"
 # leaves out messages that SQS moves there.
 _METRICS_OF_WATCHED_DLQ = frozenset({DEPTH_METRIC, AGE_METRIC})
 # The metrics that an alarm should watch, in words for people.
-WORDS_BY_METRIC: Mapping[str, str] = {
+DESCRIPTION_BY_METRIC: Mapping[str, str] = {
     AGE_METRIC: "how old its oldest message is",
     IN_FLIGHT_METRIC: "how many of its messages are in flight",
     DEPTH_METRIC: "how many messages lie in {name}",
@@ -62,7 +62,7 @@ def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the metrics of the queue and its DLQ that no alarm of this account watches."""
     unwatched_metrics = [
-        WORDS_BY_METRIC[metric].format(name=queue.name)
+        DESCRIPTION_BY_METRIC[metric].format(name=queue.name)
         for queue, metric in find_unwatched_metrics(facts)
     ]
     if not unwatched_metrics:

@@ -11,14 +11,14 @@ because no attribute of the queue would help.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import failed_call, refused_value
+from mendq.catalogue.examples import failed_call, make_call_with_refused_value
 from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, make_code_patterns
 from mendq.model.failed_call import DELETED_MESSAGE, EXPIRED_HANDLE
 
 # SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
 # too.
-LATE_DELETE_CALL = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
-EXTENSION_AFTER_OWN_DELETE = refused_value(
+LATE_DELETE_CALL = make_call_with_refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
+EXTENSION_CALL_AFTER_DELETE = make_call_with_refused_value(
     "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
 )
 _VALUE_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
@@ -33,9 +33,11 @@ INVALID_REQUEST = ReportedSymptom(
     examples=lambda: (
         CallExample(
             "a wait of 21 s",
-            refused_value("ReceiveMessage", "WaitTimeSeconds", _VALUE_ABOVE_20_REASON),
+            make_call_with_refused_value(
+                "ReceiveMessage", "WaitTimeSeconds", _VALUE_ABOVE_20_REASON
+            ),
         ),
-        CallExample("an extension after the caller's own delete", EXTENSION_AFTER_OWN_DELETE),
+        CallExample("an extension after the caller's own delete", EXTENSION_CALL_AFTER_DELETE),
         CallExample("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
         CallNearMiss("a receipt handle that expired", LATE_DELETE_CALL),
         CallNearMiss("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),

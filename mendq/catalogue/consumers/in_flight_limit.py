@@ -20,10 +20,10 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    FailedCallPattern,
     NotifiedSymptom,
     QuotaSection,
     RefusalExample,
-    SeenAs,
 )
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -34,13 +34,13 @@ from mendq.notifications.commands import get_attributes_command
 # SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
 # With fewer messages in flight than this, the queue has recovered.
-RECOVERED_BELOW_IN_FLIGHT = IN_FLIGHT_QUOTA // 2
+IN_FLIGHT_LIMIT_OF_RECOVERY = IN_FLIGHT_QUOTA // 2
 _IN_FLIGHT_ATTRIBUTE = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people; `Ignore` if few messages are in flight by now."""
-    if facts.in_flight < RECOVERED_BELOW_IN_FLIGHT:
+    if facts.in_flight < IN_FLIGHT_LIMIT_OF_RECOVERY:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
     reason = (
@@ -72,7 +72,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     "make it worse.",
     habit="keeps reaching its in-flight limit",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
-    seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
+    seen_as=(FailedCallPattern(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
     extra_sections=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
@@ -80,11 +80,11 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
         _make_example(
             "half of it and more, counted approximately",
             "OverLimitException",
-            RECOVERED_BELOW_IN_FLIGHT,
+            IN_FLIGHT_LIMIT_OF_RECOVERY,
         ),
         RefusalExample(
             "they have caught up meanwhile",
-            _make_example_queue(RECOVERED_BELOW_IN_FLIGHT - 1),
+            _make_example_queue(IN_FLIGHT_LIMIT_OF_RECOVERY - 1),
             "below_the_limit",
         ),
         CallNearMiss(

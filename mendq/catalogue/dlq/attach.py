@@ -57,7 +57,7 @@ LEAST_TRIED_SHARE = 0.25
 FEWEST_MESSAGES_IF_NONE_FINISHED = 10
 # At least this many receives for each message, and at most this share of the messages finished:
 # consumers receive the same backlog again and again and do not finish it.
-OFTEN_RECEIVES_PER_MESSAGE = 2
+FREQUENT_RECEIVES_PER_MESSAGE = 2
 HARDLY_FINISHED_SHARE = 0.05
 # An open case of these symptoms explains why messages are received again.
 EXPLAINING_SYMPTOMS = frozenset({"visibility_timeout_too_short"})
@@ -128,7 +128,7 @@ def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
     if measurement.sent <= measurement.deleted / 2:
         # Few messages arrive. Consumers receive the waiting messages again and again.
         are_receives_frequent = (
-            measurement.received >= OFTEN_RECEIVES_PER_MESSAGE * measurement.messages
+            measurement.received >= FREQUENT_RECEIVES_PER_MESSAGE * measurement.messages
         )
         is_hardly_finished = measurement.deleted <= HARDLY_FINISHED_SHARE * measurement.messages
         return measurement.now.backlog > 0 and are_receives_frequent and is_hardly_finished
@@ -478,10 +478,10 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
             f"{format_duration(measurement.duration)}, consumers finished {measurement.deleted:,}"
         )
     elif last_hour_counts.is_failing:
-        arrived_messages_text = format_count(last_hour_counts.sent, "message")
+        arrived_messages_text = format_count(last_hour_counts.sent_count, "message")
         finding_text = (
             f"of {arrived_messages_text} that arrived in the last hour, consumers finished "
-            f"{last_hour_counts.deleted:,}"
+            f"{last_hour_counts.delete_count:,}"
         )
     else:
         return None
@@ -500,14 +500,14 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
 class _FinishingCounts:
     """Counts that show whether consumers finish most of the messages that arrive.
 
-    `sent` and `deleted` count messages. `received` counts receives, minus the messages that are in
-    flight now. Consumers finish most messages if `deleted` is at least half of `sent`. `received`
-    does not count for this, because one bad message can be received thousands of times.
+    `receive_count` leaves out the messages that are in flight now. Consumers finish most messages
+    if `delete_count` is at least half of `sent_count`. `receive_count` does not count for this,
+    because one bad message can be received thousands of times.
     """
 
-    sent: int
-    deleted: int
-    received: int
+    sent_count: int
+    delete_count: int
+    receive_count: int
 
     @classmethod
     def of_measurement(cls, measurement: Measurement) -> _FinishingCounts:
@@ -530,13 +530,15 @@ class _FinishingCounts:
     @property
     def is_finishing_most(self) -> bool:
         """True if at least half of the messages were finished, or at most one arrived."""
-        return self.sent <= 1 or 2 * self.deleted >= self.sent
+        return self.sent_count <= 1 or 2 * self.delete_count >= self.sent_count
 
     @property
     def is_failing(self) -> bool:
         """True if fewer than half were finished, and at least half of the receives were in vain."""
         return (
-            not self.is_finishing_most and self.received >= 2 * self.deleted and self.received > 0
+            not self.is_finishing_most
+            and self.receive_count >= 2 * self.delete_count
+            and self.receive_count > 0
         )
 
 

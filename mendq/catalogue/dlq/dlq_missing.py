@@ -238,7 +238,7 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
     return (
         staying_messages is not None
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
-        and staying_messages.is_steady
+        and staying_messages.are_receives_in_vain_steady
         and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
         and LEAST_STAYING_SHARE * staying_messages.bad_messages
         <= staying_messages.fewest_messages
@@ -261,14 +261,14 @@ def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measureme
         staying_messages is not None
         and len(stretches) >= LEAST_STRETCHES_OF_BUSY_QUEUE
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
-        and staying_messages.is_steady
+        and staying_messages.are_receives_in_vain_steady
         and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
         and staying_messages.fewest_messages >= staying_messages.bad_messages
         and staying_messages.receives_in_vain
         <= MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE * staying_messages.receive_count
         and staying_messages.usual_messages
         <= staying_messages.deletes_per_minute * MOST_BACKLOG_MINUTES
-        and not staying_messages.is_growing
+        and not staying_messages.is_backlog_growing
     )
 
 
@@ -285,8 +285,8 @@ class _StayingMessages:
         fewest_messages: The least number of messages in the queue.
         usual_messages: The median number of messages in the queue.
         deletes_per_minute: The mean number of deletes per minute.
-        is_steady: True if both halves of the time have about as many receives in vain.
-        is_growing: True if the backlog is clearly larger at the end than at the start.
+        are_receives_in_vain_steady: True if both halves of the time have about as many of them.
+        is_backlog_growing: True if the backlog is clearly larger at the end than at the start.
     """
 
     timeout_count: float
@@ -296,8 +296,8 @@ class _StayingMessages:
     fewest_messages: int
     usual_messages: float
     deletes_per_minute: float
-    is_steady: bool
-    is_growing: bool
+    are_receives_in_vain_steady: bool
+    is_backlog_growing: bool
 
     @property
     def is_random_failure(self) -> bool:
@@ -350,9 +350,9 @@ class _StayingMessages:
             fewest_messages=fewest_messages,
             usual_messages=median(backlogs),
             deletes_per_minute=delete_count / (measured_duration / DATAPOINT_PERIOD),
-            is_steady=min(receives_in_vain_by_half)
+            are_receives_in_vain_steady=min(receives_in_vain_by_half)
             >= LEAST_STEADY_SHARE * max(receives_in_vain_by_half),
-            is_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
+            is_backlog_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )
 
 

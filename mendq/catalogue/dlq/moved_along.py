@@ -28,44 +28,44 @@ MOST_MESSAGES_PER_BATCH = 10
 class GoodMessageBounds:
     """Upper bounds on the good messages that reach the DLQ with the failing ones.
 
-    `current_bound` is about the messages that are in the queue now. `later_bound` is about the time
-    of the change, when more messages may wait.
+    `most_good_messages_now` is about the messages that are in the queue now.
+    `most_good_messages_later` is about the time of the change, when more messages may wait.
 
     Attributes:
         waiting_messages: The number of messages in the queue now, visible or in flight.
-        largest_batch: The largest number of messages that consumers receive at once.
+        largest_batch_size: The largest number of messages that consumers receive at once.
         groups_in_flight: The number of groups with messages in flight; None if it is not known.
     """
 
     waiting_messages: int
-    largest_batch: int
+    largest_batch_size: int
     groups_in_flight: int | None
 
     @property
-    def later_bound(self) -> int | None:
+    def most_good_messages_later(self) -> int | None:
         """Upper bound on the good messages that may move later; None if it is not known."""
         return (
             None
             if self.groups_in_flight is None
-            else self.groups_in_flight * (self.largest_batch - 1)
+            else self.groups_in_flight * (self.largest_batch_size - 1)
         )
 
     @property
-    def current_bound(self) -> int:
+    def most_good_messages_now(self) -> int:
         """Upper bound on the good messages in the queue now that may move to the DLQ."""
-        if self.largest_batch == 1:
+        if self.largest_batch_size == 1:
             return 0
         other_waiting_messages = max(0, self.waiting_messages - 1)
         return (
             other_waiting_messages
-            if self.later_bound is None
-            else min(other_waiting_messages, self.later_bound)
+            if self.most_good_messages_later is None
+            else min(other_waiting_messages, self.most_good_messages_later)
         )
 
     @property
-    def is_possible(self) -> bool:
+    def can_good_messages_move(self) -> bool:
         """True if good messages can move too: consumers receive more than one message at once."""
-        return self.largest_batch > 1
+        return self.largest_batch_size > 1
 
 
 def bound_good_messages(facts: Facts) -> GoodMessageBounds:
@@ -84,10 +84,10 @@ def bound_good_messages(facts: Facts) -> GoodMessageBounds:
         )
         # CloudWatch reports 0 between two receives, also if groups are blocked.
         groups_in_flight = measurement.now.groups_in_flight or None
-    return GoodMessageBounds(waiting_messages, _find_largest_batch(facts), groups_in_flight)
+    return GoodMessageBounds(waiting_messages, _find_largest_batch_size(facts), groups_in_flight)
 
 
-def _find_largest_batch(facts: Facts) -> int:
+def _find_largest_batch_size(facts: Facts) -> int:
     """Return the largest batch in which the waiting messages may have been received."""
     measurement, consumers = facts.measurement, facts.lambda_consumers
     if measurement is None or not consumers or facts.stopped_consumers:
@@ -105,18 +105,20 @@ def describe_good_messages(facts: Facts) -> str:
     If good messages may move, the text also has the command that sends them back.
     """
     bounds = bound_good_messages(facts)
-    if not bounds.is_possible:
+    if not bounds.can_good_messages_move:
         return (
             "Its function takes one message at a time, so no good message moves to the DLQ with it"
         )
     wait_verb = "waits" if bounds.waiting_messages == 1 else "wait"
     return (
-        f"Up to {format_count(bounds.current_bound, 'good message')} would move to the DLQ with "
+        f"Up to {format_count(bounds.most_good_messages_now, 'good message')} would move to the "
+        "DLQ with "
         "the failing "
         f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_bound_growth(bounds)}): SQS "
         "hands "
         "out up to "
-        f"{bounds.largest_batch} of a group together and counts the receive for each, whatever "
+        f"{bounds.largest_batch_size} of a group together and counts the receive for each, "
+        "whatever "
         "maxReceiveCount is. "
         f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
         "failing one"
@@ -128,7 +130,7 @@ def describe_possible_loss(facts: Facts) -> str:
 
     The text is for a queue in which no message is known to fail yet.
     """
-    largest_batch_size = _find_largest_batch(facts)
+    largest_batch_size = _find_largest_batch_size(facts)
     if largest_batch_size == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
     good_messages_text = format_count(largest_batch_size - 1, "good message")
@@ -156,9 +158,12 @@ def _describe_bound_growth(bounds: GoodMessageBounds) -> str:
 
     The text is empty if that number is not known, or not larger than now.
     """
-    if bounds.later_bound is None or bounds.later_bound <= bounds.current_bound:
+    if (
+        bounds.most_good_messages_later is None
+        or bounds.most_good_messages_later <= bounds.most_good_messages_now
+    ):
         return ""
-    return f"; up to {bounds.later_bound:,} if more messages arrive"
+    return f"; up to {bounds.most_good_messages_later:,} if more messages arrive"
 
 
 def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
@@ -167,11 +172,11 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
     Empty if no good message can move to the DLQ.
     """
     bounds = bound_good_messages(facts)
-    if not bounds.is_possible:
+    if not bounds.can_good_messages_move:
         return ()
     group_bound_text = (
-        f"at most {bounds.largest_batch - 1} per group, because a batch has at most "
-        f"{bounds.largest_batch}"
+        f"at most {bounds.largest_batch_size - 1} per group, because a batch has at most "
+        f"{bounds.largest_batch_size}"
     )
     groups_in_flight_text = "the number of groups in flight is not known"
     if bounds.groups_in_flight is not None:

@@ -87,7 +87,7 @@ def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> Cause
     for case in cases:
         if case.symptom not in CAUSE_SYMPTOMS:
             continue
-        if not is_unresolved(case) and case.at < first_message_at:
+        if not is_case_unresolved(case) and case.at < first_message_at:
             continue
         if _has_unfixed_cause(case):
             unfixed_cases.append(case)
@@ -98,7 +98,7 @@ def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> Cause
     return CauseCases(tuple(proven_cases), tuple(unproven_cases), tuple(unfixed_cases))
 
 
-def is_unresolved(case: Case) -> bool:
+def is_case_unresolved(case: Case) -> bool:
     """Return True if the case is open and its fix is not proven."""
     return not case.is_final and case.state not in PROVEN_STATES
 

@@ -33,8 +33,8 @@ from mendq.catalogue.dlq.redrive_causes import (
     describe_needed_grants,
     describe_network_deny,
     find_cause_cases,
+    is_case_unresolved,
     is_redrive_off,
-    is_unresolved,
 )
 from mendq.catalogue.dlq.time_left import (
     TimeLeft,
@@ -111,7 +111,7 @@ def is_age_known(facts: Facts) -> bool:
 # While a case of one of these is open, messages that go back would fail again.
 SYMPTOMS_TO_FIX_FIRST = CAUSE_SYMPTOMS | {"dlq_messages_arriving"}
 # The bounds of a redrive as Mendq ships them.
-SHIPPED_BOUNDS = Bounds()
+SHIPPED_REDRIVE_BOUNDS = Bounds()
 _OTHER_WORKER_TEXT = "may be at work on them, or send them back himself"
 # If messages were deleted in this many different hours, somebody works on the DLQ regularly. A
 # person who sent some messages back by hand deletes in fewer hours.
@@ -129,12 +129,12 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
         facts: The DLQ.
         first_sentence: The sentence with which the plan's reason begins.
     """
-    refusal = find_first_objection(facts)
+    refusal = find_first_redrive_objection(facts)
     if refusal is not None:
         return refusal
     (source_queue,) = facts.dlq_sources or ()
     sole_source = facts.sole_source
-    assert sole_source is not None  # noqa: S101 - `find_first_objection` refuses without one
+    assert sole_source is not None  # noqa: S101 - `find_first_redrive_objection` refuses without one
     forecast = RedriveForecast(facts, source_queue, sole_source)
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
@@ -186,7 +186,7 @@ class RedriveForecast:
     @property
     def soak_duration(self) -> timedelta:
         """The wait after each stage, in which a message that still fails comes back to the DLQ."""
-        return replace(SHIPPED_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
+        return replace(SHIPPED_REDRIVE_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.source_queue.max_receive_count or 1,
             visibility_seconds=self.source_queue.visibility_seconds,
             delay_seconds=number_in(self.source_queue.attributes, "DelaySeconds"),
@@ -195,10 +195,12 @@ class RedriveForecast:
     @property
     def rate_per_second(self) -> float:
         """Messages per second that go back; 0 if the source's consumers delete no messages now."""
-        least_rate_per_second = SHIPPED_BOUNDS.least_per_tick / SHIPPED_BOUNDS.tick_seconds
+        least_rate_per_second = (
+            SHIPPED_REDRIVE_BOUNDS.least_per_tick / SHIPPED_REDRIVE_BOUNDS.tick_seconds
+        )
         deletes_per_second = self.source.deletes_per_second
         return (
-            max(least_rate_per_second, SHIPPED_BOUNDS.rate_per_second(deletes_per_second))
+            max(least_rate_per_second, SHIPPED_REDRIVE_BOUNDS.rate_per_second(deletes_per_second))
             if deletes_per_second > 0
             else 0
         )
@@ -207,7 +209,7 @@ class RedriveForecast:
     def duration(self) -> timedelta | None:
         """How long the redrive takes; None if it moves nothing."""
         return estimate_duration(
-            self.dlq.visible, self.rate_per_second, self.soak_duration, SHIPPED_BOUNDS
+            self.dlq.visible, self.rate_per_second, self.soak_duration, SHIPPED_REDRIVE_BOUNDS
         )
 
     def refuse_if_too_slow(self) -> Refusal | None:
@@ -240,11 +242,12 @@ class RedriveForecast:
         """Yield sentences that explain the redrive to people, without a full stop."""
         source_name = parts_of(self.source_queue.queue_arn).name
         yield (
-            f"They go back to {source_name}, {SHIPPED_BOUNDS.canary} first and then "
-            f"{SHIPPED_BOUNDS.growth} times "
+            f"They go back to {source_name}, {SHIPPED_REDRIVE_BOUNDS.canary} first and then "
+            f"{SHIPPED_REDRIVE_BOUNDS.growth} times "
             f"as many after each soak of {format_duration(self.soak_duration)}; "
             f"{self._describe_pace()}. It "
-            f"halts when {100 * SHIPPED_BOUNDS.halt_share:.0f} % or {SHIPPED_BOUNDS.halt_returned} "
+            f"halts when {100 * SHIPPED_REDRIVE_BOUNDS.halt_share:.0f} % or "
+            f"{SHIPPED_REDRIVE_BOUNDS.halt_returned} "
             "of them have "
             "died again"
         )
@@ -263,13 +266,13 @@ class RedriveForecast:
         if duration is None:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
-            f"at {100 * SHIPPED_BOUNDS.rate_share:.0f} % of what is deleted there "
+            f"at {100 * SHIPPED_REDRIVE_BOUNDS.rate_share:.0f} % of what is deleted there "
             f"({deletes_per_second:,.2f} a "
             f"second) that takes about {format_duration(duration)}"
         )
 
 
-def find_first_objection(facts: Facts) -> Refusal | None:
+def find_first_redrive_objection(facts: Facts) -> Refusal | None:
     """Return the first reason against a redrive; None if there is no reason.
 
     If the result is None, the DLQ has messages and exactly one source.
@@ -371,7 +374,7 @@ def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
     open_causes = [
         f"{case.symptom} at {_name_queue_of_case(case)}"
         for case in facts.source_cases
-        if is_unresolved(case)
+        if is_case_unresolved(case)
     ]
     open_causes += sorted((facts.open_symptoms & SYMPTOMS_TO_FIX_FIRST) - watched_symptoms)
     for cause in open_causes:

@@ -17,15 +17,15 @@ Producers that send their own id are not affected.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import failed_call, queue, refused_attribute_send
+from mendq.catalogue.examples import failed_call, make_send_with_refused_attribute, queue
 from mendq.catalogue.symptom import (
     SEND_CALLS,
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    FailedCallPattern,
     FixedSymptom,
     RefusalExample,
-    SeenAs,
 )
 from mendq.model.facts import Facts
 from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
@@ -62,7 +62,9 @@ DEDUP_ID_MISSING = FixedSymptom(
     habit="keeps being sent messages without a deduplication ID",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     seen_as=(
-        SeenAs(SEND_CALLS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn),
+        FailedCallPattern(
+            SEND_CALLS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn
+        ),
     ),
     steps=(DeduplicateByContent,),
     plan=plan,
@@ -72,10 +74,12 @@ DEDUP_ID_MISSING = FixedSymptom(
             "the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"
         ),
         CallNearMiss(
-            "an id with a space", refused_attribute_send("MessageDeduplicationId", "group 123")
+            "an id with a space",
+            make_send_with_refused_attribute("MessageDeduplicationId", "group 123"),
         ),
         CallNearMiss(
-            "SQS's sentence", refused_attribute_send("MessageDeduplicationId", NO_DEDUPLICATION_ID)
+            "SQS's sentence",
+            make_send_with_refused_attribute("MessageDeduplicationId", NO_DEDUPLICATION_ID),
         ),
         RefusalExample(
             "it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"

@@ -22,7 +22,7 @@ from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-OFTEN_RECEIVES_PER_MESSAGE = 5
+FREQUENT_RECEIVES_PER_MESSAGE = 5
 # At least this many visibility timeouts must be over while the message is the oldest: it is
 # received once in each of them (a "try").
 LEAST_TRIES = 20
@@ -53,7 +53,8 @@ def does_one_group_block(measurement: Measurement) -> bool:
     return (
         measurement.now.groups_in_flight == 1
         and measurement.is_oldest_unchanged
-        and measurement.received >= OFTEN_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
+        and measurement.received
+        >= FREQUENT_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
         and measurement.deleted <= TOLERATED_SHARE * measurement.received
     )
 

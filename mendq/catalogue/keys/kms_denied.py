@@ -34,7 +34,7 @@ from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.principals import name_first_few
 from mendq.notifications.commands import aws_command
 
-KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
+KMS_KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
 
 def refuse_without_key(facts: Facts) -> Refusal:
@@ -152,7 +152,7 @@ KMS_DENIED = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     seen_as=make_code_patterns("kms_denied"),
     plan=plan,
-    shown_attributes=KEY_ATTRIBUTES,
+    shown_attributes=KMS_KEY_ATTRIBUTES,
     extra_sections=make_grant_sections,
     advice_if_many=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (

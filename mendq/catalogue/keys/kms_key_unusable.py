@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
 from mendq.catalogue.keys.kms_denied import (
-    KEY_ATTRIBUTES,
+    KMS_KEY_ATTRIBUTES,
     QUEUE_WITH_OLD_MESSAGES,
     QUEUE_WITHOUT_KEY,
     make_describe_key_command,
@@ -70,7 +70,7 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
     seen_as=make_code_patterns("kms_key_unusable"),
     plan=plan,
-    shown_attributes=KEY_ATTRIBUTES,
+    shown_attributes=KMS_KEY_ATTRIBUTES,
     advice_if_many=Advice(
         "Look for the key that these queues share, and who disabled or deletes it."
     ),

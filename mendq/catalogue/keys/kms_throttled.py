@@ -18,7 +18,7 @@ period.
 from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, standard_queue
-from mendq.catalogue.keys.kms_denied import KEY_ATTRIBUTES
+from mendq.catalogue.keys.kms_denied import KMS_KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
@@ -108,7 +108,7 @@ KMS_THROTTLED = FixedSymptom(
     steps=(SetKmsDataKeyReusePeriod,),
     plan=plan,
     autonomy=Mode.HEAL,
-    shown_attributes=KEY_ATTRIBUTES,
+    shown_attributes=KMS_KEY_ATTRIBUTES,
     extra_sections=QuotaSection(
         "cryptographic operations", _REQUEST_QUOTA_TEXT, "kms", "L-6E3AF000"
     ),

@@ -21,8 +21,8 @@ from __future__ import annotations
 from mendq.catalogue.examples import (
     DLQ_ARN,
     failed_call,
+    make_send_with_refused_attribute,
     queue_with_dlq,
-    refused_attribute_send,
     standard_queue,
 )
 from mendq.catalogue.symptom import (
@@ -30,9 +30,9 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     CallExample,
     CallNearMiss,
+    FailedCallPattern,
     FixedSymptom,
     RefusalExample,
-    SeenAs,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import FailedCall, size_limit_bytes
@@ -137,7 +137,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
     "less.",
     habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
-    seen_as=(SeenAs(SEND_CALLS, "InvalidParameterValue", is_about_raisable_limit),),
+    seen_as=(FailedCallPattern(SEND_CALLS, "InvalidParameterValue", is_about_raisable_limit),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,
@@ -151,7 +151,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
         CallNearMiss("longer than SQS takes at all", _make_refused_send(LONGEST_MESSAGE_BYTES)),
         CallNearMiss(
             "SQS's sentence in a group id",
-            refused_attribute_send("MessageGroupId", _SIZE_REFUSAL_SENTENCE),
+            make_send_with_refused_attribute("MessageGroupId", _SIZE_REFUSAL_SENTENCE),
         ),
         RefusalExample(
             "it was raised meanwhile",

@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue.configuration.invalid_request import (
-    EXTENSION_AFTER_OWN_DELETE,
+    EXTENSION_CALL_AFTER_DELETE,
     LATE_DELETE_CALL,
 )
 from mendq.catalogue.examples import (
@@ -41,11 +41,11 @@ from mendq.catalogue.symptom import (
     CallNearMiss,
     DetectedFault,
     Detection,
+    FailedCallPattern,
     FixedSymptom,
     QueueExample,
     QueueNearMiss,
     RefusalExample,
-    SeenAs,
     make_code_patterns,
 )
 from mendq.catalogue.visibility import needed_timeout as visibility
@@ -209,7 +209,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
         *make_code_patterns("visibility_timeout_too_short"),
-        SeenAs(_CALLS_WITH_RECEIPT_HANDLE, "InvalidParameterValue", has_expired_handle),
+        FailedCallPattern(_CALLS_WITH_RECEIPT_HANDLE, "InvalidParameterValue", has_expired_handle),
     ),
     is_evidence=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -288,7 +288,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueNearMiss(
             "messages died, and nothing names more time", _make_queue_with_dead_messages(None)
         ),
-        CallNearMiss("an extension after the consumer's own delete", EXTENSION_AFTER_OWN_DELETE),
+        CallNearMiss("an extension after the consumer's own delete", EXTENSION_CALL_AFTER_DELETE),
         RefusalExample(
             "a need over the ceiling is not met in part",
             _make_example_queue(30, 601),

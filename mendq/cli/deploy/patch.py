@@ -14,7 +14,7 @@ from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.cli.commands import CASE_SCAN_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import find_case, find_plan
+from mendq.cli.look.case_view import find_case, find_plan_transition
 from mendq.cli.look.show import CaseId
 from mendq.cli.output import Output
 from mendq.heal.undo import list_writes
@@ -122,7 +122,9 @@ def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
         return {}
     value_by_attribute = {write.attribute: write.after for write in list_writes(history)}
     if not value_by_attribute and case.state in _STATES_WITHOUT_CHANGE:
-        value_by_attribute = {step["attribute"]: step["after"] for step in find_plan(history).steps}
+        value_by_attribute = {
+            step["attribute"]: step["after"] for step in find_plan_transition(history).steps
+        }
     return {name: value for name, value in value_by_attribute.items() if has_value_in_queue(name)}
 
 

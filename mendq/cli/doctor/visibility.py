@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import SeenAs, Symptom
+from mendq.catalogue.symptom import FailedCallPattern, Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
@@ -362,7 +362,7 @@ def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:
     return frozenset(needed_calls)
 
 
-def _list_failed_call_kinds(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
+def _list_failed_call_kinds(symptom: Symptom, queue_arn: str) -> list[FailedCallPattern]:
     """Return the kinds of failed call that show the symptom on that queue."""
     return [
         failed_call_kind

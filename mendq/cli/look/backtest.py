@@ -47,7 +47,7 @@ _MOST_QUEUE_NAMES = 4
 _QUEUES_OPTION: Any = typer.Option(
     metavar="FILE", help="What `mendq export` wrote.", show_default="as they stand now"
 )
-LIMITATIONS = (
+BACKTEST_LIMITATIONS = (
     "Each incident is decided for itself, as if its queue had stood then as it stands now: open "
     "cases, claims, cooldowns, freezes and pins are not known, and nothing is measured. A case "
     "that is open silences what comes after it, so these are the most notifications; late are "
@@ -145,7 +145,7 @@ def _make_document(
         **further_fields,
         "modes": numbers_by_mode,
         "left_alone": explain_left_alone(judged_incidents),
-        "not_known": LIMITATIONS,
+        "not_known": BACKTEST_LIMITATIONS,
         "incidents": to_builtins(judged_incidents),
     }
 
@@ -164,7 +164,7 @@ def _print_results(
     _print_queues_left_alone(out, reason_by_queue_arn)
     out.say_heading(f"Had Mendq been there: {_describe_incidents(judged_incidents)}")
     _print_mode_table(out, result_document["modes"])
-    out.say(LIMITATIONS, "dim")
+    out.say(BACKTEST_LIMITATIONS, "dim")
     for page_path in result_document["pages"]:
         out.say(f"The page: {page_path}")
     out.say("nothing was changed")

@@ -130,7 +130,7 @@ def get_opening_time(case: Case) -> datetime:
     return case.opened_at or case.at
 
 
-def find_plan(transitions: Sequence[Case]) -> Case:
+def find_plan_transition(transitions: Sequence[Case]) -> Case:
     """Return the first transition that has the same steps as the last transition.
 
     Rollbacks are ignored, unless all transitions are rollbacks.
@@ -148,7 +148,7 @@ def find_plan_reason(transitions: Sequence[Case]) -> str:
     Its text about the approval's time limit is left out, unless the case is still proposed. Empty
     if there is no plan, or if the recorded reason says why nothing is done.
     """
-    plan_transition = find_plan(transitions)
+    plan_transition = find_plan_transition(transitions)
     if plan_transition.state not in _STATES_WITH_PLAN_REASON or not plan_transition.steps:
         return ""
     reason = plan_transition.reason

@@ -37,7 +37,7 @@ from mendq.notifications.next_steps import describe_reason
 from mendq.notifications.text import plain
 
 AGE_COLUMN_WIDTH = len("59 min")
-INDENT = AGE_COLUMN_WIDTH + 2
+STEP_LINE_INDENT = AGE_COLUMN_WIDTH + 2
 
 
 @command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
@@ -152,20 +152,20 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
         call.out.show(
             Text.assemble(age_text, "  ", state_text, "  ", (plain(case.case_id), "bold"))
         )
-        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=INDENT)
+        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=STEP_LINE_INDENT)
         deadline = describe_deadline(case, timing)
         if deadline:
-            call.out.say_indented(deadline, "yellow", indent=INDENT)
+            call.out.say_indented(deadline, "yellow", indent=STEP_LINE_INDENT)
         line_label = ""
         if case.is_rollback:
             line_label = "taken back: "
         elif case.state in UNWRITTEN_STATES:
             line_label = "not made: "
         for step_line in list_step_lines(case.steps):
-            call.out.say_indented(f"{line_label}{step_line}", indent=INDENT)
-        call.out.say_indented(describe_reason(case), "dim", indent=INDENT)
+            call.out.say_indented(f"{line_label}{step_line}", indent=STEP_LINE_INDENT)
+        call.out.say_indented(describe_reason(case), "dim", indent=STEP_LINE_INDENT)
         hold_up = read_hold_up(call.account, case)
         if hold_up:
-            call.out.say_indented(describe_hold_up(hold_up), "yellow", indent=INDENT)
+            call.out.say_indented(describe_hold_up(hold_up), "yellow", indent=STEP_LINE_INDENT)
     if len(cases_newest_first) > limit:
         call.out.say(f"and {len(cases_newest_first) - limit:,} older: raise --limit", "dim")

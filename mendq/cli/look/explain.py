@@ -15,7 +15,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from mendq.catalogue import match, name_symptom_of
+from mendq.catalogue import find_symptom_of, name_symptom_of
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
@@ -86,7 +86,7 @@ def explain_record(record: object) -> dict[str, Any]:
         if isinstance(field_value, datetime):
             field_value = field_value.isoformat()
         call_fields[field.name] = field_value
-    symptom = match(failed_call)
+    symptom = find_symptom_of(failed_call)
     return {
         "unreadable": None,
         "read": call_fields,

@@ -159,18 +159,18 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[HistoryEvent
             yield event | summarize_case(case)
 
 
-def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[HistoryEvent]:
+def _make_change_events(queue_changes: Sequence[QueueChange] | str) -> Iterator[HistoryEvent]:
     """Yield an event for each change of the queue.
 
     Yield nothing if `changes` is a text, which says why the changes are not known.
     """
-    if isinstance(changes, str):
+    if isinstance(queue_changes, str):
         return
-    for change in changes:
+    for queue_change in queue_changes:
         yield {
-            "at": format_time(change.at),
+            "at": format_time(queue_change.at),
             "kind": "change",
-            "says": [describe_queue_change(change), f"by {change.who}"],
-            "principal_arn": change.principal_arn,
-            "attributes": list(change.attributes),
+            "says": [describe_queue_change(queue_change), f"by {queue_change.who}"],
+            "principal_arn": queue_change.principal_arn,
+            "attributes": list(queue_change.attributes),
         }

@@ -98,13 +98,13 @@ def _open_in_browser(out: Output, page_path: Path) -> None:
 
 def require_week(week_text: str) -> str:
     """Return the text of --week. Raises CommandError if it is not a week such as 2026-W46."""
-    if not _is_week(week_text):
+    if not _is_week_text(week_text):
         problem = f"--week {week_text} is no week: say one such as 2026-W46, of a year's 52 or 53"
         raise CommandError(problem, Exit.USAGE)
     return week_text
 
 
-def _is_week(week_text: str) -> bool:
+def _is_week_text(week_text: str) -> bool:
     """Return True if the text is a week that exists, in exactly the form 2026-W46."""
     with suppress(ValueError):
         return f"{date.fromisoformat(week_text):%G-W%V}" == week_text
@@ -132,7 +132,7 @@ class StoredReports(Struct, frozen=True):
         for result_page in paginator.paginate(Bucket=self.bucket, Prefix=key_prefix):
             for stored_object in result_page.get("Contents", []):
                 week = stored_object["Key"].removeprefix(key_prefix).removesuffix(key_suffix)
-                if _is_week(week):
+                if _is_week_text(week):
                     weeks.add(week)
         return sorted(weeks)
 
@@ -169,13 +169,13 @@ def _make_missing_error(
     return CommandError(f"there is no report of {week}: {existing_weeks}", Exit.NOT_FOUND)
 
 
-def _parse_summary(content: bytes | None) -> Summary | None:
-    """Return the summary. None if `content` is None, or if this version cannot read it.
+def _parse_summary(summary_content: bytes | None) -> Summary | None:
+    """Return the summary. None if `summary_content` is None, or if this version cannot read it.
 
     The command saves the page even without a summary.
     """
     try:
-        return None if content is None else read_summary(content)
+        return None if summary_content is None else read_summary(summary_content)
     except SummaryUnreadable:
         return None
 

@@ -52,10 +52,10 @@ def resources(call: Invocation) -> None:
       mendq resources
       mendq resources --stack Mendq --json
     """
-    client: CloudFormationClient = call.account.session.client("cloudformation")
+    cloudformation_client: CloudFormationClient = call.account.session.client("cloudformation")
     candidate_resources = [
-        *_list_stack_resources(client, call.stack),
-        *_list_resources_of_destroyed_stacks(client, call.stack),
+        *_list_stack_resources(cloudformation_client, call.stack),
+        *_list_resources_of_destroyed_stacks(cloudformation_client, call.stack),
     ]
     existing_resources = [
         resource for resource in candidate_resources if _may_exist(call.account, resource)
@@ -76,9 +76,13 @@ def resources(call: Invocation) -> None:
     call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/leaving.md")
 
 
-def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iterator[Resource]:
+def _list_stack_resources(
+    cloudformation_client: CloudFormationClient, stack_name: str
+) -> Iterator[Resource]:
     """Yield the table and the buckets of the deployed stack. Nothing if there is no such stack."""
-    result_pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_name)
+    result_pages = cloudformation_client.get_paginator("list_stack_resources").paginate(
+        StackName=stack_name
+    )
     try:
         for result_page in result_pages:
             for resource_summary in result_page["StackResourceSummaries"]:
@@ -92,13 +96,13 @@ def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iter
 
 
 def _list_resources_of_destroyed_stacks(
-    client: CloudFormationClient, stack_name: str
+    cloudformation_client: CloudFormationClient, stack_name: str
 ) -> Iterator[Resource]:
     """Yield the tables and buckets that stayed when stacks of that name were destroyed.
 
     CloudFormation lists a deleted stack for 90 days, and describes it only by its id.
     """
-    result_pages = client.get_paginator("list_stacks").paginate(
+    result_pages = cloudformation_client.get_paginator("list_stacks").paginate(
         StackStatusFilter=["DELETE_COMPLETE"]
     )
     for result_page in result_pages:
@@ -107,14 +111,18 @@ def _list_resources_of_destroyed_stacks(
                 destroyed_at = format_time(
                     stack_summary.get("DeletionTime", stack_summary["CreationTime"])
                 )
-                yield from _list_retained_resources(client, stack_summary["StackId"], destroyed_at)
+                yield from _list_retained_resources(
+                    cloudformation_client, stack_summary["StackId"], destroyed_at
+                )
 
 
 def _list_retained_resources(
-    client: CloudFormationClient, stack_id: str, destroyed_at: str
+    cloudformation_client: CloudFormationClient, stack_id: str, destroyed_at: str
 ) -> Iterator[Resource]:
     """Yield the tables and buckets that CloudFormation did not delete with the stack."""
-    result_pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    result_pages = cloudformation_client.get_paginator("describe_stack_events").paginate(
+        StackName=stack_id
+    )
     for result_page in result_pages:
         for stack_event in result_page["StackEvents"]:
             resource_kind = KIND_BY_RESOURCE_TYPE.get(stack_event.get("ResourceType", ""))

@@ -173,7 +173,7 @@ def _scan_region(
     call.out.print_json(document)
     if scan_result.is_blind:
         return Exit.FAILED
-    return Exit.NOT_FOUND if region_scan.absent_names else Exit.DONE
+    return Exit.NOT_FOUND if region_scan.absent_queue_names else Exit.DONE
 
 
 def _print_dry_run(

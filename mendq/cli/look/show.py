@@ -22,8 +22,8 @@ from mendq.cli.look.case_view import (
     describe_hold_up,
     find_case,
     find_deadline,
-    find_plan,
     find_plan_reason,
+    find_plan_transition,
     get_opening_time,
     list_commands,
     list_step_lines,
@@ -155,7 +155,7 @@ class ShownCase(Struct, frozen=True):
             configuration_before = select_configuration(self.attributes_before)
         return {
             **summarize_case(self.case),
-            "steps": [dict(step) for step in find_plan(self.transitions).steps],
+            "steps": [dict(step) for step in find_plan_transition(self.transitions).steps],
             "taken_back": rolled_back_steps,
             "next_step": self.next_step,
             "plan_reason": find_plan_reason(self.transitions),
@@ -188,7 +188,7 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
         if snapshot is not None:
             snapshot_by_transition[transition.n] = snapshot
     first_snapshot = next(iter(snapshot_by_transition.values()), None)
-    attributes_before = first_snapshot or _read_baseline(account, case)
+    attributes_before = first_snapshot or _read_baseline_attributes(account, case)
     timing = read_timing(account, transitions)
     steps: list[Mapping[str, str]] = []
     for transition in transitions:
@@ -215,11 +215,11 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
         written_attributes=tuple(answer["attributes"]),
         hold_up=select_hold_up(store_view, case),
         progress=read_progress(account, case),
-        new_access=_find_new_access(account, case),
+        new_access=_describe_new_access(account, case),
     )
 
 
-def _find_new_access(account: Account, case: Case) -> str:
+def _describe_new_access(account: Account, case: Case) -> str:
     """Return IAM Access Analyzer's sentences about the access that a proposed policy would add.
 
     Empty if the case proposes no policy, or if Access Analyzer has nothing to say.
@@ -232,7 +232,7 @@ def _find_new_access(account: Account, case: Case) -> str:
     return "".join(access_texts)
 
 
-def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
+def _read_baseline_attributes(account: Account, case: Case) -> Mapping[str, str] | None:
     """Return the queue's attributes when a scan last found it well before the case was opened.
 
     None if no scan did.
@@ -335,7 +335,7 @@ def print_case_head(out: Output, shown_case: ShownCase) -> None:
 def print_plan(out: Output, shown_case: ShownCase) -> None:
     """Print the steps of the plan, and what differs in the queue now."""
     out.say_heading("Plan")
-    steps = find_plan(shown_case.transitions).steps
+    steps = find_plan_transition(shown_case.transitions).steps
     for line in list_step_lines(steps) or ["no change"]:
         out.say(line)
     if shown_case.new_access:

@@ -63,10 +63,12 @@ def support_bundle(
         bundle = _make_bundle(call, read_case_details(call, case_id), datetime.now(UTC))
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")
     request_count = len(bundle["requests"])
-    gaps = bundle["not_known"]
-    call.out.print_json({"file": str(path.resolve()), "requests": request_count, "not_known": gaps})
+    evidence_gaps = bundle["not_known"]
+    call.out.print_json(
+        {"file": str(path.resolve()), "requests": request_count, "not_known": evidence_gaps}
+    )
     call.out.say(f"{path}: {format_count(request_count, 'request')}, no message bodies")
-    for gap in gaps:
+    for gap in evidence_gaps:
         call.out.say(gap, "yellow")
 
 
@@ -86,31 +88,31 @@ def _make_bundle(call: Invocation, shown_case: ShownCase, now: datetime) -> dict
         "attributes": shown_case.attributes_now,
         "tags": dict(tags_if_readable(clients, case.queue_arn)),
         "metrics": _read_metrics(clients, case, now),
-        "not_known": _list_gaps(shown_case, now),
+        "not_known": _list_evidence_gaps(shown_case, now),
         "case": shown_case.document(),
     }
 
 
-def _list_gaps(shown_case: ShownCase, now: datetime) -> list[str]:
+def _list_evidence_gaps(shown_case: ShownCase, now: datetime) -> list[str]:
     """Return a sentence for each thing that the bundle does not have or that AWS may not find."""
     evidence = shown_case.case.evidence
     requests = evidence.get("requests", [])
-    gaps = []
+    evidence_gaps = []
     missing_call_count = evidence["failed_calls"] - len(requests)
     if missing_call_count > 0:
-        gaps.append(
+        evidence_gaps.append(
             f"{format_count(missing_call_count, 'failed call')} more: see the trail's log files"
         )
     if not requests:
-        gaps.append("no failed call is known in full: the case says what it stands on")
+        evidence_gaps.append("no failed call is known in full: the case says what it stands on")
     if any(now - datetime.fromisoformat(request["at"]) > OLD_REQUEST_AGE for request in requests):
         old_request_days = OLD_REQUEST_AGE.days
-        gaps.append(
+        evidence_gaps.append(
             f"there are requests older than {old_request_days} days: AWS may not find them any more"
         )
     if shown_case.attributes_now is None:
-        gaps.append("the queue is gone: see the facts from before in the case")
-    return gaps
+        evidence_gaps.append("the queue is gone: see the facts from before in the case")
+    return evidence_gaps
 
 
 def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:

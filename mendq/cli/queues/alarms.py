@@ -37,8 +37,8 @@ from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.configuration.alarm_missing import (
     AGE_METRIC,
     DEPTH_METRIC,
+    DESCRIPTION_BY_METRIC,
     IN_FLIGHT_METRIC,
-    WORDS_BY_METRIC,
     find_unwatched_metrics,
 )
 from mendq.cli.account import Account
@@ -299,7 +299,7 @@ def alarms(
         missing_alarms.append(
             {"queue": queue_name, "metric": metric, **asdict(sized_alarm), "alarm": alarm}
         )
-        out.say_heading(f"No alarm watches {WORDS_BY_METRIC[metric].format(name=queue_name)}")
+        out.say_heading(f"No alarm watches {DESCRIPTION_BY_METRIC[metric].format(name=queue_name)}")
         out.say_indented(sized_alarm.sentence, indent=0)
         for line in render_lines(alarm, account.region, tool):
             out.say_command(line)

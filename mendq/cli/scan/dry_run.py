@@ -94,7 +94,7 @@ WAIT_TEXT = "waits"
 NO_DECISION_TEXT = "cannot say"
 _RUN_NAME = "mendq scan --dry-run"
 # Beginnings of the names of AWS actions that only read.
-_READ_PREFIXES = (
+_READING_ACTION_PREFIXES = (
     "BatchGet",
     "Describe",
     "Get",
@@ -141,7 +141,7 @@ class MetricBudget(Struct):
     most_metrics: int | None = None
     asked_metrics: int = 0
 
-    def take(self, count: int) -> bool:
+    def take_metrics(self, count: int) -> bool:
         """Take `count` metrics from the budget. Return False, and take none, if fewer are left."""
         if self.most_metrics is not None and self.asked_metrics + count > self.most_metrics:
             return False
@@ -167,7 +167,7 @@ def make_readonly_clients(session: Session) -> Clients:
 
 
 def _refuse_changes(model: OperationModel, **_: Any) -> None:
-    if not model.name.startswith(_READ_PREFIXES):
+    if not model.name.startswith(_READING_ACTION_PREFIXES):
         raise DryRunChangeError(f"{model.service_model.service_name} {model.name}")
 
 
@@ -265,7 +265,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
         The last result is complete.
         """
-        allowance = Allowance(may_measure=self.budget.take)
+        allowance = Allowance(may_measure=self.budget.take_metrics)
         partial_results = scan(self.queues, self.reader, allowance)
         return accumulate(partial_results, merge_results, initial=ScanResult())
 
@@ -455,7 +455,7 @@ class DryRun(Struct, frozen=True, dict=True):
         tags = self._tags_by_queue_arn.get(queue_arn, {})
         needed_facts = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
-        if not self.budget.take(self.reader.count_metrics_to_read(facts, needed_facts)):
+        if not self.budget.take_metrics(self.reader.count_metrics_to_read(facts, needed_facts)):
             return None
         return self._add_pins(self.reader.with_needed_facts(facts, needed_facts), needed_facts)
 

@@ -130,7 +130,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return dry_run
 
     @cached_property
-    def _listing(self) -> QueueListing:
+    def _queue_listing(self) -> QueueListing:
         """All queues that match the patterns, with quarantines, and queues whose mode is `off`."""
         scan_consent = _ScanConsent(queues=self.patterns)
         queue_listing = list_readable_queues(self._clients, self.account.account_id, scan_consent)
@@ -149,10 +149,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         Raises FactsUnavailable as `list_readable_queues` does: one pattern that cannot be listed is
         no error if queues are found.
         """
-        return tuple(queue for queue in self._listing.queues if not is_quarantine(queue.name))
+        return tuple(queue for queue in self._queue_listing.queues if not is_quarantine(queue.name))
 
     @property
-    def absent_names(self) -> list[str]:
+    def absent_queue_names(self) -> list[str]:
         """Names in `patterns` for which no queue was found, sorted."""
         existing_queue_names = {parts_of(queue_arn).name for queue_arn in self._existing_arns}
         named_queue_names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
@@ -161,8 +161,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @cached_property
     def _existing_arns(self) -> frozenset[str]:
         """ARNs of all queues that match the patterns, with those whose mode is `off`."""
-        queue_arns = (queue.queue_arn for queue in self._listing.queues)
-        return frozenset((*queue_arns, *self._listing.off_arns))
+        queue_arns = (queue.queue_arn for queue in self._queue_listing.queues)
+        return frozenset((*queue_arns, *self._queue_listing.off_arns))
 
     def is_absent(self, queue_arn: str) -> bool:
         """Return True if the list of all queues is complete and does not have this queue.
@@ -170,10 +170,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         Use it only with the default `patterns`, which list all queues. The answer saves a call to
         AWS, because failed calls often name queues that do not exist.
         """
-        return not self._listing.error_by_pattern and queue_arn not in self._existing_arns
+        return not self._queue_listing.error_by_pattern and queue_arn not in self._existing_arns
 
     @cached_property
-    def _timing(self) -> Timing:
+    def _stack_timing(self) -> Timing:
         """The time settings of the deployed stack, so that both scans find the same.
 
         The default settings if no stack is deployed or it cannot be read.
@@ -191,7 +191,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return ScanReader(
             self._clients,
             self.now,
-            self._timing,
+            self._stack_timing,
             list_open_symptoms=lambda _: frozenset(),
             read_noted_moves=frozenset,
             list_newest_cases=lambda _: (),
@@ -253,9 +253,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
         The keys are queue ARNs, patterns, names that no queue has, or `the stack Mendq`.
         """
-        queue_listing = self._listing
+        queue_listing = self._queue_listing
         error_by_target = {**queue_listing.error_by_pattern, **scan_result.error_by_target}
-        minutes_text = format_count(self._timing.measuring_minutes, "minute")
+        minutes_text = format_count(self._stack_timing.measuring_minutes, "minute")
         too_new_note = (
             f"not measured: made or changed too lately, as {minutes_text} of it have to be counted"
         )
@@ -272,7 +272,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             queue.queue_arn for queue in queue_listing.queues if is_quarantine(queue.name)
         )
         return {
-            **dict.fromkeys(self.absent_names, _ABSENT_QUEUE_NOTE),
+            **dict.fromkeys(self.absent_queue_names, _ABSENT_QUEUE_NOTE),
             **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
             **dict.fromkeys(off_queue_arns, _OFF_TAG_NOTE),
             **dict.fromkeys(scan_result.skipped_arns, _METRIC_LIMIT_NOTE),

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from mendq.catalogue import match
+from mendq.catalogue import find_symptom_of
 from mendq.model.failed_call import FailedCall
 from tests.analytics.outsider.plain_cases import Case, cases
 from tests.analytics.outsider.plain_scans import Round, announced, scans
@@ -81,7 +81,7 @@ def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
 
 
 def key_of(call: FailedCall) -> Key:
-    found = match(call)
+    found = find_symptom_of(call)
     symptom = found.name if found else f"unknown:{call.error_code}"
     return call.account, call.region, call.queue_arn or "unresolved", symptom
 
@@ -204,7 +204,7 @@ def was_open(case: Case, burst: list[FailedCall]) -> bool:
 
 
 def enough_evidence(burst: list[FailedCall]) -> bool:
-    assert match(burst[0]) is not None
+    assert find_symptom_of(burst[0]) is not None
     times = [each.event_time for each in burst]
     return any(
         later - earlier <= timedelta(seconds=600)
