@@ -110,11 +110,11 @@ def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
     series_titles = [format_symptom(symptom) for symptom in named_symptoms]
     if other_symptoms:
         symptom_groups.append(other_symptoms)
-        other_count = len(other_symptoms)
+        other_symptom_count = len(other_symptoms)
         if OTHER_CODES_SYMPTOM in other_symptoms:
             # This symptom stands for all symptoms that the summary has no row for.
-            other_count += max(0, summary.symptoms_left_out - 1)
-        series_titles.append(format_count(other_count, "other symptom"))
+            other_symptom_count += max(0, summary.symptoms_left_out - 1)
+        series_titles.append(format_count(other_symptom_count, "other symptom"))
     notified_cases_by_day = Counter(
         case.notified_at.date() for case in summary.reached_a_person.cases
     )
@@ -150,38 +150,42 @@ def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
     )
 
 
-def make_caption(week: IncidentsPerDay) -> str:
+def make_caption(incidents_per_day: IncidentsPerDay) -> str:
     """Return the caption of the chart: a sentence about the days with most incidents.
 
     If no incident is known, or if only one day was read, the caption says that instead.
     """
-    if not week.total:
+    if not incidents_per_day.total:
         return "No day that was read had an incident."
-    read_days = [day for day in week.days if not day.unread_reason]
-    if len(read_days) == 1 and read_days[0].total == week.total:
+    read_days = [day for day in incidents_per_day.days if not day.unread_reason]
+    if len(read_days) == 1 and read_days[0].total == incidents_per_day.total:
         return f"{format_day(read_days[0].day)} is the only day that was read."
-    count_by_day = [(format_day(day.day), day.total) for day in week.days]
-    return describe_leaders(count_by_day, "day", week.total)
+    days_and_counts = [(format_day(day.day), day.total) for day in incidents_per_day.days]
+    return describe_leaders(days_and_counts, "day", incidents_per_day.total)
 
 
-def describe_days(week: IncidentsPerDay) -> str:
+def describe_days(incidents_per_day: IncidentsPerDay) -> str:
     """Describe the chart in a sentence for each day, for people who cannot see it."""
-    return "Incidents per day. " + " ".join(_describe_day(week, day) for day in week.days)
+    return "Incidents per day. " + " ".join(
+        _describe_day(incidents_per_day, day) for day in incidents_per_day.days
+    )
 
 
-def _describe_day(week: IncidentsPerDay, day: Day) -> str:
+def _describe_day(incidents_per_day: IncidentsPerDay, day: Day) -> str:
     """Return a sentence about one day for `describe_days`.
 
     It has the number of incidents (or why the day was not read), the number in each series that has
     incidents, and the number of cases that notified a person, if there are any.
     """
     series_texts = []
-    for series_title, count in zip(week.series_titles, day.incident_counts, strict=True):
-        if count:
-            series_texts.append(f"{series_title} {count:,}")
-    total_text = f"{day.total:,}" if day.is_known else day.unread_reason
-    series_text = f" ({', '.join(series_texts)})" if series_texts else ""
-    notified_text = ""
+    for series_title, incident_count in zip(
+        incidents_per_day.series_titles, day.incident_counts, strict=True
+    ):
+        if incident_count:
+            series_texts.append(f"{series_title} {incident_count:,}")
+    incidents_text = f"{day.total:,}" if day.is_known else day.unread_reason
+    series_in_brackets = f" ({', '.join(series_texts)})" if series_texts else ""
+    notified_cases_text = ""
     if day.notified_cases:
-        notified_text = f", {format_count(day.notified_cases, 'case')} reached a person"
-    return f"{day.name}: {total_text}{series_text}{notified_text}."
+        notified_cases_text = f", {format_count(day.notified_cases, 'case')} reached a person"
+    return f"{day.name}: {incidents_text}{series_in_brackets}{notified_cases_text}."

@@ -74,10 +74,10 @@ def make_picture(chart: alt.LayerChart) -> Picture:
     A browser runs no script inside such an image and loads no file for it.
     """
     # Validation takes a third of a page's time, and vl-convert refuses a wrong chart anyway.
-    svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
-    width = float(_read_svg_attribute(svg, "width"))
-    height = float(_read_svg_attribute(svg, "height"))
-    data_url = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
+    svg_text = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
+    width = float(_read_svg_attribute(svg_text, "width"))
+    height = float(_read_svg_attribute(svg_text, "height"))
+    data_url = f"data:image/svg+xml;base64,{b64encode(svg_text.encode()).decode('ascii')}"
     return Picture(data_url, round(width), round(height))
 
 
@@ -94,16 +94,18 @@ def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
 
     The PNG is `scale` times as wide and as high, in pixels, as the chart in CSS pixels.
     """
-    png: bytes = vl_convert.vegalite_to_png(chart.to_dict(), scale=scale, allowed_base_urls=[])
-    return png
+    png_bytes: bytes = vl_convert.vegalite_to_png(
+        chart.to_dict(), scale=scale, allowed_base_urls=[]
+    )
+    return png_bytes
 
 
-def _read_svg_attribute(svg: str, name: str) -> str:
+def _read_svg_attribute(svg_text: str, attribute_name: str) -> str:
     """Return the value of the first XML attribute with this name in an SVG document.
 
     Empty if there is none.
     """
-    return svg.partition(f' {name}="')[2].partition('"')[0]
+    return svg_text.partition(f' {attribute_name}="')[2].partition('"')[0]
 
 
 SPARKLINE_WIDTH = 168
@@ -111,32 +113,34 @@ SPARKLINE_HEIGHT = 26
 
 
 def make_sparkline_chart(
-    series: WeeklyFigures, highlighted_series: WeeklyFigures, palette: Palette
+    weekly_figures: WeeklyFigures, highlighted_figures: WeeklyFigures, palette: Palette
 ) -> alt.LayerChart:
     """Return the small bar chart of a tile: a bar for each week, this week's in a stronger colour.
 
     A week without a figure has no bar.
 
     Args:
-        series: The figures of the weeks, this week's last.
-        highlighted_series: Parts of these figures that are drawn over the bars in the colour for
-            bad news. Empty, or as long as `series`.
+        weekly_figures: The figures of the weeks, this week's last.
+        highlighted_figures: Parts of these figures that are drawn over the bars in the colour for
+            bad news. Empty, or as long as `weekly_figures`.
         palette: The colours.
     """
     floor_line = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(
         color=palette.grid_colour
     )
-    colours = [palette.series_colours[3]] * (len(series) - 1)
-    colours.append(palette.series_colours[0])
-    layers = [floor_line, _make_week_bars(series, colours)]
-    if any(highlighted_series):
-        layers.append(
-            _make_week_bars(highlighted_series, [palette.bad_news_colour] * len(highlighted_series))
+    bar_colours = [palette.series_colours[3]] * (len(weekly_figures) - 1)
+    bar_colours.append(palette.series_colours[0])
+    chart_layers = [floor_line, _make_week_bars(weekly_figures, bar_colours)]
+    if any(highlighted_figures):
+        chart_layers.append(
+            _make_week_bars(
+                highlighted_figures, [palette.bad_news_colour] * len(highlighted_figures)
+            )
         )
-    highest_value = max((value for value in series if value), default=1)
+    highest_figure = max((figure for figure in weekly_figures if figure), default=1)
     chart: alt.LayerChart = (
-        alt.layer(*layers)
-        .encode(y=alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[0, highest_value])))
+        alt.layer(*chart_layers)
+        .encode(y=alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[0, highest_figure])))
         .properties(
             width=SPARKLINE_WIDTH,
             height=SPARKLINE_HEIGHT,
@@ -148,15 +152,17 @@ def make_sparkline_chart(
     return chart
 
 
-def _make_week_bars(series: WeeklyFigures, colours: list[str]) -> alt.Chart:
+def _make_week_bars(weekly_figures: WeeklyFigures, bar_colours: list[str]) -> alt.Chart:
     """Return a bar chart with one bar for each week. A week whose value is None has no bar."""
-    rows = []
-    for week, value in enumerate(series):
-        if value is not None:
-            rows.append({"week": week, "value": value, "colour": colours[week]})
-    week_axis = alt.X("week:O", axis=None, scale=alt.Scale(domain=[*range(len(series))]))
-    bars = alt.Chart(alt.InlineData(values=rows)).mark_bar()
-    chart: alt.Chart = bars.encode(x=week_axis, color=alt.Color("colour:N", scale=None))
+    chart_rows = []
+    for week_index, figure in enumerate(weekly_figures):
+        if figure is not None:
+            chart_rows.append(
+                {"week": week_index, "value": figure, "colour": bar_colours[week_index]}
+            )
+    week_axis = alt.X("week:O", axis=None, scale=alt.Scale(domain=[*range(len(weekly_figures))]))
+    bar_chart = alt.Chart(alt.InlineData(values=chart_rows)).mark_bar()
+    chart: alt.Chart = bar_chart.encode(x=week_axis, color=alt.Color("colour:N", scale=None))
     return chart
 
 
@@ -186,45 +192,49 @@ NARROW_CHART_SIZE = ChartSize(
 )
 
 
-def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) -> alt.LayerChart:
+def make_days_chart(
+    incidents_per_day: IncidentsPerDay, chart_size: ChartSize, palette: Palette
+) -> alt.LayerChart:
     """Return the bar chart of the incidents per day.
 
     Every day of the week has a place, even without incidents or if it was not read. The mark for
     cases that notified a person is above the day's number, because a phone has no room beside it.
     """
-    figures = [day.figure for day in week.days]
+    day_figures = [day.figure for day in incidents_per_day.days]
     case_marks = [
         f"{NOTIFIED_CASE_MARK} {day.notified_cases:,}" if day.notified_cases else ""
-        for day in week.days
+        for day in incidents_per_day.days
     ]
-    text_options: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
-    layers = [
-        _make_day_bars(week, palette),
-        _make_bar_texts(week, figures).mark_text(
+    text_options: dict[str, Any] = {"baseline": "bottom", "fontSize": chart_size.font_size}
+    chart_layers = [
+        _make_day_bars(incidents_per_day, palette),
+        _make_bar_texts(incidents_per_day, day_figures).mark_text(
             **text_options, dy=-4, color=palette.text_colour, fontWeight="bold"
         ),
-        _make_bar_texts(week, case_marks).mark_text(
-            **text_options, dy=-6 - size.font_size, color=palette.bad_news_colour
+        _make_bar_texts(incidents_per_day, case_marks).mark_text(
+            **text_options, dy=-6 - chart_size.font_size, color=palette.bad_news_colour
         ),
     ]
     day_axis = alt.X(
         "day:N",
-        scale=alt.Scale(domain=[day.name for day in week.days], paddingInner=0.4),
+        scale=alt.Scale(domain=[day.name for day in incidents_per_day.days], paddingInner=0.4),
         axis=alt.Axis(
             labelAngle=0,
-            labelExpr=size.day_label_expression,
+            labelExpr=chart_size.day_label_expression,
             labelPadding=6,
             domainColor=palette.grid_colour,
         ),
     )
     chart: alt.LayerChart = (
-        alt.layer(*layers)
+        alt.layer(*chart_layers)
         .encode(x=day_axis)
-        .properties(width=size.width, height=size.height, background=palette.background_colour)
+        .properties(
+            width=chart_size.width, height=chart_size.height, background=palette.background_colour
+        )
         .configure(font=FONT_FAMILIES, padding=4, view=alt.ViewConfig(stroke=None))
         .configure_axis(
             title=None,
-            labelFontSize=size.font_size,
+            labelFontSize=chart_size.font_size,
             labelColor=palette.muted_text_colour,
             ticks=False,
         )
@@ -232,22 +242,26 @@ def make_days_chart(week: IncidentsPerDay, size: ChartSize, palette: Palette) ->
     return chart
 
 
-def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
+def _make_day_bars(incidents_per_day: IncidentsPerDay, palette: Palette) -> alt.Chart:
     """Return the stacked bars, one for each day with incidents, and the axis of the counts.
 
     If every day has fewer than AXIS_TICK_COUNT incidents, the ticks are set here, so that all are
     whole numbers.
     """
-    rows = []
-    for day in week.days:
-        for series_index, count in enumerate(day.incident_counts):
-            if count:
-                rows.append({"day": day.name, "series": f"{series_index}", "incidents": count})
-    series_keys = [f"{series_index}" for series_index in range(len(week.series_titles))]
+    chart_rows = []
+    for day in incidents_per_day.days:
+        for series_index, incident_count in enumerate(day.incident_counts):
+            if incident_count:
+                chart_rows.append(
+                    {"day": day.name, "series": f"{series_index}", "incidents": incident_count}
+                )
+    series_keys = [
+        f"{series_index}" for series_index in range(len(incidents_per_day.series_titles))
+    ]
     colour_scale = alt.Scale(
         domain=series_keys, range=list(palette.series_colours[: len(series_keys)])
     )
-    highest_total = max(day.total for day in week.days)
+    highest_total = max(day.total for day in incidents_per_day.days)
     tick_values = (
         list(range(highest_total + 1)) if highest_total < AXIS_TICK_COUNT else alt.Undefined
     )
@@ -259,7 +273,7 @@ def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
         domain=False,
     )
     chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(alt.InlineData(values=chart_rows))
         .mark_bar(stroke=palette.background_colour, strokeWidth=1)
         .encode(
             y=alt.Y("incidents:Q", stack="zero", axis=count_axis),
@@ -270,12 +284,14 @@ def _make_day_bars(week: IncidentsPerDay, palette: Palette) -> alt.Chart:
     return chart
 
 
-def _make_bar_texts(week: IncidentsPerDay, texts: Sequence[str]) -> alt.Chart:
-    """Return a chart that shows one of `texts` at the top of each day's bar."""
-    rows = []
-    for day, text in zip(week.days, texts, strict=True):
-        rows.append({"day": day.name, "incidents": day.total, "text": text})
-    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
+def _make_bar_texts(incidents_per_day: IncidentsPerDay, bar_texts: Sequence[str]) -> alt.Chart:
+    """Return a chart that shows one of `bar_texts` at the top of each day's bar."""
+    chart_rows = []
+    for day, bar_text in zip(incidents_per_day.days, bar_texts, strict=True):
+        chart_rows.append({"day": day.name, "incidents": day.total, "text": bar_text})
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=chart_rows)).encode(
+        y="incidents:Q", text="text:N"
+    )
     return chart
 
 
@@ -332,13 +348,13 @@ class Lanes(Struct, frozen=True):
         note_height = 20 if self.note else 0
         return LANE_HEIGHT * len(self.lanes) + note_height
 
-    def scale_to_pixels(self, position: float) -> float:
+    def scale_to_pixels(self, scale_position: float) -> float:
         """Convert a position on the scale to pixels from the left end of the lane.
 
         The longest bar ends at LANE_WIDTH. Return 0 if all bars end at 0.
         """
-        highest_end = max(bar.end for lane in self.lanes for bar in lane.bars)
-        return round(LANE_WIDTH * position / highest_end, 1) if highest_end else 0
+        longest_bar_end = max(bar.end for lane in self.lanes for bar in lane.bars)
+        return round(LANE_WIDTH * scale_position / longest_bar_end, 1) if longest_bar_end else 0
 
 
 def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
@@ -362,39 +378,45 @@ def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) ->
     start_time = timeline_points[0].at
     lanes = []
     lane_begin = 0.0
-    for point_number, point in enumerate(timeline_points):
-        seconds = max(0.0, (point.at - start_time).total_seconds())
-        time_text = f"+{format_duration(seconds)}"
+    for point_number, timeline_point in enumerate(timeline_points):
+        seconds_since_start = max(0.0, (timeline_point.at - start_time).total_seconds())
+        time_text = f"+{format_duration(seconds_since_start)}"
         if point_number == 0:
             time_text = f"{format_short_day(start_time)} {format_clock_time(start_time)}"
-        state_text = f"{point.state.replace('_', ' ')}: {point.says}".removesuffix(": ")
-        label = make_visible(state_text, MOST_LANE_CHARACTERS - len(time_text))
-        lane_end = log1p(seconds)
+        state_text = (
+            f"{timeline_point.state.replace('_', ' ')}: {timeline_point.says}".removesuffix(": ")
+        )
+        lane_label = make_visible(state_text, MOST_LANE_CHARACTERS - len(time_text))
+        lane_end = log1p(seconds_since_start)
         # A clock that went backwards must not make a bar of negative length.
-        bar = Bar(min(lane_begin, lane_end), lane_end, TONE_BY_STATE.get(point.state, "calm"))
-        lanes.append(Lane(label, (bar,), time_text))
+        timeline_bar = Bar(
+            min(lane_begin, lane_end), lane_end, TONE_BY_STATE.get(timeline_point.state, "calm")
+        )
+        lanes.append(Lane(lane_label, (timeline_bar,), time_text))
         lane_begin = lane_end
     return Lanes("What happened when", tuple(lanes), "Not to scale: longer times are shortened.")
 
 
-def _make_needed_times_picture(spans: tuple[NamedTimeSpan, ...]) -> Lanes:
+def _make_needed_times_picture(time_spans: tuple[NamedTimeSpan, ...]) -> Lanes:
     """Return a picture that compares the times consumers need with the queue's visibility timeout.
 
     Each time has a lane. A vertical line marks the visibility timeout before the fix, if that is
     known.
     """
-    tone_by_source = {"timeout before": "bad", "timeout after": "good"}
+    tone_by_time_span = {"timeout before": "bad", "timeout after": "good"}
     lanes = []
-    timeout_before = None
-    for span in spans:
-        bar = Bar(0, span.seconds, tone_by_source.get(span.what, "calm"))
+    timeout_seconds_before_fix = None
+    for time_span in time_spans:
+        lane_bar = Bar(0, time_span.seconds, tone_by_time_span.get(time_span.what, "calm"))
         lanes.append(
             Lane(
-                make_visible(span.what, MOST_LABEL_CHARACTERS),
-                (bar,),
-                format_duration(span.seconds),
+                make_visible(time_span.what, MOST_LABEL_CHARACTERS),
+                (lane_bar,),
+                format_duration(time_span.seconds),
             )
         )
-        if span.what == "timeout before" and timeout_before is None:
-            timeout_before = span.seconds
-    return Lanes("Time that consumers need, and have", tuple(lanes), line_position=timeout_before)
+        if time_span.what == "timeout before" and timeout_seconds_before_fix is None:
+            timeout_seconds_before_fix = time_span.seconds
+    return Lanes(
+        "Time that consumers need, and have", tuple(lanes), line_position=timeout_seconds_before_fix
+    )

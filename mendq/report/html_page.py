@@ -39,22 +39,24 @@ from mendq.report.times import make_time_strips
 from mendq.report.words import keep_units_together, split_at_marks
 
 
-def _keep_units_together(value: Any) -> Any:
-    """Put no-break spaces between numbers and units if `value` is a text.
+def _keep_units_of_text_together(template_value: Any) -> Any:
+    """Put no-break spaces between numbers and units if `template_value` is a text.
 
     Other values are returned unchanged. Markup is also unchanged: it may be a command to copy.
     """
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return keep_units_together(value)
+    if isinstance(template_value, Markup) or not isinstance(template_value, str):
+        return template_value
+    return keep_units_together(template_value)
 
 
-def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_together) -> Template:
+def load_template(
+    template_name: str, finalize: Callable[[Any], Any] = _keep_units_of_text_together
+) -> Template:
     """Load a template of this package. It escapes HTML in all values except Markup.
 
     The template calls `finalize` for each value before it escapes the value.
     """
-    environment = Environment(
+    jinja_environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "template"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -62,12 +64,23 @@ def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units_togeth
         lstrip_blocks=True,
         finalize=finalize,
     )
-    environment.filters["parts"] = split_at_marks
+    jinja_environment.filters["parts"] = split_at_marks
     # The templates call functions of these modules by the module's name.
-    modules = (days, drawing, links, not_seen, open_now, tables, tiles, to_do, verdict, words)
-    for module in modules:
-        environment.globals[module.__name__.rpartition(".")[2]] = module
-    return environment.get_template(name)
+    template_modules = (
+        days,
+        drawing,
+        links,
+        not_seen,
+        open_now,
+        tables,
+        tiles,
+        to_do,
+        verdict,
+        words,
+    )
+    for template_module in template_modules:
+        jinja_environment.globals[template_module.__name__.rpartition(".")[2]] = template_module
+    return jinja_environment.get_template(template_name)
 
 
 _PAGE_TEMPLATE = load_template("page.html.j2")
@@ -82,7 +95,7 @@ def make_page(summary: Summary, reported_account: ReportedAccount | None = None)
     The same arguments always give the same document. If `reported_account` is None, the page has no
     commands and no links to runbooks.
     """
-    week = make_incidents_per_day(summary)
+    incidents_per_day = make_incidents_per_day(summary)
     tiles_and_sparklines = []
     for tile in tiles.make_tiles(summary):
         sparkline = _draw_sparkline(tile) if tile.weekly_figures else None
@@ -90,9 +103,9 @@ def make_page(summary: Summary, reported_account: ReportedAccount | None = None)
     return _PAGE_TEMPLATE.render(
         summary=summary,
         reported_account=reported_account,
-        per_day=week,
-        times=make_time_strips(summary, week),
-        pictures=_draw_days_charts(week) if week.total else None,
+        per_day=incidents_per_day,
+        times=make_time_strips(summary, incidents_per_day),
+        pictures=_draw_days_charts(incidents_per_day) if incidents_per_day.total else None,
         tiles_and_sparklines=tiles_and_sparklines,
         case_anchors=links.list_case_anchors(summary),
         palettes=(LIGHT_PALETTE, DARK_PALETTE),
@@ -106,12 +119,16 @@ def _draw_sparkline(tile: tiles.Tile) -> dict[str, Picture]:
     )
 
 
-def _draw_days_charts(week: IncidentsPerDay) -> dict[str, dict[str, Picture]]:
+def _draw_days_charts(incidents_per_day: IncidentsPerDay) -> dict[str, dict[str, Picture]]:
     """Draw the chart of the incidents per day for a desktop and a phone, in light and in dark.
 
     The keys are `wide` and `narrow`, and below each of them `light` and `dark`.
     """
     return {
-        "wide": draw_for_both_palettes(partial(make_days_chart, week, WIDE_CHART_SIZE)),
-        "narrow": draw_for_both_palettes(partial(make_days_chart, week, NARROW_CHART_SIZE)),
+        "wide": draw_for_both_palettes(
+            partial(make_days_chart, incidents_per_day, WIDE_CHART_SIZE)
+        ),
+        "narrow": draw_for_both_palettes(
+            partial(make_days_chart, incidents_per_day, NARROW_CHART_SIZE)
+        ),
     }

@@ -29,12 +29,12 @@ def format_account_name(reported_account: ReportedAccount) -> str:
 
     If the account has no alias, return `123456789012, eu-west-1`.
     """
-    account = (
+    account_text = (
         f"{reported_account.alias} ({reported_account.account})"
         if reported_account.alias
         else reported_account.account
     )
-    return f"{account}, {reported_account.region}"
+    return f"{account_text}, {reported_account.region}"
 
 
 # The same patterns as in `mendq.model.queue` and `mendq.model.case`. The report imports no other
@@ -82,17 +82,20 @@ def make_console_url(queue_arn: str) -> str:
     ):
         return ""
     region = queue_match["region"]
-    host, domain = _HOSTS_BY_PARTITION[queue_match["partition"]]
-    url = f"https://sqs.{region}.{domain}/{queue_match['account']}/{queue_match['name']}"
-    return f"https://{region}.{host}/sqs/v3/home?region={region}#/queues/{quote(url, safe='')}"
+    console_host, queue_url_domain = _HOSTS_BY_PARTITION[queue_match["partition"]]
+    queue_url = (
+        f"https://sqs.{region}.{queue_url_domain}/{queue_match['account']}/{queue_match['name']}"
+    )
+    quoted_queue_url = quote(queue_url, safe="")
+    return f"https://{region}.{console_host}/sqs/v3/home?region={region}#/queues/{quoted_queue_url}"
 
 
-def make_runbook_url(page: str, reported_account: ReportedAccount | None) -> str:
+def make_runbook_url(runbook_path: str, reported_account: ReportedAccount | None) -> str:
     """Return the URL of a runbook such as `docs/runbooks/dlq_missing.md`.
 
     Empty if the path has another form, or if `reported_account` or its `docs_url` is not known.
     """
-    runbook_match = _RUNBOOK_REGEX.fullmatch(page)
+    runbook_match = _RUNBOOK_REGEX.fullmatch(runbook_path)
     return (
         reported_account.docs_url.replace("*", runbook_match[1])
         if runbook_match and reported_account

@@ -42,15 +42,15 @@ _MOST_ALT_TEXT_CHARACTERS = 1_500
 _PICTURE_WIDTH_PIXELS = 492
 
 
-def _prepare_for_mail(value: Any) -> Any:
+def _prepare_for_mail(template_value: Any) -> Any:
     """Prepare a value for the HTML part of a mail.
 
     A text loses its marks (see `words`) and its links, and gets no-break spaces before units.
     Mendq's own Markup and values that are not texts are returned unchanged.
     """
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return keep_units_together(break_links(remove_marks(value)))
+    if isinstance(template_value, Markup) or not isinstance(template_value, str):
+        return template_value
+    return keep_units_together(break_links(remove_marks(template_value)))
 
 
 _MAIL_TEMPLATE = load_template("mail.html.j2", _prepare_for_mail)
@@ -93,8 +93,8 @@ class OutgoingReport(Struct, frozen=True, dict=True):
             return f"{report_name}: nothing was read"
         waiting_text = ""
         if summary.open_case_count:
-            verb = "needs" if summary.open_case_count == 1 else "need"
-            waiting_text = f"{summary.open_case_count:,} {verb} you; "
+            verb_form = "needs" if summary.open_case_count == 1 else "need"
+            waiting_text = f"{summary.open_case_count:,} {verb_form} you; "
         if not summary.totals.incidents:
             new_word = "new " if summary.has_other_news else ""
             return f"{report_name}: {waiting_text}no {new_word}incidents"
@@ -113,18 +113,18 @@ class OutgoingReport(Struct, frozen=True, dict=True):
     @property
     def short_text(self) -> str:
         """Text for an SNS topic: the verdict, the page's S3 address, and the command to open it."""
-        verdict = make_verdict_text(self.summary)
-        return f"{verdict}\n\nThe page: {self.page_location}\nTo read it: {self.command}\n"
+        verdict_text = make_verdict_text(self.summary)
+        return f"{verdict_text}\n\nThe page: {self.page_location}\nTo read it: {self.command}\n"
 
     @property
     def mail_text(self) -> str:
         """Plain-text part of the mail: `short_text`, and the things to do if there are any."""
-        recommendations = list_to_do(self.summary, self.reported_account)
-        if not recommendations:
+        to_dos = list_to_do(self.summary, self.reported_account)
+        if not to_dos:
             return self.short_text
         to_do_lines = ["\nDo this week"]
-        for number, recommendation in enumerate(recommendations, 1):
-            to_do_lines.append(_format_to_do(number, recommendation))
+        for item_number, to_do in enumerate(to_dos, 1):
+            to_do_lines.append(_format_to_do(item_number, to_do))
         if self.summary.do_this_week_left_out:
             to_do_lines.append(describe_left_out(self.summary))
         return self.short_text + "\n".join(to_do_lines) + "\n"
@@ -143,16 +143,18 @@ class OutgoingReport(Struct, frozen=True, dict=True):
 
         None if no incident is known.
         """
-        week = make_incidents_per_day(self.summary)
+        incidents_per_day = make_incidents_per_day(self.summary)
         return (
-            make_png(make_days_chart(week, MAIL_CHART_SIZE, LIGHT_PALETTE)) if week.total else None
+            make_png(make_days_chart(incidents_per_day, MAIL_CHART_SIZE, LIGHT_PALETTE))
+            if incidents_per_day.total
+            else None
         )
 
     @cached_property
     def html(self) -> str:
         """HTML part of the mail. All styles are inline, except those in media queries."""
         waiting_groups = group_waiting_cases(self.summary, self.reported_account)
-        html = _MAIL_TEMPLATE.render(
+        mail_html = _MAIL_TEMPLATE.render(
             summary=self.summary,
             is_attached=self.is_attached,
             reported_account=self.reported_account,
@@ -169,7 +171,7 @@ class OutgoingReport(Struct, frozen=True, dict=True):
             place=Markup(self.page_location),  # noqa: S704 - a bucket's name and our own key
             command=escape(self.command),
         )
-        return _STYLE_INLINER.inline(html)
+        return _STYLE_INLINER.inline(mail_html)
 
     def message_to(self, recipient: str) -> bytes:
         """Return the complete mail to one recipient, as bytes for SES.
@@ -191,25 +193,30 @@ def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGro
     Cases that the summary does not list are included, although the page only counts them. Empty if
     the mail lists all waiting cases.
     """
-    listed_count = sum(
-        len(group.cases[:_MOST_CASES_OF_A_GROUP]) for group in waiting_groups[:_MOST_WAITING_GROUPS]
+    listed_case_count = sum(
+        len(waiting_group.cases[:_MOST_CASES_OF_A_GROUP])
+        for waiting_group in waiting_groups[:_MOST_WAITING_GROUPS]
     )
-    unlisted_count = summary.open_case_count - listed_count
-    return f"{format_count(unlisted_count, 'more case')} on the page." if unlisted_count else ""
+    unlisted_case_count = summary.open_case_count - listed_case_count
+    return (
+        f"{format_count(unlisted_case_count, 'more case')} on the page."
+        if unlisted_case_count
+        else ""
+    )
 
 
-def _format_to_do(item_number: int, recommendation: ToDo) -> str:
+def _format_to_do(item_number: int, to_do: ToDo) -> str:
     """Return one numbered item of the plain-text list of things to do.
 
     The owner and the command, if there are any, are on lines of their own.
     """
-    sentences = [recommendation.action, recommendation.reason, recommendation.effect]
+    sentences = [to_do.action, to_do.reason, to_do.effect]
     item_text = " ".join(sentence for sentence in sentences if sentence)
     item_lines = [f"{item_number}. {break_links(remove_marks(item_text))}"]
-    if recommendation.owner:
-        item_lines.append(f"owner: {break_links(recommendation.owner)}")
-    if recommendation.command:
-        item_lines.append(recommendation.command)
+    if to_do.owner:
+        item_lines.append(f"owner: {break_links(to_do.owner)}")
+    if to_do.command:
+        item_lines.append(to_do.command)
     return "\n   ".join(item_lines)
 
 
@@ -222,13 +229,15 @@ _TRANSFER_ENCODING = "quoted-printable"
 _EMAIL_ADDRESS_REGEX = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
 
 
-def make_message(subject: str, text: str, html: str, picture: bytes | None) -> EmailMessage:
+def make_message(
+    subject: str, plain_text: str, html_text: str, picture: bytes | None
+) -> EmailMessage:
     """Return a mail without sender and recipient. Its lines have at most 78 ASCII characters.
 
     Args:
         subject: The subject, on one line.
-        text: The plain-text part.
-        html: The HTML part.
+        plain_text: The plain-text part.
+        html_text: The HTML part.
         picture: A PNG that the HTML part shows by PICTURE_ID. None for no picture.
 
     Raises:
@@ -238,8 +247,8 @@ def make_message(subject: str, text: str, html: str, picture: bytes | None) -> E
     mail["Subject"] = subject
     # With this header no absence note is sent back (RFC 3834).
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(_make_encodable(text), cte=_TRANSFER_ENCODING)
-    mail.add_alternative(_make_encodable(html), subtype="html", cte=_TRANSFER_ENCODING)
+    mail.set_content(_escape_lone_surrogates(plain_text), cte=_TRANSFER_ENCODING)
+    mail.add_alternative(_escape_lone_surrogates(html_text), subtype="html", cte=_TRANSFER_ENCODING)
     mail.set_boundary(_ALTERNATIVE_BOUNDARY)
     if picture is not None:
         _, html_part = mail.iter_parts()
@@ -253,22 +262,22 @@ def make_message(subject: str, text: str, html: str, picture: bytes | None) -> E
 def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
     """Attach the page to a mail as `file_name`, for people who have no access to the bucket."""
     mail.add_attachment(
-        _make_encodable(page_html), subtype="html", cte="base64", filename=file_name
+        _escape_lone_surrogates(page_html), subtype="html", cte="base64", filename=file_name
     )
     mail.set_boundary(_MIXED_BOUNDARY)
 
 
-def _parse_email_address(text: str) -> Address:
+def _parse_email_address(address_text: str) -> Address:
     """Parse an e-mail address.
 
     Raises ValueError if the text is not exactly one address, or HeaderParseError if a dot in its
     domain is in a wrong place.
     """
-    if not _EMAIL_ADDRESS_REGEX.fullmatch(text):
-        raise ValueError(f"no e-mail address: {ascii(text)[:80]}")
-    return Address(addr_spec=text)
+    if not _EMAIL_ADDRESS_REGEX.fullmatch(address_text):
+        raise ValueError(f"no e-mail address: {ascii(address_text)[:80]}")
+    return Address(addr_spec=address_text)
 
 
-def _make_encodable(text: str) -> str:
+def _escape_lone_surrogates(text: str) -> str:
     """Replace lone surrogates (halves of a character) by escapes that UTF-8 can encode."""
     return text.encode("utf-8", "backslashreplace").decode()

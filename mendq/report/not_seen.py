@@ -52,20 +52,24 @@ def list_not_seen(summary: Summary) -> tuple[str, ...]:
     if not summary.cases_were_read:
         sentences.append(CASES_NOT_READ_SENTENCE)
     if coverage.case_files_unreadable:
-        files_text = format_count(coverage.case_files_unreadable, "case file")
-        sentences.append(f"{files_text} could not be read.")
+        case_files_text = format_count(coverage.case_files_unreadable, "case file")
+        sentences.append(f"{case_files_text} could not be read.")
     sentences.append(_describe_unknown_codes(coverage))
     sentences.append(_describe_incidents_without_case(summary))
     if coverage.own_incidents:
         incidents_text = format_count(coverage.own_incidents, "incident")
-        verb = _is_or_are(coverage.own_incidents)
-        sentences.append(f"{incidents_text} of drills and of Mendq's own calls {verb} left out.")
-    if summary.cases_left_out:
-        worst_text = format_count(len(summary.cases), "worst incident")
-        left_out_text = f"{summary.cases_left_out:,} more {_is_or_are(summary.cases_left_out)}"
+        verb_form = _is_or_are(coverage.own_incidents)
         sentences.append(
-            f"The page lists the {worst_text}; {left_out_text} in the report bucket, under "
-            "incidents/."
+            f"{incidents_text} of drills and of Mendq's own calls {verb_form} left out."
+        )
+    if summary.cases_left_out:
+        worst_incidents_text = format_count(len(summary.cases), "worst incident")
+        left_out_incidents_text = (
+            f"{summary.cases_left_out:,} more {_is_or_are(summary.cases_left_out)}"
+        )
+        sentences.append(
+            f"The page lists the {worst_incidents_text}; {left_out_incidents_text} in the report "
+            "bucket, under incidents/."
         )
     sentences.append(BLIND_SPOTS_SENTENCE)
     return tuple(sentence for sentence in sentences if sentence)
@@ -96,13 +100,14 @@ def _describe_files(coverage: NotSeen) -> str:
         all_were_text = "it was" if file_count == 1 else "all were"
         files_text = format_count(file_count, "trail file")
         return f"{files_text} ({format_bytes(size_bytes)}): {all_were_text} readable."
-    percent_text = (
+    unreadable_percent = (
         f", {format_percent(coverage.bytes_unreadable, size_bytes)}" if size_bytes else ""
     )
     return (
         f"{coverage.files_unreadable:,} of {format_count(file_count, 'trail file')} could not be "
         "read "
-        f"({format_bytes(coverage.bytes_unreadable)} of {format_bytes(size_bytes)}{percent_text})."
+        f"({format_bytes(coverage.bytes_unreadable)} of {format_bytes(size_bytes)}"
+        f"{unreadable_percent})."
     )
 
 
@@ -113,12 +118,12 @@ def _describe_unknown_codes(coverage: NotSeen) -> str:
     """
     if not coverage.unknown_code:
         return ""
-    count_by_code = {}
-    for symptom, count in coverage.unknown_code.items():
-        count_by_code[mark_name(symptom.removeprefix("unknown:"))] = count
+    call_count_by_code = {}
+    for symptom, call_count_of_code in coverage.unknown_code.items():
+        call_count_by_code[mark_name(symptom.removeprefix("unknown:"))] = call_count_of_code
     call_count = sum(coverage.unknown_code.values()) + coverage.unknown_calls_left_out
     codes_text = join_most_frequent(
-        count_by_code, MOST_LISTED_CODES, coverage.unknown_codes_left_out
+        call_count_by_code, MOST_LISTED_CODES, coverage.unknown_codes_left_out
     )
     calls_text = format_count(call_count, "failed call")
     if call_count == 1:
@@ -137,19 +142,19 @@ def _describe_incidents_without_case(summary: Summary) -> str:
     incident_count = summary.by_outcome.get(NOT_SEEN_OUTCOME, 0)
     if not incident_count:
         return ""
-    count_by_reason = Counter[str]()
+    incident_count_by_reason = Counter[str]()
     for incident in summary.cases:
         if incident.outcome == NOT_SEEN_OUTCOME:
             reason = describe_reason(incident)
-            count_by_reason[mark_quote(reason) if reason else "no reason given"] += 1
-    verb = "has" if incident_count == 1 else "have"
-    incidents_text = f"{format_count(incident_count, 'incident')} {verb} no case"
-    if not count_by_reason:
+            incident_count_by_reason[mark_quote(reason) if reason else "no reason given"] += 1
+    verb_form = "has" if incident_count == 1 else "have"
+    incidents_text = f"{format_count(incident_count, 'incident')} {verb_form} no case"
+    if not incident_count_by_reason:
         return f"{incidents_text}."
-    if list(count_by_reason.values()) == [incident_count]:
+    if list(incident_count_by_reason.values()) == [incident_count]:
         # All incidents have the same reason, so its number would say nothing new.
-        return f"{incidents_text}: {next(iter(count_by_reason))}."
-    return f"{incidents_text}: {join_most_frequent(count_by_reason, MOST_LISTED_CODES)}."
+        return f"{incidents_text}: {next(iter(incident_count_by_reason))}."
+    return f"{incidents_text}: {join_most_frequent(incident_count_by_reason, MOST_LISTED_CODES)}."
 
 
 def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
@@ -159,14 +164,18 @@ def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
     yet), `silent` (the nightly run found no record) and `not_read` (any other day).
     """
     coverage = summary.not_seen
-    silent_days = {run.day for run in coverage.nightly_runs if run.verdict == NOTHING_READ_VERDICT}
+    days_without_records = {
+        nightly_run.day
+        for nightly_run in coverage.nightly_runs
+        if nightly_run.verdict == NOTHING_READ_VERDICT
+    }
     days_by_reason: dict[str, list[date]] = defaultdict(list)
     for missing_day in coverage.nightly_runs_missing:
         if coverage.began is not None and missing_day < coverage.began:
             reason = "not_begun"
         elif missing_day in summary.days_to_come:
             reason = "to_come"
-        elif missing_day in silent_days:
+        elif missing_day in days_without_records:
             reason = "silent"
         else:
             reason = "not_read"
@@ -192,19 +201,24 @@ def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
         yield f"The week is not over{_describe_days_to_come(days_by_reason['to_come'])}."
     explained_days = {*days_by_reason["not_begun"], *days_by_reason["to_come"]}
     yield from _describe_doubtful_runs(
-        [run for run in coverage.nightly_runs if run.day not in explained_days]
+        [
+            nightly_run
+            for nightly_run in coverage.nightly_runs
+            if nightly_run.day not in explained_days
+        ]
     )
 
 
-def _describe_days_to_come(days: Sequence[date]) -> str:
+def _describe_days_to_come(days_to_come: Sequence[date]) -> str:
     """Return the end of a sentence: the days whose nightly runs are not due yet.
 
-    Empty if `days` is empty.
+    Empty if there are none.
     """
-    if not days:
+    if not days_to_come:
         return ""
-    runs_word = "nightly run" if len(days) == 1 else "nightly runs"
-    return f": the {runs_word} of {_join_days(days)} {_is_or_are(len(days))} still to come"
+    runs_word = "nightly run" if len(days_to_come) == 1 else "nightly runs"
+    verb_form = _is_or_are(len(days_to_come))
+    return f": the {runs_word} of {_join_days(days_to_come)} {verb_form} still to come"
 
 
 def _join_days(days: Sequence[date]) -> str:
@@ -218,8 +232,14 @@ def _describe_whole_runs(summary: Summary) -> str:
     reports such a run.
     """
     coverage = summary.not_seen
-    partial_days = {run.day for run in coverage.nightly_runs if run.verdict == PARTIAL_VERDICT}
-    whole_run_count = summary.read_day_count - len(partial_days - {*coverage.nightly_runs_missing})
+    partly_read_days = {
+        nightly_run.day
+        for nightly_run in coverage.nightly_runs
+        if nightly_run.verdict == PARTIAL_VERDICT
+    }
+    whole_run_count = summary.read_day_count - len(
+        partly_read_days - {*coverage.nightly_runs_missing}
+    )
     if whole_run_count == len(summary.days):
         return f"All {whole_run_count} nightly runs were read."
     if not whole_run_count:
@@ -234,30 +254,39 @@ def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator
     over, or if its tables do not match its counts. All runs that read no records share one
     sentence.
     """
-    silent_runs = [run for run in nightly_runs if run.verdict == NOTHING_READ_VERDICT]
-    if silent_runs:
-        usual_text = _describe_usual_records(silent_runs[0]) if len(silent_runs) == 1 else ""
-        day_names = _join_days([run.day for run in silent_runs])
-        yield f"{day_names} had not one record{usual_text}: is the trail on?"
-    for run in nightly_runs:
-        day_name = format_day(run.day)
-        if run.verdict == FAR_FEWER_VERDICT:
-            usual_text = _describe_usual_records(run)
-            yield f"{day_name} had far fewer records than usual: {run.records:,}{usual_text}."
-        elif run.verdict == TORN_VERDICT:
+    runs_without_records = [
+        nightly_run for nightly_run in nightly_runs if nightly_run.verdict == NOTHING_READ_VERDICT
+    ]
+    if runs_without_records:
+        usual_records_text = (
+            _describe_usual_records(runs_without_records[0])
+            if len(runs_without_records) == 1
+            else ""
+        )
+        day_names = _join_days([nightly_run.day for nightly_run in runs_without_records])
+        yield f"{day_names} had not one record{usual_records_text}: is the trail on?"
+    for nightly_run in nightly_runs:
+        day_name = format_day(nightly_run.day)
+        if nightly_run.verdict == FAR_FEWER_VERDICT:
+            usual_records_text = _describe_usual_records(nightly_run)
+            records_text = f"{nightly_run.records:,}{usual_records_text}"
+            yield f"{day_name} had far fewer records than usual: {records_text}."
+        elif nightly_run.verdict == TORN_VERDICT:
             yield f"The tables of {day_name} are not what its nightly run counted: run it again."
-        elif run.verdict == PARTIAL_VERDICT:
+        elif nightly_run.verdict == PARTIAL_VERDICT:
             yield f"{day_name} was read before it was over, and not since."
 
 
-def _describe_usual_records(run: NightlyCoverage) -> str:
+def _describe_usual_records(nightly_run: NightlyCoverage) -> str:
     """Return the end of a sentence: how many records a nightly run usually reads.
 
     Empty if that is not known.
     """
-    usual_records = run.usual_records
+    usual_record_count = nightly_run.usual_records
     return (
-        "" if usual_records is None else f", where {format_number(round(usual_records))} are usual"
+        ""
+        if usual_record_count is None
+        else f", where {format_number(round(usual_record_count))} are usual"
     )
 
 
@@ -276,17 +305,17 @@ def describe_sources(summary: Summary) -> str:
     return f"{files_text} with {records_text}, of {accounts_text} in {regions_text}"
 
 
-def _describe_places(names: tuple[str, ...], left_out_count: int, noun: str) -> str:
+def _describe_places(place_names: tuple[str, ...], left_out_count: int, noun: str) -> str:
     """Return the names of accounts or regions, or only their number if there are many.
 
     Args:
-        names: The names that are known.
-        left_out_count: The number of further accounts or regions that are not in `names`.
+        place_names: The names that are known.
+        left_out_count: The number of further accounts or regions that are not in `place_names`.
         noun: `account` or `region`.
     """
-    if not names:
+    if not place_names:
         return f"no {noun}"
-    if len(names) + left_out_count > MOST_NAMED_PLACES:
-        return format_count(len(names) + left_out_count, noun)
-    noun_form = noun if len(names) == 1 else f"{noun}s"
-    return f"{noun_form} {join_names([mark_quote(name) for name in names])}"
+    if len(place_names) + left_out_count > MOST_NAMED_PLACES:
+        return format_count(len(place_names) + left_out_count, noun)
+    noun_form = noun if len(place_names) == 1 else f"{noun}s"
+    return f"{noun_form} {join_names([mark_quote(place_name) for place_name in place_names])}"

@@ -73,7 +73,7 @@ def group_waiting_cases(
     """
     cases_by_group = defaultdict[WaitingGroup, list[WaitingCase]](list)
     for case in summary.open_now:
-        group = WaitingGroup(
+        waiting_group = WaitingGroup(
             symptom=case.symptom,
             code=make_visible(case.code),
             state=describe_state(case),
@@ -82,16 +82,21 @@ def group_waiting_cases(
             next_step=clean_sentence(case.next_step.sentence),
             runbook=make_visible(case.next_step.runbook),
         )
-        fallback_verb = "approve" if case.state == "proposed" else "show"
-        command = choose_command(case, case.next_step.command, fallback_verb, reported_account)
-        facts_text = _describe_facts(summary, case)
-        cases_by_group[group].append(WaitingCase(case.case_id, case.queue_arn, facts_text, command))
+        fallback_subcommand = "approve" if case.state == "proposed" else "show"
+        command = choose_command(
+            case, case.next_step.command, fallback_subcommand, reported_account
+        )
+        facts_text = _describe_age_and_backlog(summary, case)
+        cases_by_group[waiting_group].append(
+            WaitingCase(case.case_id, case.queue_arn, facts_text, command)
+        )
     return tuple(
-        structs.replace(group, cases=tuple(cases)) for group, cases in cases_by_group.items()
+        structs.replace(waiting_group, cases=tuple(waiting_cases))
+        for waiting_group, waiting_cases in cases_by_group.items()
     )
 
 
-def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
+def _describe_age_and_backlog(summary: Summary, case: OpenCaseSummary) -> str:
     """Return how long the case is open, how many messages wait, and how old the oldest one is.
 
     The numbers about messages are from the last scan. A number that it did not measure is left out.
@@ -108,7 +113,7 @@ def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
 def choose_command(
     case: OpenCaseSummary | Recommendation,
     summary_command: str,
-    fallback_verb: str,
+    fallback_subcommand: str,
     reported_account: ReportedAccount | None,
 ) -> str:
     """Return a command for a case that a person can safely copy.
@@ -119,8 +124,8 @@ def choose_command(
     Args:
         case: The case.
         summary_command: The command that the summary has for the case.
-        fallback_verb: Subcommand of `mendq` that is used if `summary_command` is not safe, such as
-            `show`.
+        fallback_subcommand: Subcommand of `mendq` that is used if `summary_command` is not safe,
+            such as `show`.
         reported_account: The account and region of the report. None if they are not known.
 
     Returns:
@@ -128,32 +133,34 @@ def choose_command(
         `summary_command` is not safe and the case has no valid id of its symptom.
     """
     queue_match = match_queue(case.queue_arn, reported_account)
-    case_match = CASE_ID_REGEX.fullmatch(case.case_id)
+    case_id_match = CASE_ID_REGEX.fullmatch(case.case_id)
     if not queue_match:
         return ""
-    text_by_placeholder = {
+    replacement_by_placeholder = {
         "arn": queue_match[0],
-        "case": (case_match or queue_match)[0],
+        "case": (case_id_match or queue_match)[0],
         **queue_match.groupdict(),
     }
     safe_command_pattern = _SAFE_COMMAND_PATTERN.format(
-        **{name: re.escape(text) for name, text in text_by_placeholder.items()}
+        **{
+            placeholder: re.escape(replacement_text)
+            for placeholder, replacement_text in replacement_by_placeholder.items()
+        }
     )
     if len(summary_command) <= MOST_COMMAND_CHARACTERS and re.fullmatch(
         safe_command_pattern, summary_command
     ):
         return summary_command
-    if not case_match or case_match["symptom"] != case.symptom:
+    if not case_id_match or case_id_match["symptom"] != case.symptom:
         return ""
-    return f"mendq {fallback_verb} {case.case_id} --region {queue_match['region']}"
+    return f"mendq {fallback_subcommand} {case.case_id} --region {queue_match['region']}"
 
 
 def make_caption(summary: Summary) -> str:
     """Return a sentence: how many cases wait for a person, and how many are not listed."""
-    case_count = summary.open_case_count
-    caption = (
-        f"{format_count(case_count, 'case')} {'waits' if case_count == 1 else 'wait'} for a person"
-    )
+    waiting_case_count = summary.open_case_count
+    verb_form = "waits" if waiting_case_count == 1 else "wait"
+    caption = f"{format_count(waiting_case_count, 'case')} {verb_form} for a person"
     if summary.open_now_left_out:
         caption += f"; {summary.open_now_left_out:,} of them less pressing and not listed"
     return f"{caption}."
@@ -167,14 +174,14 @@ def describe_most_pressing(summary: Summary) -> str:
     if not summary.open_now:
         return ""
     first_case = summary.open_now[0]
-    facts_text = _describe_facts(summary, first_case)
+    facts_text = _describe_age_and_backlog(summary, first_case)
     queue_name = format_queue_name(first_case.queue_arn)
     waiting_text = f"Needs you: {queue_name}, {format_symptom(first_case.symptom)}, {facts_text}"
-    step_sentence = clean_sentence(first_case.next_step.sentence or first_case.reason)
-    if step_sentence:
-        waiting_text += f": {step_sentence}"
+    next_step_sentence = clean_sentence(first_case.next_step.sentence or first_case.reason)
+    if next_step_sentence:
+        waiting_text += f": {next_step_sentence}"
     waiting_text = waiting_text.rstrip(".") + "."
-    more_count = summary.open_case_count - 1
-    if more_count:
-        waiting_text += f" And {format_count(more_count, 'more case')}."
+    other_case_count = summary.open_case_count - 1
+    if other_case_count:
+        waiting_text += f" And {format_count(other_case_count, 'more case')}."
     return waiting_text

@@ -32,37 +32,39 @@ from mendq.report.words import (
 MOST_LISTED_CODES = 3
 
 
-def describe_row_calls(row: IncidentRow) -> str:
+def describe_row_calls(incident_row: IncidentRow) -> str:
     """Return a text with a row's failed calls and codes, such as `12 failed calls, AccessDenied`.
 
     If the row has several incidents, the text begins with their number. If no call failed, the text
     says that a scan found the incidents.
     """
     description_parts = []
-    if len(row.incidents) > 1:
-        description_parts.append(format_count(len(row.incidents), "incident"))
-    description_parts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
-    error_codes = row.first_incident.error_codes
+    if len(incident_row.incidents) > 1:
+        description_parts.append(format_count(len(incident_row.incidents), "incident"))
+    description_parts.append(
+        format_calls(sum(incident.failed_calls for incident in incident_row.incidents))
+    )
+    error_codes = incident_row.first_incident.error_codes
     description_parts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
     if len(error_codes) > MOST_LISTED_CODES:
         description_parts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
     return ", ".join(description_parts)
 
 
-def describe_callers(row: IncidentRow) -> str:
+def describe_callers(incident_row: IncidentRow) -> str:
     """Return the name of a row's first caller, and the number of other callers.
 
     Empty if no caller is known.
     """
     principals: list[str] = []
-    for incident in row.incidents:
+    for incident in incident_row.incidents:
         for principal in incident.principals:
             if principal not in principals:
                 principals.append(principal)
     if not principals:
         return ""
-    more_text = f" and {len(principals) - 1} more" if len(principals) > 1 else ""
-    return format_principal(principals[0]) + more_text
+    other_callers_text = f" and {len(principals) - 1} more" if len(principals) > 1 else ""
+    return format_principal(principals[0]) + other_callers_text
 
 
 # What the state of a case means for the queue.
@@ -104,15 +106,15 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
 
     Empty if the case ended in a state of _STATES_WITHOUT_CHANGE.
     """
-    end_text = _describe_end(case)
+    end_text = _describe_case_end(case)
     if end_text == _LEFT_UNCHANGED_TEXT:
         return ""
     ended_at = case.ended_at or summary.made_at
-    seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
-    return f"{'open for' if end_text == _OPEN_TEXT else 'after'} {format_duration(seconds)}"
+    open_seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
+    return f"{'open for' if end_text == _OPEN_TEXT else 'after'} {format_duration(open_seconds)}"
 
 
-def _describe_end(case: NotifiedCase) -> str:
+def _describe_case_end(case: NotifiedCase) -> str:
     """Return how a case ended: `closed`, `rolled back`, `left as it was` or `still open`.
 
     `left as it was` means that the case ended in a state of _STATES_WITHOUT_CHANGE.
@@ -141,12 +143,12 @@ def make_people_caption(summary: Summary) -> str:
     notifications_text = format_count(
         sum(case.pages for case in reached_a_person.cases), "notification"
     )
-    count_by_end = Counter(_describe_end(case) for case in reached_a_person.cases)
+    case_count_by_end_text = Counter(_describe_case_end(case) for case in reached_a_person.cases)
     all_end_texts = (_OPEN_TEXT, _LEFT_UNCHANGED_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
     count_texts = [
-        f"{count_by_end[end_text]:,} {end_text}"
+        f"{case_count_by_end_text[end_text]:,} {end_text}"
         for end_text in all_end_texts
-        if count_by_end[end_text]
+        if case_count_by_end_text[end_text]
     ]
     return f"{cases_text}, {notifications_text}: {join_names(count_texts)}."
 
@@ -163,10 +165,10 @@ def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
         summary.does_it_help,
         key=lambda comparison: (-comparison.fixed - comparison.untouched, comparison.symptom),
     )
-    rows = []
+    table_rows = []
     for comparison in ranked_comparisons[:most_rows]:
         recovered_text = f"{comparison.recovered:,} of {comparison.untouched:,}"
-        row = {
+        table_row = {
             "title": format_symptom(comparison.symptom),
             "fixed": _format_count_and_time(
                 f"{comparison.fixed:,}", comparison.fixed_median_seconds
@@ -175,8 +177,8 @@ def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
                 recovered_text, comparison.recovered_median_seconds
             ),
         }
-        rows.append(row)
-    return rows
+        table_rows.append(table_row)
+    return table_rows
 
 
 def _format_count_and_time(count_text: str, seconds: float | None) -> str:
@@ -240,9 +242,9 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
 
     The rows are in the order of their first incidents.
     """
-    incidents_by_text = defaultdict[tuple[object, ...], list[Incident]](list)
+    incidents_by_shown_texts = defaultdict[tuple[object, ...], list[Incident]](list)
     for incident in incidents:
-        row_text = (
+        shown_texts = (
             incident.symptom,
             incident.error_codes,
             incident.outcome,
@@ -252,10 +254,10 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
             incident.notified,
             incident.urgent,
         )
-        incidents_by_text[row_text].append(incident)
+        incidents_by_shown_texts[shown_texts].append(incident)
     return [
         IncidentRow(tuple(same_text_incidents))
-        for same_text_incidents in incidents_by_text.values()
+        for same_text_incidents in incidents_by_shown_texts.values()
     ]
 
 
@@ -277,21 +279,25 @@ def sort_cases_open_first(summary: Summary) -> list[NotifiedCase]:
     return sorted(summary.reached_a_person.cases, key=lambda case: case.ended_at is not None)
 
 
-def count_unfolded_cases(cases: Sequence[NotifiedCase], usual_count: int) -> int:
+def count_unfolded_cases(cases: Sequence[NotifiedCase], usual_case_count: int) -> int:
     """Return how many cases the page shows without a click.
 
-    This is `usual_count`, or the number of open cases if that is larger.
+    This is `usual_case_count`, or the number of open cases if that is larger.
     """
-    return max(usual_count, sum(case.ended_at is None for case in cases))
+    return max(usual_case_count, sum(case.ended_at is None for case in cases))
 
 
-def count_unfolded_rows(rows: Sequence[IncidentRow], usual_count: int) -> int:
+def count_unfolded_rows(incident_rows: Sequence[IncidentRow], usual_row_count: int) -> int:
     """Return how many rows of incidents the page shows without a click.
 
-    This is `usual_count`, or the number of rows that need a person if that is larger.
+    This is `usual_row_count`, or the number of rows that need a person if that is larger.
     """
     return max(
-        usual_count, sum(row.first_incident.outcome in OUTCOMES_NEEDING_A_PERSON for row in rows)
+        usual_row_count,
+        sum(
+            incident_row.first_incident.outcome in OUTCOMES_NEEDING_A_PERSON
+            for incident_row in incident_rows
+        ),
     )
 
 
@@ -306,48 +312,50 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
         a queue and its cells, each cell a text and a shade; `beyond`, a sentence about the queues
         that are not listed; and `has_unread`, True if a cell shows `?`.
     """
-    queues = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
-    if not queues:
+    queues_with_incidents = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
+    if not queues_with_incidents:
         return None
-    highest_count = max(max(queue.incidents) for queue in queues)
-    rows = []
-    has_unread = False
-    for queue in queues:
-        figures_and_shades = []
-        for day, count in zip(summary.days, queue.incidents, strict=True):
-            figure = _format_heat_cell(summary, day, count)
-            has_unread = has_unread or figure == NOT_READ_FIGURE
-            figures_and_shades.append((figure, compute_shade(count, highest_count)))
-        rows.append((queue, figures_and_shades))
-    total_by_queue = [(mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues]
+    highest_count = max(max(queue.incidents) for queue in queues_with_incidents)
+    heat_map_rows = []
+    has_unread_day = False
+    for queue in queues_with_incidents:
+        texts_and_shades = []
+        for day, incident_count in zip(summary.days, queue.incidents, strict=True):
+            cell_text = _format_heat_cell(summary, day, incident_count)
+            has_unread_day = has_unread_day or cell_text == NOT_READ_FIGURE
+            texts_and_shades.append((cell_text, compute_shade(incident_count, highest_count)))
+        heat_map_rows.append((queue, texts_and_shades))
+    queues_and_totals = [
+        (mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues_with_incidents
+    ]
     return {
-        "caption": describe_leaders(total_by_queue, "queue", summary.totals.incidents),
-        "rows": rows,
+        "caption": describe_leaders(queues_and_totals, "queue", summary.totals.incidents),
+        "rows": heat_map_rows,
         "beyond": _describe_other_queues(summary),
-        "has_unread": has_unread,
+        "has_unread": has_unread_day,
     }
 
 
-def _format_heat_cell(summary: Summary, day: date, count: int) -> str:
+def _format_heat_cell(summary: Summary, day: date, incident_count: int) -> str:
     """Return the text of one cell: the number of incidents, if there are any.
 
     Otherwise `?` if the day was not read. Empty if the day was read or is still to come.
     """
-    if count:
-        return f"{count:,}"
-    is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.days_to_come
-    return NOT_READ_FIGURE if is_missing else ""
+    if incident_count:
+        return f"{incident_count:,}"
+    is_day_unread = day in summary.not_seen.nightly_runs_missing and day not in summary.days_to_come
+    return NOT_READ_FIGURE if is_day_unread else ""
 
 
-def compute_shade(count: int, highest_count: int) -> int:
+def compute_shade(incident_count: int, highest_count: int) -> int:
     """Return the shade of a cell: 0 for no incident, otherwise 1 to SHADE_LEVELS.
 
     `highest_count` is the count of the darkest cell. The scale is logarithmic, so that one bad day
     does not make all other days look empty.
     """
-    if not count:
+    if not incident_count:
         return 0
-    return max(1, ceil(SHADE_LEVELS * log(count + 1) / log(highest_count + 1) - 1e-9))
+    return max(1, ceil(SHADE_LEVELS * log(incident_count + 1) / log(highest_count + 1) - 1e-9))
 
 
 def _describe_other_queues(summary: Summary) -> str:

@@ -65,7 +65,7 @@ def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     return (
         _make_incidents_tile(summary),
         _make_healed_tile(summary),
-        _make_paged_tile(summary),
+        _make_urgent_notifications_tile(summary),
         _make_time_to_fix_tile(summary),
         failed_calls_tile,
     )
@@ -78,14 +78,14 @@ def _make_backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
     """
     whole_text = f"of {summary.totals.incidents:,}"
     note = "each decided for itself"
-    count_by_verb = {
+    incident_count_by_action = {
         "changed": summary.by_outcome.get("applied", 0),
         "proposed": summary.by_outcome.get("proposed", 0),
         "paged": summary.totals.urgent,
     }
     return tuple(
-        Tile(f"Would have {verb}", f"{count:,}", whole_text, note)
-        for verb, count in count_by_verb.items()
+        Tile(f"Would have {action}", f"{incident_count:,}", whole_text, note)
+        for action, incident_count in incident_count_by_action.items()
     )
 
 
@@ -110,20 +110,22 @@ def compare_with_weeks(
     if not earlier_figures:
         return "level", NO_EARLIER_WEEK_NOTE
     median_figure = median(earlier_figures)
-    basis_text = f"the {len(earlier_figures)}-week median of {format_figure(median_figure)}"
+    earlier_median_text = (
+        f"the {len(earlier_figures)}-week median of {format_figure(median_figure)}"
+    )
     if len(earlier_figures) == 1:
-        basis_text = f"the {format_figure(median_figure)} of the one earlier week"
+        earlier_median_text = f"the {format_figure(median_figure)} of the one earlier week"
     if figure == median_figure:
-        return "level", f"equal to {basis_text}"
+        return "level", f"equal to {earlier_median_text}"
     difference_text = (format_difference or format_figure)(abs(figure - median_figure))
     if figure > median_figure:
-        return "rise", f"{difference_text} above {basis_text}"
-    return "fall", f"{difference_text} below {basis_text}"
+        return "rise", f"{difference_text} above {earlier_median_text}"
+    return "fall", f"{difference_text} below {earlier_median_text}"
 
 
 def _list_whole_weeks(summary: Summary) -> list[EarlierWeek]:
     """Return the earlier weeks of which every day was read. The sums of others may be too low."""
-    return [week for week in summary.previous_weeks if week.is_whole]
+    return [earlier_week for earlier_week in summary.previous_weeks if earlier_week.is_whole]
 
 
 def _add_tone(summary: Summary, tile: Tile, direction: str, *, rise_tone: str) -> Tile:
@@ -143,12 +145,12 @@ def _make_count_tile(
     summary: Summary, title: str, get_figure: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
     """Return the tile of a count that is bad news if it rises."""
-    count = get_figure(summary.totals)
+    figure = get_figure(summary.totals)
     direction, note = compare_with_weeks(
-        count, [get_figure(week) for week in _list_whole_weeks(summary)]
+        figure, [get_figure(earlier_week) for earlier_week in _list_whole_weeks(summary)]
     )
     tile = Tile(
-        title, f"{count:,}", "", note, weekly_figures=_list_weekly_figures(summary, get_figure)
+        title, f"{figure:,}", "", note, weekly_figures=_list_weekly_figures(summary, get_figure)
     )
     return _add_tone(summary, tile, direction, rise_tone="bad")
 
@@ -162,7 +164,8 @@ def _list_weekly_figures(
     Empty if no earlier week has a number.
     """
     earlier_figures = [
-        None if week is None else get_figure(week) for week in list_earlier_weeks(summary)
+        None if earlier_week is None else get_figure(earlier_week)
+        for earlier_week in list_earlier_weeks(summary)
     ]
     if all(figure is None for figure in earlier_figures):
         return ()
@@ -171,10 +174,10 @@ def _list_weekly_figures(
 
 def describe_weeks(tile: Tile) -> str:
     """List the numbers of a tile's weeks in a text, for people who cannot see the chart."""
-    figures = [
+    figure_texts = [
         "not known" if figure is None else format_number(figure) for figure in tile.weekly_figures
     ]
-    return "Week by week to this one: " + ", ".join(figures)
+    return "Week by week to this one: " + ", ".join(figure_texts)
 
 
 def _make_incidents_tile(summary: Summary) -> Tile:
@@ -184,11 +187,13 @@ def _make_incidents_tile(summary: Summary) -> Tile:
     missing.
     """
     tile = _make_count_tile(summary, "Incidents", lambda week: week.incidents)
-    scan_count = summary.by_found_by.scan
-    if scan_count:
-        failed_call_count = summary.by_found_by.failed_calls
-        note = f"{failed_call_count:,} by failed calls, {scan_count:,} by scans; {tile.note}"
-        tile = replace(tile, note=note)
+    count_found_by_scans = summary.by_found_by.scan
+    if count_found_by_scans:
+        count_found_by_calls = summary.by_found_by.failed_calls
+        finders_text = (
+            f"{count_found_by_calls:,} by failed calls, {count_found_by_scans:,} by scans"
+        )
+        tile = replace(tile, note=f"{finders_text}; {tile.note}")
     if summary.every_day_was_read:
         return tile
     return replace(
@@ -217,15 +222,15 @@ def _make_healed_tile(summary: Summary) -> Tile:
     )
     if incident_count < LEAST_INCIDENTS_TO_COMPARE:
         return tile
-    earlier_percents = [
+    earlier_healed_percents = [
         round(100 * week.healed / week.incidents)
         for week in _list_whole_weeks(summary)
         if week.incidents >= LEAST_INCIDENTS_TO_COMPARE
     ]
-    percent = round(100 * healed_count / incident_count)
+    healed_percent = round(100 * healed_count / incident_count)
     direction, note = compare_with_weeks(
-        percent,
-        earlier_percents,
+        healed_percent,
+        earlier_healed_percents,
         lambda value: f"{format_number(value)} %",
         lambda difference: f"{format_number(difference)} points",
     )
@@ -233,7 +238,7 @@ def _make_healed_tile(summary: Summary) -> Tile:
     return _add_tone(summary, tile, direction, rise_tone="good")
 
 
-def _make_paged_tile(summary: Summary) -> Tile:
+def _make_urgent_notifications_tile(summary: Summary) -> Tile:
     """Return the tile with the number of urgent notifications that cases sent this week.
 
     Notifications about older cases count too. If the cases were not read, the number is not known.
@@ -257,29 +262,33 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
     tile shows the longest time and lists all.
     """
     title = "Time to fix"
-    timed_count = summary.totals.healed_with_time
+    timed_fix_count = summary.totals.healed_with_time
     median_seconds = summary.totals.median_seconds_to_heal
-    if not timed_count or median_seconds is None:
+    if not timed_fix_count or median_seconds is None:
         return Tile(title, NOT_KNOWN_FIGURE, "", "no fix was timed")
-    all_seconds: list[float] = []
+    fix_seconds: list[float] = []
     for symptom_times in summary.times_to_heal:
-        all_seconds.extend(symptom_times.seconds)
-    all_seconds.sort()
-    if timed_count < LEAST_INCIDENTS_TO_COMPARE and len(all_seconds) == timed_count:
-        time_texts = join_names([format_duration(value) for value in all_seconds])
-        note = f"the longest of {timed_count}: {time_texts}" if timed_count > 1 else "1 incident"
-        return Tile(title, format_duration(all_seconds[-1]), "", note)
-    earlier_medians = [
+        fix_seconds.extend(symptom_times.seconds)
+    fix_seconds.sort()
+    if timed_fix_count < LEAST_INCIDENTS_TO_COMPARE and len(fix_seconds) == timed_fix_count:
+        joined_times = join_names([format_duration(seconds) for seconds in fix_seconds])
+        note = (
+            f"the longest of {timed_fix_count}: {joined_times}"
+            if timed_fix_count > 1
+            else "1 incident"
+        )
+        return Tile(title, format_duration(fix_seconds[-1]), "", note)
+    earlier_median_seconds = [
         week.median_seconds_to_heal
         for week in _list_whole_weeks(summary)
         if week.healed_with_time >= LEAST_INCIDENTS_TO_COMPARE
         and week.median_seconds_to_heal is not None
     ]
     direction, comparison_text = compare_with_weeks(
-        median_seconds, earlier_medians, format_duration
+        median_seconds, earlier_median_seconds, format_duration
     )
     weekly_figures = _list_weekly_figures(summary, lambda week: week.median_seconds_to_heal)
-    note = f"median of {timed_count:,}, {comparison_text}"
+    note = f"median of {timed_fix_count:,}, {comparison_text}"
     tile = Tile(title, format_duration(median_seconds), "", note, weekly_figures=weekly_figures)
     return _add_tone(summary, tile, direction, rise_tone="bad")
 
@@ -289,9 +298,9 @@ def list_earlier_weeks(summary: Summary) -> tuple[EarlierWeek | None, ...]:
 
     None stands for a week that was not read completely, or that the summary does not contain.
     """
-    week_by_name = {week.week: week for week in _list_whole_weeks(summary)}
-    weeks = []
+    week_by_name = {earlier_week.week: earlier_week for earlier_week in _list_whole_weeks(summary)}
+    earlier_weeks = []
     for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):
         monday = summary.first_day - timedelta(days=DAYS_PER_WEEK * weeks_ago)
-        weeks.append(week_by_name.get(f"{monday:%G-W%V}"))
-    return tuple(weeks)
+        earlier_weeks.append(week_by_name.get(f"{monday:%G-W%V}"))
+    return tuple(earlier_weeks)

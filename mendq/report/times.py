@@ -21,7 +21,7 @@ MOST_STRIPS = 6
 TOO_FEW_FOR_P90_TEXT = "n<5"
 
 
-def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
+def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> dict[str, Any]:
     """Return the strips of the first MOST_STRIPS symptoms that have known times, for the template.
 
     Returns:
@@ -36,31 +36,34 @@ def make_time_strips(summary: Summary, week: IncidentsPerDay) -> dict[str, Any]:
         return {}
     shown_symptoms = timed_symptoms[:MOST_STRIPS]
     other_symptoms = timed_symptoms[MOST_STRIPS:]
-    all_seconds: list[float] = []
+    shown_seconds: list[float] = []
     for symptom_times in shown_symptoms:
-        all_seconds.extend(symptom_times.seconds)
-    tick_seconds = choose_ticks(all_seconds)
+        shown_seconds.extend(symptom_times.seconds)
+    tick_seconds = choose_ticks(shown_seconds)
     others_sentence = ""
     if other_symptoms:
         other_incidents = sum(symptom_times.incidents for symptom_times in other_symptoms)
         symptoms_text = format_count(len(other_symptoms), "more symptom")
         others_sentence = f"{symptoms_text}: {format_count(other_incidents, 'healed incident')}."
-    is_complete = all(
+    are_all_incidents_timed = all(
         len(symptom_times.seconds) >= symptom_times.incidents for symptom_times in shown_symptoms
     )
     dots_text = "Dots for a sample of healed incidents"
-    if is_complete:
+    if are_all_incidents_timed:
         dots_text = "A dot for each healed incident"
     return {
-        "rows": [_make_row(symptom_times, week, tick_seconds) for symptom_times in shown_symptoms],
+        "rows": [
+            _make_strip_row(symptom_times, incidents_per_day, tick_seconds)
+            for symptom_times in shown_symptoms
+        ],
         "axis": draw_for_both_palettes(lambda palette: make_axis_chart(tick_seconds, palette)),
         "caption": f"{dots_text}, on a log scale. The bar is the median.",
         "beyond": others_sentence,
     }
 
 
-def _make_row(
-    symptom_times: TimesToHeal, week: IncidentsPerDay, tick_seconds: Sequence[int]
+def _make_strip_row(
+    symptom_times: TimesToHeal, incidents_per_day: IncidentsPerDay, tick_seconds: Sequence[int]
 ) -> dict[str, Any]:
     """Return the template's data of one symptom: its numbers as texts, and the drawn strip.
 
@@ -68,16 +71,16 @@ def _make_row(
     named there, they have the colour of the last series.
     """
     symptom_title = format_symptom(symptom_times.symptom)
-    seconds = symptom_times.seconds
-    median_seconds = symptom_times.median_seconds or seconds[(len(seconds) - 1) // 2]
+    heal_seconds = symptom_times.seconds
+    median_seconds = symptom_times.median_seconds or heal_seconds[(len(heal_seconds) - 1) // 2]
     series_index = (
-        week.series_titles.index(symptom_title)
-        if symptom_title in week.series_titles
-        else len(week.series_titles) - 1
+        incidents_per_day.series_titles.index(symptom_title)
+        if symptom_title in incidents_per_day.series_titles
+        else len(incidents_per_day.series_titles) - 1
     )
-    shortest_text = format_duration(seconds[0])
-    longest_text = format_duration(seconds[-1])
-    span_text = (
+    shortest_text = format_duration(heal_seconds[0])
+    longest_text = format_duration(heal_seconds[-1])
+    range_text = (
         shortest_text
         if shortest_text == longest_text
         else f"from {shortest_text} to {longest_text}"
@@ -90,10 +93,10 @@ def _make_row(
         if symptom_times.p90_seconds is None
         else format_duration(symptom_times.p90_seconds),
         # Median and p90 are printed beside the strip, so this text adds only the extremes.
-        "in_words": f"{format_count(symptom_times.incidents, 'healed incident')}, {span_text}",
+        "in_words": f"{format_count(symptom_times.incidents, 'healed incident')}, {range_text}",
         "strip": draw_for_both_palettes(
             lambda palette: make_strip_chart(
-                seconds, median_seconds, tick_seconds, palette, series_index
+                heal_seconds, median_seconds, tick_seconds, palette, series_index
             )
         ),
     }
@@ -114,20 +117,22 @@ _STRIP_COLUMNS = 60
 _DOT_HEIGHT_EXPRESSION = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) % 5)"
 
 
-def choose_ticks(seconds: Sequence[float]) -> Sequence[int]:
+def choose_ticks(heal_seconds: Sequence[float]) -> Sequence[int]:
     """Return the ticks of the time scale, in seconds.
 
     The first tick is the last one that is not above the shortest time. The last tick is the first
     one that is not below the longest time. There are at least two. A time that is shorter or longer
     than all TICK_SECONDS is drawn at the end of the scale.
     """
-    first_index = min(max(bisect_right(TICK_SECONDS, min(seconds)) - 1, 0), len(TICK_SECONDS) - 2)
-    last_index = max(bisect_left(TICK_SECONDS, max(seconds)), first_index + 1)
-    return TICK_SECONDS[first_index : last_index + 1]
+    first_tick_index = min(
+        max(bisect_right(TICK_SECONDS, min(heal_seconds)) - 1, 0), len(TICK_SECONDS) - 2
+    )
+    last_tick_index = max(bisect_left(TICK_SECONDS, max(heal_seconds)), first_tick_index + 1)
+    return TICK_SECONDS[first_tick_index : last_tick_index + 1]
 
 
 def make_strip_chart(
-    seconds: Sequence[float],
+    heal_seconds: Sequence[float],
     median_seconds: float,
     tick_seconds: Sequence[int],
     palette: Palette,
@@ -138,7 +143,7 @@ def make_strip_chart(
     Several dots at the same place are drawn as one.
 
     Args:
-        seconds: The times to heal.
+        heal_seconds: The times to heal.
         median_seconds: Their median.
         tick_seconds: The ticks of the time scale.
         palette: The colours.
@@ -147,8 +152,8 @@ def make_strip_chart(
     position_expression = (
         f"log(datum.seconds / {tick_seconds[0]}) / log({tick_seconds[-1] / tick_seconds[0]})"
     )
-    dots = (
-        _make_times_chart(seconds)
+    dots_layer = (
+        _make_times_chart(heal_seconds)
         .transform_calculate(column=f"round(clamp({position_expression}, 0, 1) * {_STRIP_COLUMNS})")
         .transform_window(nth="row_number()", groupby=["column"])
         .transform_calculate(lane=_DOT_HEIGHT_EXPRESSION)
@@ -156,18 +161,20 @@ def make_strip_chart(
         .mark_circle(size=34, color=palette.series_colours[series_index], opacity=0.6, aria=False)
         .encode(y=alt.Y("lane:Q", scale=alt.Scale(domain=[-5, 5]), axis=None))
     )
-    median_bar = _make_times_chart([median_seconds]).mark_tick(
+    median_layer = _make_times_chart([median_seconds]).mark_tick(
         thickness=2.5, size=26, color=palette.text_colour, opacity=1
     )
-    return _frame_chart([median_bar, dots], tick_seconds, STRIP_HEIGHT, palette, labels=False)
+    return _frame_chart(
+        [median_layer, dots_layer], tick_seconds, STRIP_HEIGHT, palette, labels=False
+    )
 
 
 def make_axis_chart(tick_seconds: Sequence[int], palette: Palette) -> alt.LayerChart:
     """Return the time axis that the page shows below the strips."""
-    tick_labels = {seconds: format_duration(seconds) for seconds in tick_seconds}
+    label_by_tick = {seconds: format_duration(seconds) for seconds in tick_seconds}
     empty_layer = _make_times_chart([]).mark_point()
     axis_options = {
-        "labelExpr": f"{tick_labels}[datum.value]",
+        "labelExpr": f"{label_by_tick}[datum.value]",
         "labelPadding": 4 - AXIS_HEIGHT,
         "grid": False,
     }
@@ -180,9 +187,9 @@ def _make_times_chart(seconds: Sequence[float]) -> alt.Chart:
 
 
 def _frame_chart(
-    layers: Sequence[alt.Chart],
+    chart_layers: Sequence[alt.Chart],
     tick_seconds: Sequence[int],
-    height: int,
+    chart_height: int,
     palette: Palette,
     **axis_options: Any,
 ) -> alt.LayerChart:
@@ -195,7 +202,7 @@ def _frame_chart(
         type="log", domain=[tick_seconds[0], tick_seconds[-1]], nice=False, clamp=True
     )
     chart: alt.LayerChart = (
-        alt.layer(*layers)
+        alt.layer(*chart_layers)
         .encode(
             x=alt.X(
                 "seconds:Q", scale=time_scale, axis=alt.Axis(values=tick_seconds, **axis_options)
@@ -203,7 +210,7 @@ def _frame_chart(
         )
         .properties(
             width=STRIP_WIDTH,
-            height=height,
+            height=chart_height,
             background=palette.background_colour,
             padding=STRIP_MARGIN,
         )

@@ -60,14 +60,15 @@ def list_to_do(
             command=_choose_command(recommendation, reported_account),
         )
         to_dos.append(to_do)
-    to_dos.extend(_suggest_heal_mode(candidate) for candidate in summary.earned)
+    to_dos.extend(_suggest_heal_mode(heal_candidate) for heal_candidate in summary.earned)
     return tuple(to_dos)
 
 
-def _suggest_heal_mode(candidate: HealCandidate) -> ToDo:
-    symptom = mark_name(candidate.symptom)
-    action = f"Consider mode heal for {symptom} of {mark_queue(candidate.queue_arn)}."
-    reason = f"{candidate.approved:,} of {candidate.asked:,} proposals were approved unchanged."
+def _suggest_heal_mode(heal_candidate: HealCandidate) -> ToDo:
+    marked_symptom = mark_name(heal_candidate.symptom)
+    action = f"Consider mode heal for {marked_symptom} of {mark_queue(heal_candidate.queue_arn)}."
+    share_text = f"{heal_candidate.approved:,} of {heal_candidate.asked:,}"
+    reason = f"{share_text} proposals were approved unchanged."
     return ToDo(action=action, reason=reason, effect="", owner="", command="")
 
 
@@ -101,24 +102,24 @@ def _make_drift(
     summary: Summary, standing_value: StandingValue, reported_account: ReportedAccount | None
 ) -> Drift:
     queue_match = match_queue(standing_value.queue_arn, reported_account)
-    case_match = CASE_ID_REGEX.fullmatch(standing_value.case_id)
+    case_id_match = CASE_ID_REGEX.fullmatch(standing_value.case_id)
     command = ""
-    if queue_match and case_match and case_match["symptom"] == standing_value.symptom:
+    if queue_match and case_id_match and case_id_match["symptom"] == standing_value.symptom:
         command = (
             f"mendq patch {standing_value.case_id} --template FILE --region {queue_match['region']}"
         )
-    age = ""
+    age_text = ""
     # The time is empty if the nightly job did not read when Mendq wrote the value.
     with suppress(ValueError, TypeError):
-        set_at = datetime.fromisoformat(standing_value.set_at)
-        age = format_duration(max(0, (summary.made_at - set_at).total_seconds()))
+        set_time = datetime.fromisoformat(standing_value.set_at)
+        age_text = format_duration(max(0, (summary.made_at - set_time).total_seconds()))
     value_change = describe_change(
         standing_value.attribute, standing_value.before, standing_value.after
     )
     return Drift(
         queue_arn=standing_value.queue_arn,
         change=f"{mark_name(standing_value.attribute)} {value_change}".strip(),
-        age=age or "not known",
+        age=age_text or "not known",
         owner=make_visible(standing_value.owner),
         command=command,
     )
@@ -129,11 +130,11 @@ def describe_drift(summary: Summary) -> str:
 
     Empty if there are none.
     """
-    count = len(summary.standing) + summary.standing_left_out
-    if not count:
+    standing_value_count = len(summary.standing) + summary.standing_left_out
+    if not standing_value_count:
         return ""
-    verb_form = "stand" if count > 1 else "stands"
-    values_text = format_count(count, "value")
+    verb_form = "stand" if standing_value_count > 1 else "stands"
+    values_text = format_count(standing_value_count, "value")
     return f"{values_text} that Mendq set {verb_form}, perhaps in no template yet."
 
 
@@ -142,8 +143,12 @@ def describe_left_out(summary: Summary) -> str:
 
     Empty if it lists all.
     """
-    count = summary.do_this_week_left_out
-    return f"{format_count(count, 'more thing')} would have prevented less." if count else ""
+    left_out_count = summary.do_this_week_left_out
+    return (
+        f"{format_count(left_out_count, 'more thing')} would have prevented less."
+        if left_out_count
+        else ""
+    )
 
 
 def _choose_command(
@@ -155,15 +160,17 @@ def _choose_command(
     `mendq approve` or `mendq show` if the case id is valid. Empty if there is no such command, if
     this kind of recommendation has none, or if the queue is in another account or region.
     """
-    kind = recommendation.kind
+    recommendation_kind = recommendation.kind
     queue_match = match_queue(recommendation.queue_arn, reported_account)
-    if kind in _COMMAND_BY_FINDING_KIND and queue_match:
-        command = _COMMAND_BY_FINDING_KIND[kind].format(queue=queue_match[0])
-        return f"mendq {command} --region {queue_match['region']}"
-    if kind not in _SENTENCE_WITH_ATTRIBUTE_BY_KIND:
+    if recommendation_kind in _COMMAND_BY_FINDING_KIND and queue_match:
+        subcommand = _COMMAND_BY_FINDING_KIND[recommendation_kind].format(queue=queue_match[0])
+        return f"mendq {subcommand} --region {queue_match['region']}"
+    if recommendation_kind not in _SENTENCE_WITH_ATTRIBUTE_BY_KIND:
         return ""
-    verb = "approve" if kind == "approve" else "show"
-    return choose_command(recommendation, recommendation.command, verb, reported_account)
+    fallback_subcommand = "approve" if recommendation_kind == "approve" else "show"
+    return choose_command(
+        recommendation, recommendation.command, fallback_subcommand, reported_account
+    )
 
 
 _COMMAND_BY_FINDING_KIND = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
@@ -188,10 +195,10 @@ _SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND = {
 
 def _describe_action(recommendation: Recommendation) -> str:
     """Return the sentence that tells people what to do."""
-    symptom = mark_quote(format_symptom(recommendation.symptom))
+    quoted_symptom = mark_quote(format_symptom(recommendation.symptom))
     queues_text = _describe_queues(recommendation)
     if recommendation.next_step:
-        return f"{symptom} on {queues_text}. {mark_quote(recommendation.next_step)}"
+        return f"{quoted_symptom} on {queues_text}. {mark_quote(recommendation.next_step)}"
     attribute_name = recommendation.attribute
     sentence_pattern = (
         _SENTENCE_WITH_ATTRIBUTE_BY_KIND.get(recommendation.kind) if attribute_name else None
@@ -200,7 +207,7 @@ def _describe_action(recommendation: Recommendation) -> str:
         sentence_pattern = _SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND.get(
             recommendation.kind, "Look at {symptom} of {queues}."
         )
-    attribute = mark_name(attribute_name)
+    marked_attribute = mark_name(attribute_name)
     old_value = format_value(attribute_name, recommendation.before)
     new_value = format_value(attribute_name, recommendation.after)
     change_text = describe_change(attribute_name, recommendation.before, recommendation.after)
@@ -209,15 +216,15 @@ def _describe_action(recommendation: Recommendation) -> str:
         caller_text = mark_name(format_principal(recommendation.owner))
     reason = recommendation.reason
     return sentence_pattern.format(
-        attribute=attribute,
+        attribute=marked_attribute,
         queues=queues_text,
-        symptom=f'"{symptom}"',
+        symptom=f'"{quoted_symptom}"',
         their="its" if recommendation.queues <= 1 else "their",
         to=f" to {new_value}" if new_value else "",
-        change=f"{attribute} of {queues_text} {change_text}".strip(),
+        change=f"{marked_attribute} of {queues_text} {change_text}".strip(),
         changed=f", changed {change_text}" if change_text else "",
         either=f": {old_value} or {new_value}" if old_value and new_value else "",
-        setting=f"{attribute} {change_text}".strip(),
+        setting=f"{marked_attribute} {change_text}".strip(),
         caller=caller_text,
         codes=f" ({mark_quote(reason)})" if reason else "",
         code=mark_name(recommendation.symptom.removeprefix("unknown:")),
@@ -226,9 +233,11 @@ def _describe_action(recommendation: Recommendation) -> str:
 
 def _describe_queues(recommendation: Recommendation) -> str:
     """Return the name of the recommendation's queue, and the number of further queues."""
-    other_count = recommendation.queues - 1
-    others_text = f" and {format_count(other_count, 'other queue')}" if other_count > 0 else ""
-    return f"{mark_queue(recommendation.queue_arn)}{others_text}"
+    other_queue_count = recommendation.queues - 1
+    other_queues_text = (
+        f" and {format_count(other_queue_count, 'other queue')}" if other_queue_count > 0 else ""
+    )
+    return f"{mark_queue(recommendation.queue_arn)}{other_queues_text}"
 
 
 def _describe_why(recommendation: Recommendation) -> str:
@@ -244,11 +253,11 @@ def _describe_why(recommendation: Recommendation) -> str:
             "'terraform apply' brings that back; CloudFormation does when the property changes "
             "there, or with a drift-aware change set."
         )
-    sentence = SENTENCE_BY_REASON.get(recommendation.why, "")
+    reason_sentence = SENTENCE_BY_REASON.get(recommendation.why, "")
     if recommendation.why in _STATES_WITH_REASON and recommendation.reason:
-        reason = mark_quote(recommendation.reason.rstrip("."))
-        return f"{sentence.removesuffix('.')}: {reason}."
-    return sentence
+        quoted_reason = mark_quote(recommendation.reason.rstrip("."))
+        return f"{reason_sentence.removesuffix('.')}: {quoted_reason}."
+    return reason_sentence
 
 
 # Sentences by the state of the case, by the reason why incidents have no case, or for a finding.
@@ -277,5 +286,8 @@ def _describe_effect(recommendation: Recommendation) -> str:
     if not recommendation.incidents:
         return ""
     calls_text = format_count(recommendation.failed_calls, "failed call")
-    source_text = f" with {calls_text}" if recommendation.failed_calls else ", found by scans,"
-    return f"Behind {format_count(recommendation.incidents, 'incident')}{source_text} this week."
+    calls_or_scans_text = (
+        f" with {calls_text}" if recommendation.failed_calls else ", found by scans,"
+    )
+    incidents_text = format_count(recommendation.incidents, "incident")
+    return f"Behind {incidents_text}{calls_or_scans_text} this week."

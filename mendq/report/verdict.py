@@ -100,11 +100,11 @@ def describe_not_healed(summary: Summary) -> str:
     """
     outcome_counts = _count_not_healed(summary)
     notified_text = _describe_notified(summary)
-    not_healed_count = sum(count for _, count in outcome_counts)
+    not_healed_count = sum(incident_count for _, incident_count in outcome_counts)
     if not not_healed_count:
         return f"{notified_text[0].upper()}{notified_text[1:]}." if notified_text else ""
     outcomes_text = ", ".join(
-        f"{count:,} {outcome_words}" for outcome_words, count in outcome_counts
+        f"{incident_count:,} {outcome_words}" for outcome_words, incident_count in outcome_counts
     )
     if notified_text:
         outcomes_text += f"; {notified_text}"
@@ -119,19 +119,19 @@ def describe_impact(summary: Summary) -> str:
 
     Empty if no case has such numbers.
     """
-    impact = summary.impact
+    message_impact = summary.impact
     count_by_words = {
-        "delayed": impact.delayed,
-        "handled twice (estimated)": impact.handled_twice,
-        "moved to a dead-letter queue": impact.dead,
-        "lost to retention": impact.lost,
+        "delayed": message_impact.delayed,
+        "handled twice (estimated)": message_impact.handled_twice,
+        "moved to a dead-letter queue": message_impact.dead,
+        "lost to retention": message_impact.lost,
     }
-    known_counts = [
-        f"{count:,} {harm_words}"
-        for harm_words, count in count_by_words.items()
-        if count is not None
+    count_texts = [
+        f"{message_count:,} {harm_words}"
+        for harm_words, message_count in count_by_words.items()
+        if message_count is not None
     ]
-    return f"Messages: {', '.join(known_counts)}." if known_counts else ""
+    return f"Messages: {', '.join(count_texts)}." if count_texts else ""
 
 
 SILENT_STATE = "silent"
@@ -149,15 +149,15 @@ def describe_accounts(organization: Organization) -> str:
     totals = organization.totals
     incidents_text = format_count(totals.get("incidents", 0), "incident")
     waiting_count = totals.get("waiting", 0)
-    needs_text = f"{incidents_text}, "
+    waiting_text = f"{incidents_text}, "
     if waiting_count:
         verb_form = "needs" if waiting_count == 1 else "need"
-        needs_text = f"{waiting_count:,} of {incidents_text} {verb_form} somebody; "
+        waiting_text = f"{waiting_count:,} of {incidents_text} {verb_form} somebody; "
     healed_text = f"{totals.get('healed', 0):,} healed"
     urgent_count = totals.get("urgent", 0)
     if urgent_count:
         healed_text += f", {urgent_count:,} paged"
-    return f"{format_count(totals.get('accounts', 0), 'account')}: {needs_text}{healed_text}."
+    return f"{format_count(totals.get('accounts', 0), 'account')}: {waiting_text}{healed_text}."
 
 
 def describe_incomplete(organization: Organization) -> list[str]:
@@ -180,23 +180,23 @@ def describe_incomplete(organization: Organization) -> list[str]:
         (members_with_unreadable_files, 0, "had tables that could not be read"),
     )
     sentences = []
-    for faulty_members, total, fault in faults:
-        if faulty_members or total:
-            sentences.append(f"{_join_members(faulty_members, total)} {fault}.")
+    for faulty_members, faulty_member_count, fault in faults:
+        if faulty_members or faulty_member_count:
+            sentences.append(f"{_join_members(faulty_members, faulty_member_count)} {fault}.")
     return sentences
 
 
-def _join_members(members: Sequence[Member], total: int) -> str:
+def _join_members(members: Sequence[Member], member_count: int) -> str:
     """Return the names of the first members, and the number of further members.
 
-    `total` is the number of all members, also of those that the summary does not list. It is 0 if
-    that number is not known.
+    `member_count` is the number of all members, also of those that the summary does not list. It
+    is 0 if that number is not known.
     """
-    names = [format_member_name(member) for member in members[:_MOST_LISTED_NAMES]]
-    more_count = max(total, len(members)) - len(names)
-    if more_count:
-        names.append(f"{more_count:,} more")
-    return join_names(names)
+    member_names = [format_member_name(member) for member in members[:_MOST_LISTED_NAMES]]
+    unlisted_member_count = max(member_count, len(members)) - len(member_names)
+    if unlisted_member_count:
+        member_names.append(f"{unlisted_member_count:,} more")
+    return join_names(member_names)
 
 
 def format_member_name(member: Member) -> str:
@@ -209,7 +209,7 @@ def format_member_name(member: Member) -> str:
 
 def _format_account_name(alias: str, account: str, region: str) -> str:
     account_text = f"{alias} ({account})" if alias else account
-    return ", ".join(part for part in (account_text, region) if part)
+    return ", ".join(text_part for text_part in (account_text, region) if text_part)
 
 
 def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
@@ -224,10 +224,13 @@ def describe_needy_queues(organization: Organization) -> list[str]:
     """Return a line for each of the queues that most need a person, at most three."""
     queue_lines = []
     for queue in organization.queues[:_MOST_LISTED_NAMES]:
-        place = format_queue_place(organization, queue)
-        symptom = mark_quote(format_symptom(queue.symptom))
-        outcome = describe_outcome(queue)
-        queue_lines.append(f"{mark_queue(queue.queue_arn)} of {place}: {symptom}, {outcome}")
+        account_and_region = format_queue_place(organization, queue)
+        quoted_symptom = mark_quote(format_symptom(queue.symptom))
+        outcome_text = describe_outcome(queue)
+        queue_name = mark_queue(queue.queue_arn)
+        queue_lines.append(
+            f"{queue_name} of {account_and_region}: {quoted_symptom}, {outcome_text}"
+        )
     return queue_lines
 
 
@@ -255,8 +258,8 @@ def make_verdict_text(summary: Summary) -> str:
     It has at most 9 lines, and some more for an organization.
     """
     organization = summary.organization
-    days_text = format_day_range(summary.first_day, summary.last_day)
-    verdict_lines = [f"Mendq, {format_week(summary.week)} ({days_text}, UTC)"]
+    day_range_text = format_day_range(summary.first_day, summary.last_day)
+    verdict_lines = [f"Mendq, {format_week(summary.week)} ({day_range_text}, UTC)"]
     if organization:
         verdict_lines.append(describe_accounts(organization))
         verdict_lines.extend(describe_incomplete(organization))
@@ -278,19 +281,19 @@ def make_verdict_text(summary: Summary) -> str:
         f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_TILES_IN_A_MAIL]
     )
     verdict_lines.append(f"Read: {summarize_not_seen(summary)}")
-    return "\n".join(break_links(remove_marks(line)) for line in verdict_lines)
+    return "\n".join(break_links(remove_marks(verdict_line)) for verdict_line in verdict_lines)
 
 
 def _describe_found_by_scans(summary: Summary) -> str:
     """Return a part of a sentence: how many incidents scans found. Empty if scans found none."""
-    scan_count = summary.by_found_by.scan
+    count_found_by_scans = summary.by_found_by.scan
     incident_count = summary.totals.incidents
-    if not scan_count:
+    if not count_found_by_scans:
         return ""
-    of_them_text = f"{scan_count:,} of them "
-    if scan_count == incident_count:
+    of_them_text = f"{count_found_by_scans:,} of them "
+    if count_found_by_scans == incident_count:
         of_them_text = {1: "", 2: "both "}.get(incident_count, "all ")
-    return f", {of_them_text}found by {'a scan' if scan_count == 1 else 'scans'}"
+    return f", {of_them_text}found by {'a scan' if count_found_by_scans == 1 else 'scans'}"
 
 
 def _describe_healed(summary: Summary) -> str:
@@ -381,20 +384,20 @@ def find_standout(summary: Summary) -> Standout | None:
     incident counts, healed incidents are counted instead. If the first two queues have equal
     numbers of incidents and of failed calls, none stands out.
     """
-    candidates, are_healed = _list_standout_candidates(summary)
-    queue_arn = _find_leader(candidates)
+    candidates, are_candidates_healed = _list_standout_candidates(summary)
+    queue_arn = _find_leading_queue(candidates)
     if queue_arn is None:
         return None
     queue_incidents = [incident for incident in candidates if incident.queue_arn == queue_arn]
     incident_count = len(queue_incidents)
-    if not _stands_out(incident_count, len(candidates), are_healed):
+    if not _is_standout(incident_count, len(candidates), are_candidates_healed):
         return None
     queue_name = format_queue_name(queue_arn)
     reason_sentences = _describe_cause(queue_incidents)
     if summary.cases_left_out:
         # The list of incidents was cut, so the shares of all incidents are not known.
-        outcome = "healed" if are_healed else "not healed"
-        listed_text = f"{len(candidates)} incidents listed as {outcome}"
+        outcome_text = "healed" if are_candidates_healed else "not healed"
+        listed_text = f"{len(candidates)} incidents listed as {outcome_text}"
         return Standout(
             queue_name,
             f"stands out: {incident_count} of the {listed_text} came from it.",
@@ -402,7 +405,7 @@ def find_standout(summary: Summary) -> Standout | None:
         )
     share_text = f"it had {incident_count} of the {len(candidates)}, all healed"
     share_sentence = "All healed"
-    if not are_healed:
+    if not are_candidates_healed:
         queue_incidents = [
             incident for incident in summary.cases if incident.queue_arn == queue_arn
         ]
@@ -433,77 +436,92 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
     return (unhealed_incidents, False) if unhealed_incidents else (healed_incidents, True)
 
 
-def _stands_out(count: int, total: int, are_healed: bool) -> bool:
-    """Return True if a queue with `count` of all `total` incidents stands out.
+def _is_standout(
+    queue_incident_count: int, candidate_count: int, are_candidates_healed: bool
+) -> bool:
+    """Return True if a queue with `queue_incident_count` of all candidates stands out.
 
     Unhealed incidents: the queue needs at least two of them, or the only one. Healed incidents: it
-    needs at least LEAST_INCIDENTS_OF_HABIT of them, and more than half of `total`.
+    needs at least LEAST_INCIDENTS_OF_HABIT of them, and more than half of all candidates.
     """
-    if are_healed:
-        return count >= LEAST_INCIDENTS_OF_HABIT and 2 * count > total
-    return count > 1 or total == 1
+    if are_candidates_healed:
+        return (
+            queue_incident_count >= LEAST_INCIDENTS_OF_HABIT
+            and 2 * queue_incident_count > candidate_count
+        )
+    return queue_incident_count > 1 or candidate_count == 1
 
 
-def _describe_open_share(not_healed_count: int, count: int) -> str:
-    """Return a part of a sentence: how many of a queue's `count` incidents were not healed."""
-    if count == 1:
+def _describe_open_share(not_healed_count: int, incident_count: int) -> str:
+    """Return a part of a sentence: how many of a queue's incidents were not healed."""
+    if incident_count == 1:
         return "its one incident was not healed"
-    if not_healed_count == count:
-        return f"none of its {count} incidents was healed"
-    return f"{not_healed_count} of its {count} incidents {was_or_were(not_healed_count)} not healed"
+    if not_healed_count == incident_count:
+        return f"none of its {incident_count} incidents was healed"
+    verb_form = was_or_were(not_healed_count)
+    return f"{not_healed_count} of its {incident_count} incidents {verb_form} not healed"
 
 
-def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
+def _describe_habit(summary: Summary, queue_incidents: list[Incident]) -> str:
     """Return a sentence that says what a queue does often, by its most frequent symptom.
 
     Empty if the queue had the symptom fewer than LEAST_INCIDENTS_OF_HABIT times, or if
     `summary.habits` has no text for the symptom.
     """
-    symptom, count = _find_most_frequent(incident.symptom for incident in incidents)
-    if count < LEAST_INCIDENTS_OF_HABIT or symptom not in summary.habits:
+    symptom, symptom_count = _find_most_frequent(incident.symptom for incident in queue_incidents)
+    if symptom_count < LEAST_INCIDENTS_OF_HABIT or symptom not in summary.habits:
         return ""
-    symptom_total = max(summary.by_symptom.get(symptom, 0), count)
-    share_text = f"all {count:,}" if count == symptom_total else f"{count:,} of {symptom_total:,}"
+    symptom_count_of_all_queues = max(summary.by_symptom.get(symptom, 0), symptom_count)
+    share_text = (
+        f"all {symptom_count:,}"
+        if symptom_count == symptom_count_of_all_queues
+        else f"{symptom_count:,} of {symptom_count_of_all_queues:,}"
+    )
     incidents_text = f'{share_text} "{mark_quote(format_symptom(symptom))}" incidents'
     return f"{mark_quote(summary.habits[symptom])}: {incidents_text} came from it."
 
 
-def _find_leader(incidents: Iterable[Incident]) -> str | None:
+def _find_leading_queue(incidents: Iterable[Incident]) -> str | None:
     """Return the ARN of the queue with most incidents; if equal, with most failed calls.
 
     None if there is no incident, or if two queues are first with equal numbers of both.
     """
-    count_by_queue = Counter[str]()
+    incident_count_by_queue = Counter[str]()
     failed_calls_by_queue = Counter[str]()
     for incident in incidents:
-        count_by_queue[incident.queue_arn] += 1
+        incident_count_by_queue[incident.queue_arn] += 1
         failed_calls_by_queue[incident.queue_arn] += incident.failed_calls
-    if not count_by_queue:
+    if not incident_count_by_queue:
         return None
     highest_counts = max(
-        (count_by_queue[arn], failed_calls_by_queue[arn]) for arn in count_by_queue
+        (incident_count_by_queue[queue_arn], failed_calls_by_queue[queue_arn])
+        for queue_arn in incident_count_by_queue
     )
     leader_arns = [
-        arn
-        for arn in count_by_queue
-        if (count_by_queue[arn], failed_calls_by_queue[arn]) == highest_counts
+        queue_arn
+        for queue_arn in incident_count_by_queue
+        if (incident_count_by_queue[queue_arn], failed_calls_by_queue[queue_arn]) == highest_counts
     ]
     return leader_arns[0] if len(leader_arns) == 1 else None
 
 
-def _describe_cause(incidents: list[Incident]) -> str:
-    """Return a sentence with the most frequent symptom, and the failed calls of all `incidents`.
+def _describe_cause(queue_incidents: list[Incident]) -> str:
+    """Return a sentence with the most frequent symptom, and the failed calls of all its incidents.
 
     If incidents of that symptom were not healed, their most frequent reason is added.
     """
-    symptom, count = _find_most_frequent(incident.symptom for incident in incidents)
-    share_text = "" if count == len(incidents) else f" ({count} of {len(incidents)})"
+    symptom, symptom_count = _find_most_frequent(incident.symptom for incident in queue_incidents)
+    share_text = (
+        ""
+        if symptom_count == len(queue_incidents)
+        else f" ({symptom_count} of {len(queue_incidents)})"
+    )
     reasons = [
         describe_reason(incident)
-        for incident in incidents
+        for incident in queue_incidents
         if incident.symptom == symptom and not incident.is_fixed
     ]
-    calls_text = format_calls(sum(incident.failed_calls for incident in incidents))
+    calls_text = format_calls(sum(incident.failed_calls for incident in queue_incidents))
     reason, _ = _find_most_frequent(reason for reason in reasons if reason)
     reason_text = f": {mark_quote(reason)}" if reason else ""
     return f"{mark_quote(format_symptom(symptom))}{share_text}, {calls_text}{reason_text}."

@@ -248,11 +248,11 @@ def format_symptom(symptom: str) -> str:
 
     For an unknown error code, such as `unknown:CODE`, return `Unknown error CODE`.
     """
-    if code := symptom.partition("unknown:")[2]:
-        return f"Unknown error {make_visible(code)}"
+    if error_code := symptom.partition("unknown:")[2]:
+        return f"Unknown error {make_visible(error_code)}"
     title_words = [_CAPITALS_BY_WORD.get(word, word) for word in make_visible(symptom).split("_")]
-    title = " ".join(title_words)
-    return title[:1].upper() + title[1:]
+    symptom_title = " ".join(title_words)
+    return symptom_title[:1].upper() + symptom_title[1:]
 
 
 def format_principal(principal_arn: str) -> str:
@@ -261,8 +261,8 @@ def format_principal(principal_arn: str) -> str:
     A text that is not an ARN is its own name. A long name is cut (`make_visible`).
     """
     arn_parts = principal_arn.split(":", 5)
-    name = arn_parts[5] if len(arn_parts) == 6 and arn_parts[5] else principal_arn
-    return make_visible(name, MOST_PRINCIPAL_CHARACTERS)
+    principal_name = arn_parts[5] if len(arn_parts) == 6 and arn_parts[5] else principal_arn
+    return make_visible(principal_name, MOST_PRINCIPAL_CHARACTERS)
 
 
 _NAME_MARK = "\ue000"
@@ -312,14 +312,14 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
     full stop after a shortened name or quote is removed.
     """
     sentence = _drop_double_dots(sentence)
-    position = 0
-    for match in _MARKED_TEXT_REGEX.finditer(sentence):
-        if position < match.start():
-            yield "text", sentence[position : match.start()]
-        yield "name" if match[1] == _NAME_MARK else "quote", match[2]
-        position = match.end()
-    if position < len(sentence):
-        yield "text", sentence[position:]
+    end_of_last_match = 0
+    for mark_match in _MARKED_TEXT_REGEX.finditer(sentence):
+        if end_of_last_match < mark_match.start():
+            yield "text", sentence[end_of_last_match : mark_match.start()]
+        yield "name" if mark_match[1] == _NAME_MARK else "quote", mark_match[2]
+        end_of_last_match = mark_match.end()
+    if end_of_last_match < len(sentence):
+        yield "text", sentence[end_of_last_match:]
 
 
 def join_most_frequent(
@@ -335,9 +335,9 @@ def join_most_frequent(
     names_with_counts = [
         f"{name} ({count:,})" for name, count in sort_by_count(count_by_name)[:most_names]
     ]
-    further_count = len(count_by_name) - len(names_with_counts) + left_out_count
-    if further_count:
-        names_with_counts.append(f"{further_count:,} more")
+    unlisted_name_count = len(count_by_name) - len(names_with_counts) + left_out_count
+    if unlisted_name_count:
+        names_with_counts.append(f"{unlisted_name_count:,} more")
     return join_names(names_with_counts)
 
 
@@ -401,25 +401,29 @@ def format_value(attribute: str, value: str) -> str:
         return ""
     if not _NUMBER_REGEX.fullmatch(value):
         return mark_name(value)
-    amount = int(value)
+    whole_number = int(value)
     if _ATTRIBUTE_IN_SECONDS_REGEX.fullmatch(attribute):
-        duration_text = f" ({format_duration(amount)})" if amount > _HOUR_SECONDS else ""
-        return f"{amount:,} s{duration_text}"
+        duration_text = (
+            f" ({format_duration(whole_number)})" if whole_number > _HOUR_SECONDS else ""
+        )
+        return f"{whole_number:,} s{duration_text}"
     if attribute == "MaximumMessageSize":
-        return f"{amount:,} bytes"
-    return f"{amount:,}"
+        return f"{whole_number:,} bytes"
+    return f"{whole_number:,}"
 
 
-def describe_change(attribute: str, before: str, after: str) -> str:
+def describe_change(attribute: str, value_before: str, value_after: str) -> str:
     """Return the change of an attribute: `from 460 s to 690 s`, or `to 690 s` without an old value.
 
     Empty if `format_value` returns no text for the new value.
     """
-    old_text = format_value(attribute, before)
-    new_text = format_value(attribute, after)
-    if not new_text:
+    old_value_text = format_value(attribute, value_before)
+    new_value_text = format_value(attribute, value_after)
+    if not new_value_text:
         return ""
-    return f"from {old_text} to {new_text}" if old_text else f"to {new_text}"
+    return (
+        f"from {old_value_text} to {new_value_text}" if old_value_text else f"to {new_value_text}"
+    )
 
 
 OUTCOMES_NEEDING_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
