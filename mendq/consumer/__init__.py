@@ -302,8 +302,8 @@ class VisibilityHeartbeat:
         """Extend the visibility timeout of at most ten messages, within SQS's limit of 12 hours."""
         if not holds:
             return
-        earliest_limit_at = min(hold.hold_limit_at for hold in holds)
-        seconds = min(self._visibility_seconds, int(earliest_limit_at - now))
+        earliest_hold_limit_at = min(hold.hold_limit_at for hold in holds)
+        seconds = min(self._visibility_seconds, int(earliest_hold_limit_at - now))
         error_code_by_id = self._change_visibility(holds, seconds)
         for hold in holds:
             if hold.message_id not in error_code_by_id:
@@ -393,11 +393,11 @@ class ProcessingTimes:
         with self._lock:
             self._done_count += 1
             # Reservoir sampling: each message is as likely as any other to be in the sample.
-            sample_index = randrange(self._done_count)  # noqa: S311 - nothing secret
+            random_sample_index = randrange(self._done_count)  # noqa: S311 - nothing secret
             if len(self._sample_seconds) < MOST_VALUES_PER_LINE:
                 self._sample_seconds.append(round(seconds, 3))
-            elif sample_index < MOST_VALUES_PER_LINE:
-                self._sample_seconds[sample_index] = round(seconds, 3)
+            elif random_sample_index < MOST_VALUES_PER_LINE:
+                self._sample_seconds[random_sample_index] = round(seconds, 3)
         if self._clock() - self._begun_at >= self._every_seconds:
             self.publish()
 

@@ -119,7 +119,7 @@ class Once:
             RuntimeError: An answer of DynamoDB has no Date header. The work was not done.
         """
         owner = uuid4().hex
-        if not self._claim(key, owner):
+        if not self._claim_key(key, owner):
             return False
         work_end_event = Event()
         renewal_thread = Thread(
@@ -135,7 +135,7 @@ class Once:
             except Exception:
                 self._release_claim(key, owner)
                 raise
-            self._record_done(key, owner)
+            self._record_work_done(key, owner)
         finally:
             work_end_event.set()
             # Do not wait for a call that hangs. Its condition makes a late write harmless.
@@ -171,7 +171,7 @@ class Once:
             f"still be handled goes to the DLQ; {remedy}"
         )
 
-    def _claim(self, key: str, owner: str) -> bool:
+    def _claim_key(self, key: str, owner: str) -> bool:
         """Claim the key for `owner`, this run.
 
         Return True if this run has claimed the key, False if the work is done already. Raise Busy
@@ -279,7 +279,7 @@ class Once:
         )
         return _read_answer_time(response["ResponseMetadata"])
 
-    def _record_done(self, key: str, owner: str) -> None:
+    def _record_work_done(self, key: str, owner: str) -> None:
         """Record that the work is done, even if this run has lost its claim.
 
         A failed call is repeated for about `claim_seconds`, because without the record the work is
@@ -289,7 +289,7 @@ class Once:
             ClaimLost: The work is recorded, but this run has lost its claim.
             ClientError, BotoCoreError: The work could not be recorded.
         """
-        for attempt in range(1, _MOST_RECORD_ATTEMPTS + 1):
+        for attempt_number in range(1, _MOST_RECORD_ATTEMPTS + 1):
             try:
                 previous_item = self.dynamodb.update_item(
                     TableName=self.table,
@@ -300,7 +300,7 @@ class Once:
                 ).get("Attributes", {})
                 break
             except (BotoCoreError, ClientError) as error:
-                if attempt == _MOST_RECORD_ATTEMPTS:
+                if attempt_number == _MOST_RECORD_ATTEMPTS:
                     _LOG.error("the work for %s is done and could not be recorded", key)
                     raise
                 _LOG.warning("that %s is done could not be recorded yet: %s", key, error)

@@ -343,8 +343,12 @@ class RedriveSituation(Struct, frozen=True):
     @property
     def is_soak_over(self) -> bool:
         """True if the redrive is in a soak whose time is over."""
-        ends_at = self.progress.current.soak_ends_at
-        return self.progress.stage is Stage.SOAK and ends_at is not None and self.now >= ends_at
+        soak_ends_at = self.progress.current.soak_ends_at
+        return (
+            self.progress.stage is Stage.SOAK
+            and soak_ends_at is not None
+            and self.now >= soak_ends_at
+        )
 
     @property
     def rate_per_second(self) -> float:

@@ -186,15 +186,16 @@ def parse_filter(expression: str) -> MessageFilter:
     if len(expression) > LONGEST_EXPRESSION_CHARACTERS:
         raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
     try:
-        tree: ExpressionNode = Parser().parse(expression).parsed
-        _require_limited_depth(tree)
-        _require_finite_literals(tree)
-        if _count_value_copies(tree) > MOST_VALUE_COPIES:
+        expression_tree: ExpressionNode = Parser().parse(expression).parsed
+        _require_limited_depth(expression_tree)
+        _require_finite_literals(expression_tree)
+        if _count_value_copies(expression_tree) > MOST_VALUE_COPIES:
             raise FilterUnreadable(
                 f"it makes more than {MOST_VALUE_COPIES:,} copies of what it looks at"
             )
         return MessageFilter(
-            tree, {_format_path(path_node): path_node for path_node in _find_paths(tree)}
+            expression_tree,
+            {_format_path(path_node): path_node for path_node in _find_paths(expression_tree)},
         )
     except RecursionError as error:
         raise FilterUnreadable(
@@ -330,9 +331,9 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
 
     def visit_function_expression(self, node: ExpressionNode, value: Any) -> Any:
         if node["value"] == EXISTS_FUNCTION:
-            path = node["children"][0]
-            result = self.visit(path, value)
-            return result is not None and not (result == [] and "projection" in path["type"])
+            path_node = node["children"][0]
+            result = self.visit(path_node, value)
+            return result is not None and not (result == [] and "projection" in path_node["type"])
         arguments = [self.visit(child, value) for child in node["children"]]
         if None in arguments and node["value"] not in _FUNCTIONS_TAKING_NULL:
             return None

@@ -528,20 +528,20 @@ def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -
 def make_send_entry(entry_id: str, message: Message, destination: Destination) -> Any:
     """Return the message as an entry of SendMessageBatch, with the mark if it has room for it."""
     message = destination.mark_if_possible(message)
-    entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
+    send_entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
     if message.attributes:
-        entry["MessageAttributes"] = {
+        send_entry["MessageAttributes"] = {
             name: attribute.to_request() for name, attribute in message.attributes.items()
         }
     if message.trace_header:
         trace_header = {"DataType": "String", "StringValue": message.trace_header}
-        entry["MessageSystemAttributes"] = {"AWSTraceHeader": trace_header}
+        send_entry["MessageSystemAttributes"] = {"AWSTraceHeader": trace_header}
     if message.group_id:
-        entry["MessageGroupId"] = message.group_id
+        send_entry["MessageGroupId"] = message.group_id
     if destination.is_fifo:
         message_deduplication_id = make_deduplication_id(destination.run_id, message.message_id)
-        entry["MessageDeduplicationId"] = message_deduplication_id
-    return entry
+        send_entry["MessageDeduplicationId"] = message_deduplication_id
+    return send_entry
 
 
 def make_deduplication_id(run_id: str, message_id: str) -> str:

@@ -167,8 +167,8 @@ class RedriveProgress(Struct, frozen=True):
 
     def enter_stage(self, stage: Stage, now: datetime, because: str = "") -> Self:
         """Return the progress in `stage`, which begins at `now`."""
-        current = replace(self.current, began_at=now)
-        return replace(self, stage=stage, current=current, because=because)
+        current_stage = replace(self.current, began_at=now)
+        return replace(self, stage=stage, current=current_stage, because=because)
 
     def change_current_stage(self, **changes: Any) -> Self:
         """Return the progress with these fields of the current stage changed."""
@@ -213,13 +213,13 @@ class RedriveProgress(Struct, frozen=True):
                 them failed. The stage then ends with the messages that it has moved.
             because: The reason why there was no message to send, empty if there was one.
         """
-        current = self.current
-        stage_moved_count = current.moved + result.moved_count + result.unsure_count
+        current_stage = self.current
+        stage_moved_count = current_stage.moved + result.moved_count + result.unsure_count
         progress = self.change_current_stage(
             moved=stage_moved_count,
-            unsure=current.unsure + result.unsure_count,
-            expected=max(0, current.expected - result.moved_count),
-            size=stage_moved_count if is_sample_short else current.size,
+            unsure=current_stage.unsure + result.unsure_count,
+            expected=max(0, current_stage.expected - result.moved_count),
+            size=stage_moved_count if is_sample_short else current_stage.size,
             in_flight=0,
         )
         progress = replace(progress, moved=self.moved + result.moved_count, because=because)

@@ -180,7 +180,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
         if queue.exists and queue.created_at != recorded_creation_time:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     if dlq.exists and not source.exists:
-        loss_text = (
+        lost_messages_text = (
             f"is gone, and with it what nobody took of {progress.moved:,} messages sent there"
         )
         dlq_message_count = dlq.visible + dlq.in_flight
@@ -188,7 +188,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
             f"{dlq_message_count:,} are in {dlq.name}: "
             f"`mendq redrive {dlq.name} --to OTHER --all` sends them on"
         )
-        return f"{source.queue_arn} {loss_text}; {remedy_text}"
+        return f"{source.queue_arn} {lost_messages_text}; {remedy_text}"
     return ""
 
 

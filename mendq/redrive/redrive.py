@@ -119,14 +119,14 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     if not run.is_here(queue_arn):
         raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
     redrive_store = run.stored(RedriveStore)
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-    case = view.case
+    case_store_view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+    case = case_store_view.case
     is_cancelled = request.get(CANCEL_KEY) is True
     if case is None or case.case_id != case_id or not case.is_redriving:
         if not is_cancelled:
             return continue_case(request, run)
         return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
-    if view.is_held_by_another(run.owner, run.now) or view.intent is not None:
+    if case_store_view.is_held_by_another(run.owner, run.now) or case_store_view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
     source_arn = find_source_arn(case)
     with redrive_store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
@@ -139,7 +139,9 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
             return TickOutcome(progress=redrive_store.save(progress, run.owner))
         if progress.is_over and progress != claim.progress:
             progress = redrive_store.save(progress, run.owner)
-        return run_tick(progress, claim, CaseRun(case, symptom, view, run, redrive_store))
+        return run_tick(
+            progress, claim, CaseRun(case, symptom, case_store_view, run, redrive_store)
+        )
 
 
 def find_source_arn(case: Case) -> str:
