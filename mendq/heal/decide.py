@@ -557,11 +557,6 @@ def _decide_waiting_case_before_reading(
     )
 
 
-def is_approved_by_person(case: Case) -> bool:
-    """Return True if the case is approved, and a person approved it, not the settings."""
-    return case.state is State.APPROVED and case.came_from is State.PROPOSED
-
-
 def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Plan the waiting case again (rule 9).
 
@@ -579,7 +574,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     if case.state is State.APPROVED and _make_step_documents(plan.steps) != case.steps:
         steps_text = ", ".join(str(step) for step in plan.steps)
         return Refuse("plan_changed", f"the queue has changed: the plan would be {steps_text} now")
-    if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
+    if not case.is_approved_by_person and plan.at_most is not Mode.HEAL:
         return Refuse("not_by_itself", "a person has to see this step first")
     owner = plan.steps[0].owner
     if owner is not situation.writer:

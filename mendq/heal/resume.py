@@ -21,7 +21,6 @@ from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out_decision
-from mendq.heal.decide import is_approved_by_person
 from mendq.heal.gather import (
     add_reach,
     find_autonomy,
@@ -119,7 +118,7 @@ def _find_case_mode(
     mode = find_mode(case.queue_arn, run, tags or {})
     if tags is None or mode is None or mode is Mode.OBSERVE:
         return Mode.OBSERVE
-    if is_approved_by_person(case):
+    if case.is_approved_by_person:
         return Mode.HEAL
     return min(mode, find_autonomy(symptom, run, Mode.OBSERVE))
 

@@ -218,6 +218,11 @@ class Case(NotificationState):
         return self.state in FINAL_STATES
 
     @property
+    def is_approved_by_person(self) -> bool:
+        """True if the case is approved, and a person approved it, not the settings."""
+        return self.state is State.APPROVED and self.came_from is State.PROPOSED
+
+    @property
     def is_redriving(self) -> bool:
         """True if the case's redrive is running.
 

@@ -1,6 +1,6 @@
-"""Evidence: which failed calls and scan findings is a case based on, and are they enough?
+"""Evidence: do the failed calls and scan findings about a queue suffice to open a case?
 
-`Evidence.is_sufficient` answers whether they are enough to open a case.
+`Evidence` holds them, and `Evidence.is_sufficient` gives the answer.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     """Show what Mendq would have done about the failed calls in past CloudTrail files.
 
     Needs no deployment and changes nothing. Spark reads the files on this machine. Exits with 3 if
-    over 1 % of the bytes could not be read, with 4 if the trail has no files of these days.
+    over 1 % of the bytes could not be read, with 4 if nothing was read though the trail had begun.
 
     Examples:
       mendq backtest --trail logs/ --from 2026-11-02 --to 2026-11-08

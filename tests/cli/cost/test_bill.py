@@ -107,7 +107,7 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     }
     sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - METRICS_SENT_ON_EVENTS
     assert sent == billed, (
-        f"Sent while nothing happens, and not in _SENT_ANYWAY of mendq/model/names.py: "
+        f"Sent while nothing happens, and not in _METRICS_SENT_REGULARLY of mendq/model/names.py: "
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
