@@ -25,8 +25,8 @@ Rules:
    `read_file` reads a file again if it is unusual in any way. So the rows do not depend on the
    installed packages.
 
-4. The same functions that heal uses, `name_symptom_of` and `why_ignored`, label a call. With other
-   rules, the report would count calls that Mendq handles differently.
+4. The same functions that heal uses, `name_symptom_of` and `find_ignore_reason`, label a call. With
+   other rules, the report would count calls that Mendq handles differently.
 
 5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
    that refused the call is kept.
@@ -52,8 +52,8 @@ from analytics.days import to_microseconds
 from mendq.catalogue import find_symptom_of, name_symptom_of
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall, Unreadable, read
-from mendq.model.ignored_calls import why_ignored
-from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_AGENT
+from mendq.model.ignored_calls import find_ignore_reason
+from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_USER_AGENT
 
 try:
     import msgspec
@@ -275,7 +275,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     operator made it with the mendq command. A user agent can be forged. That changes only the
     report; heal acts on the call anyway.
     """
-    ignore_reason = why_ignored(
+    ignore_reason = find_ignore_reason(
         call, find_symptom_of(call), AccountAndRegion(call.account, call.region)
     )
     is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_agent(call.user_agent)
@@ -305,7 +305,7 @@ def is_operator_agent(user_agent: str) -> bool:
 
     CloudTrail puts some user agents in brackets.
     """
-    return user_agent.lstrip("[").startswith(f"{OPERATOR_AGENT} ")
+    return user_agent.lstrip("[").startswith(f"{OPERATOR_USER_AGENT} ")
 
 
 def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], Reading]:

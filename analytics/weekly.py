@@ -35,7 +35,7 @@ from analytics.storage import Storage
 from analytics.tables import SUM_COLUMNS, Tables, make_table_path, read_members
 from analytics.week import WeekInput, make_summary
 from analytics.week_parts import Row, RowsByDay, list_rows, make_incident, remove_own_incidents
-from mendq.model.json_text import without_nan
+from mendq.model.json_text import replace_nan
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,
     NIGHTLY_FOLDER,
@@ -522,6 +522,6 @@ def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     three times as long. Only a lone surrogate, which UTF-8 cannot encode, is escaped. NaN and
     infinity become null.
     """
-    finite_document = without_nan(document)
+    finite_document = replace_nan(document)
     text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode(errors="backslashreplace")

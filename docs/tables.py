@@ -37,7 +37,7 @@ from mendq.model.facts import Need, scan_read_actions
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import select_series
 from mendq.model.other_transitions import OTHER_TRANSITIONS, TransitionActor
-from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, longest_stay_in
+from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, CommandSource
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
@@ -324,7 +324,7 @@ def state_limits() -> str:
     """
     rows: list[tuple[str, str, str]] = []
     for state in State:
-        longest_stay = longest_stay_in(state, Timing())
+        longest_stay = find_state_time_limit(state, Timing())
         if longest_stay:
             next_states = [
                 follow_up_transition.into

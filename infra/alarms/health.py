@@ -35,7 +35,7 @@ from mendq.model.case import Severity
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
 from mendq.model.steps import Owner
 from mendq.nightly.outcome import LONGEST_TIME_BETWEEN_REPORTS, NightlyMetric
-from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
+from mendq.notifications.announcements import LOST_PROBES_TO_REPORT
 
 HEARTBEAT_MISSING_MINUTES = 10
 INTAKE_LATE_MINUTES = 5
@@ -87,7 +87,7 @@ HEARTBEAT_MISSING_ALARM = AlarmDescription(
 )
 PROBE_LOST_ALARM = AlarmDescription(
     name="probe_lost",
-    when=f"{LOST_PROBES_IN_A_ROW} probes in a row were lost, or none is sent any more",
+    when=f"{LOST_PROBES_TO_REPORT} probes in a row were lost, or none is sent any more",
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
     part=_LIVENESS_PART,
@@ -453,7 +453,7 @@ def _make_probe_alarm(probe_minutes: int) -> MetricAlarm:
     return MetricAlarm(
         PROBE_LOST_ALARM,
         lost_probes_metric,
-        FiringRule(LOST_PROBES_IN_A_ROW, MISSING_DATA_IS_A_FAULT, period_count, period_count),
+        FiringRule(LOST_PROBES_TO_REPORT, MISSING_DATA_IS_A_FAULT, period_count, period_count),
     )
 
 

@@ -56,7 +56,12 @@ from infra.queue_grants import (
 )
 from infra.roles import allow
 from infra.template_hook import add_template_hook
-from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
+from mendq.model.facts import (
+    FOLLOW_UP_READ_ACTIONS,
+    POLICY_CHECK_ACTIONS,
+    ROLLBACK_READ_ACTIONS,
+    ReadAction,
+)
 from mendq.model.settings import LambdaSettings
 from mendq.model.steps import PROBE_ACTION, Owner
 from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, ENDED_STATES
@@ -172,7 +177,7 @@ LAMBDA_ROWS = (
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
         make_owner_settings,
         _list_owner_grants(
-            Owner.RESTORE_POLICY, list_owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)
+            Owner.RESTORE_POLICY, list_owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECK_ACTIONS)
         ),
     ),
     # Redrive holds thousands of messages in memory.
@@ -191,7 +196,7 @@ LAMBDA_ROWS = (
             allow_transition_events,
             allow_notifications,
             allow_open_case_list,
-            AllowReads(FOLLOW_UP_READS),
+            AllowReads(FOLLOW_UP_READ_ACTIONS),
         ),
         retry_time=Duration.minutes(5),
         called_handler_names=_OWNER_HANDLERS,
@@ -213,7 +218,7 @@ LAMBDA_ROWS = (
             allow_case_writes,
             allow_notifications,
             allow_case_queries,
-            AllowReads(ROLLBACK_READS),
+            AllowReads(ROLLBACK_READ_ACTIONS),
             AllowSteps(list_undoable_steps()),
         ),
         called_handler_names=(Owner.REDRIVE.value,),

@@ -23,7 +23,7 @@ from mendq.cli.look.case_view import STYLE_BY_STATE
 from mendq.model.case import Severity
 from mendq.model.state import State
 from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
-from mendq.notifications.commands import set_command
+from mendq.notifications.commands import set_attributes_command
 
 if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
@@ -254,7 +254,7 @@ def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
     value_before_by_attribute = {step["attribute"]: step["before"] for step in steps}
     if value_before_by_attribute:
         command_text = (
-            set_command(queue.queue_arn, value_before_by_attribute, queue.queue_url)
+            set_attributes_command(queue.queue_arn, value_before_by_attribute, queue.queue_url)
             + endpoint_option
         )
         yield Text.assemble(("      undo ", "dim"), command_text, no_wrap=True)

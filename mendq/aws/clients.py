@@ -265,7 +265,7 @@ def is_any_calendar_closed(clients: Clients, calendars: Sequence[str]) -> bool:
 _BUCKET_REGION_HEADER = "x-amz-bucket-region"
 
 
-def region_of_bucket(client: S3Client, bucket: str) -> str | None:
+def find_bucket_region(client: S3Client, bucket: str) -> str | None:
     """Return the region of an S3 bucket; None if S3's answer does not name it.
 
     S3 normally names the region even if it redirects or refuses the call. Raise ClientError if S3

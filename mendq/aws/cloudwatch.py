@@ -102,7 +102,9 @@ def count_deleted_messages(
     """
     if until <= since:
         return 0
-    query = build_query("deleted", queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
+    query = build_query(
+        "deleted", make_queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60
+    )
     points_by_query_id = read_series(clients, [query], since, until, subject=queue_arn)
     return int(
         sum(value for _, value in select_finite_points(points_by_query_id.get("deleted", ())))
@@ -110,7 +112,7 @@ def count_deleted_messages(
 
 
 # Two weeks have 4,032 datapoints per metric at this period.
-ALARM_PERIOD = timedelta(minutes=5)
+ALARM_DATAPOINT_PERIOD = timedelta(minutes=5)
 FORTNIGHT = timedelta(days=14)
 
 
@@ -119,13 +121,13 @@ def read_two_weeks_of_metrics(
 ) -> Mapping[str, Datapoints]:
     """Return the datapoints of the last two weeks by metric, in order of time.
 
-    Each datapoint is the largest value in an ALARM_PERIOD. Empty if `metrics` is empty. Raise
-    FactsUnavailable.
+    Each datapoint is the largest value in an ALARM_DATAPOINT_PERIOD. Empty if `metrics` is empty.
+    Raise FactsUnavailable.
     """
     if not metrics:
         return {}
-    dimension = queue_dimension(queue_arn)
-    period_seconds = int(ALARM_PERIOD.total_seconds())
+    dimension = make_queue_dimension(queue_arn)
+    period_seconds = int(ALARM_DATAPOINT_PERIOD.total_seconds())
     queries = [
         build_query(f"m{index}", dimension, metric, "Maximum", period_seconds)
         for index, metric in enumerate(metrics)
@@ -142,7 +144,7 @@ def select_finite_points(points: Datapoints) -> Datapoints:
     return [point for point in points if isfinite(point[1])]
 
 
-def queue_dimension(queue_arn: str) -> tuple[str, str, str]:
+def make_queue_dimension(queue_arn: str) -> tuple[str, str, str]:
     """Return the argument `dimension` of `build_query` for SQS's own metrics of this queue."""
     return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
@@ -318,7 +320,7 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
                 yield ANY_QUEUE, metric_name
 
 
-def with_alarms(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
+def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
     """Return the facts with the metrics that alarms watch, in the field `alarmed`.
 
     The field is set for the queue, and for its DLQ if the DLQ exists.

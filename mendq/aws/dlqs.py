@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef as MoveTask
 
 # The most sources that SQS lists in one answer. A DLQ with more is not read.
-MOST_SOURCES = 1_000
+MOST_LISTED_SOURCES = 1_000
 # SQS ends a task that has run for this time.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
-LONGEST_MOVE_TASK = timedelta(hours=36)
+LONGEST_MOVE_TASK_DURATION = timedelta(hours=36)
 # The destination of a task that names none: SQS moves messages to the queues they came from.
 SOURCES_DESTINATION = "sources"
 # A task with an unknown status counts as running: Mendq then leaves the queue alone.
 ENDED_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 # SQS's error codes for a queue that was never a DLQ or does not exist.
-NO_TASKS_CODES = frozenset(
+ERROR_CODES_WITHOUT_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
 
-def local_dlq_arn(facts: Facts) -> str | None:
+def find_local_dlq_arn(facts: Facts) -> str | None:
     """Return the ARN of the queue's DLQ; None if it is not in the same account and region.
 
     None also if there is no DLQ, or if its ARN is malformed. The RedrivePolicy may contain any
@@ -64,21 +64,25 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
 
     Raises:
         QueueGone: The queue does not exist.
-        FactsUnavailable: The queues cannot be listed, or there are more than MOST_SOURCES. A part
-            of the list is not returned, because the source that people use may be missing in it.
+        FactsUnavailable: The queues cannot be listed, or there are more than MOST_LISTED_SOURCES. A
+            part of the list is not returned, because the source that people use may be missing in
+            it.
         QueueRefusesUs: The queue's policy denies access.
     """
     with translate_queue_errors("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
-            QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
+            QueueUrl=queue_url(clients, queue_arn),
+            PaginationConfig={"PageSize": MOST_LISTED_SOURCES},
         )
         source_urls = (source_url for page in pages for source_url in page.get("queueUrls", []))
         source_arns = [
             arn_of_url(source_url, clients.region)
-            for source_url in islice(source_urls, MOST_SOURCES + 1)
+            for source_url in islice(source_urls, MOST_LISTED_SOURCES + 1)
         ]
-    if len(source_arns) > MOST_SOURCES:
-        raise FactsUnavailable(f"more than {MOST_SOURCES:,} queues name {queue_arn} as their DLQ")
+    if len(source_arns) > MOST_LISTED_SOURCES:
+        raise FactsUnavailable(
+            f"more than {MOST_LISTED_SOURCES:,} queues name {queue_arn} as their DLQ"
+        )
     return tuple(sorted({arn for arn in source_arns if arn is not None}))
 
 
@@ -93,7 +97,9 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 
 
 def list_move_tasks(
-    clients: Clients, dlq_arn: str, error_codes_without_tasks: Collection[str] = NO_TASKS_CODES
+    clients: Clients,
+    dlq_arn: str,
+    error_codes_without_tasks: Collection[str] = ERROR_CODES_WITHOUT_TASKS,
 ) -> list[MoveTask]:
     """Return the newest message movement tasks (SQS's own redrives) of a DLQ, at most ten.
 
@@ -119,11 +125,13 @@ def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime)
 
     SOURCES_DESTINATION stands for the queues from which the messages came. A move is recent if it
     may have ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE). SQS does not
-    report when a task ended, so each task counts as if it had run for LONGEST_MOVE_TASK. Raises
-    FactsUnavailable or QueueRefusesUs.
+    report when a task ended, so each task counts as if it had run for LONGEST_MOVE_TASK_DURATION.
+    Raises FactsUnavailable or QueueRefusesUs.
     """
     # In milliseconds, as SQS spells a task's start.
-    oldest_start_ms = (now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE_TASK).timestamp() * 1_000
+    oldest_start_ms = (
+        now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE_TASK_DURATION
+    ).timestamp() * 1_000
     destinations: set[str] = set()
     for task in list_move_tasks(clients, dlq_arn):
         is_running = task.get("Status") not in ENDED_TASK_STATUSES

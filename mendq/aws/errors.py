@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.model.failed_call import RefusedBy, canonical_code, refusing_policy
+from mendq.model.failed_call import RefusedBy, canonical_code, find_refusing_policy
 
-# Error codes with which a retry may help. `is_passing` also looks at the HTTP status.
-PASSING_ERROR_CODES = frozenset(
+# Error codes with which a retry may help. `is_transient` also looks at the HTTP status.
+TRANSIENT_ERROR_CODES = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
         *("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"),
@@ -139,7 +139,7 @@ def is_denied(error: Exception) -> bool:
     return isinstance(error, ClientError) and "Denied" in code_of(error)
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Return True if a retry may help after this error.
 
     Then it is also possible that AWS carried the request out and only the answer was lost. Return
@@ -148,14 +148,17 @@ def is_passing(error: Exception) -> bool:
     if not isinstance(error, ClientError):
         return True
     http_status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return http_status >= 500 or http_status in (408, 429) or code_of(error) in PASSING_ERROR_CODES
+    return (
+        http_status >= 500 or http_status in (408, 429) or code_of(error) in TRANSIENT_ERROR_CODES
+    )
 
 
 def _is_refused_by_queue_policy(error: ClientError) -> bool:
     """Return True if the error says that the queue's own policy denies Mendq access."""
     message = str(error.response.get("Error", {}).get("Message", ""))
     return (
-        refusing_policy(canonical_code(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
+        find_refusing_policy(canonical_code(code_of(error)), message)
+        is RefusedBy.RESOURCE_POLICY_DENIES
     )
 
 

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import (
+    add_alarmed_metrics_of_queue_and_dlq,
     count_deleted_messages,
     list_metric_kinds,
     measure_queues,
     read_alarmed_metrics,
-    with_alarms,
 )
 from mendq.aws.consumers import (
     FunctionMetrics,
@@ -32,7 +32,7 @@ from mendq.aws.consumers import (
     read_reserved_concurrency,
     read_timeout_seconds,
 )
-from mendq.aws.dlqs import list_source_arns, local_dlq_arn, read_recent_move_destinations
+from mendq.aws.dlqs import find_local_dlq_arn, list_source_arns, read_recent_move_destinations
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.model.case import Case
@@ -207,7 +207,7 @@ class FactsReader(Struct, frozen=True):
         """
         if facts.dlq_arn is None:
             return facts
-        dlq_arn = local_dlq_arn(facts)
+        dlq_arn = find_local_dlq_arn(facts)
         return replace(
             facts, dlq=self._read_named_queue(dlq_arn) if dlq_arn else QueueFacts(facts.dlq_arn, {})
         )
@@ -217,7 +217,7 @@ class FactsReader(Struct, frozen=True):
 
         The text is also empty if `facts` show that the DLQ does not exist.
         """
-        dlq_arn = local_dlq_arn(facts)
+        dlq_arn = find_local_dlq_arn(facts)
         if dlq_arn is None or (facts.dlq is not None and not facts.dlq.exists):
             return ""
         return dlq_arn if self.has_made_dlq(facts.queue_arn, dlq_arn) else ""
@@ -267,7 +267,7 @@ class FactsReader(Struct, frozen=True):
         or may have done so recently (`read_recent_move_destinations`).
         """
         is_moving = bool(self.ask(read_recent_move_destinations, facts.queue_arn, self.now))
-        dlq_arn = local_dlq_arn(facts)
+        dlq_arn = find_local_dlq_arn(facts)
         if not is_moving and dlq_arn:
             is_moving = bool(self.ask(read_recent_move_destinations, dlq_arn, self.now))
         is_moving = is_moving or facts.queue_arn in self.read_named_move_destinations()
@@ -325,7 +325,9 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     ),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.DLQ: FactsReader.with_dlq,
-    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.ask(read_alarmed_metrics)),
+    Need.ALARMS: lambda reader, facts: add_alarmed_metrics_of_queue_and_dlq(
+        facts, reader.ask(read_alarmed_metrics)
+    ),
     Need.DLQ_NAMESAKE: FactsReader.with_dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.with_dlq_sources,
     Need.MOVE_TASKS: FactsReader.with_move_tasks,

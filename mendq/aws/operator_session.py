@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mendq.model.names import OPERATOR_AGENT
+from mendq.model.names import OPERATOR_USER_AGENT
 
 if TYPE_CHECKING:
     import boto3
@@ -48,7 +48,7 @@ def operator_session(
 
     botocore_session = get_session()
     # The nightly job recognizes an operator's calls by this user agent.
-    agent_name, agent_version = OPERATOR_AGENT.split("/")
+    agent_name, agent_version = OPERATOR_USER_AGENT.split("/")
     botocore_session.user_agent_name = agent_name
     botocore_session.user_agent_version = agent_version
     botocore_session.set_default_client_config(Config(**defaults))

@@ -18,7 +18,7 @@ from mendq.aws.errors import (
     QueueGone,
     QueueRefusesUs,
     code_of,
-    is_passing,
+    is_transient,
     translate_aws_errors,
     translate_queue_errors,
 )
@@ -255,6 +255,6 @@ def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError)
         return refuse_taken_name(
             queue_arn, "its attributes are not those of one that is made for this queue"
         )
-    if is_passing(error):
+    if is_transient(error):
         raise error
     return Escalate(AWS_REFUSED, f"AWS refused to make it: {error}")

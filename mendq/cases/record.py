@@ -27,10 +27,10 @@ from mendq.notifications.announcements import (
     Announcement,
     Announcements,
     News,
+    choose_pause_between_summaries,
     find_first_look,
     make_transition_news,
     make_wait_news,
-    pause_between_summaries,
 )
 from mendq.notifications.next_steps import choose_next_step
 from mendq.notifications.notification import CaseDetails, describe_case, describe_held_back
@@ -189,7 +189,7 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
 
     The summary names the callers whose notifications were postponed within the last hour. It names
     only a limited number, so the callers of this case come first. It is sent at most once in
-    `pause_between_summaries`.
+    `choose_pause_between_summaries`.
 
     Raises:
         CaseStoreUnavailable, CaseStoreUnreadable: The case store does not answer, or an item of it
@@ -204,7 +204,7 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     )
     news_key = f"{context.now:%Y-%m-%dT%H:%M}"
     context.notifier.send_about_account(
-        "held_back", news_key, summary, pause_between_summaries(case)
+        "held_back", news_key, summary, choose_pause_between_summaries(case)
     )
 
 

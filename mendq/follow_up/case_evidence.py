@@ -18,7 +18,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import measure_signs
 from mendq.heal.recover import read_written_attributes
-from mendq.model.case import MADE_FOR_KEY, Case
+from mendq.model.case import DLQ_MADE_FOR_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.harms import (
     Sign,
@@ -32,7 +32,7 @@ from mendq.model.lifecycle import (
     WAITING_STATES,
     QueueStatus,
     VerificationEvidence,
-    quiet_since,
+    find_start_of_quiet,
 )
 from mendq.model.queue import arn_of, parts_of
 from mendq.model.state import STATES_UNDER_VERIFICATION, State
@@ -73,7 +73,7 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
     has_failed_calls = bool(case.evidence["failed_calls"])
     return replace(
         evidence,
-        deletes=_count_deletes(due_case, quiet_since(case, evidence)),
+        deletes=_count_deletes(due_case, find_start_of_quiet(case, evidence)),
         of_configuration=due_case.symptom.is_of_configuration and not has_failed_calls,
     )
 
@@ -132,7 +132,7 @@ def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     has an unknown form. So follow_up does not end the case by mistake. Raise CaseStoreUnavailable
     if the case store does not answer.
     """
-    source_arn = arn_of(str(due_case.case.evidence.get(MADE_FOR_KEY, "")))
+    source_arn = arn_of(str(due_case.case.evidence.get(DLQ_MADE_FOR_KEY, "")))
     if source_arn is None:
         return False
     context = due_case.context

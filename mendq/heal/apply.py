@@ -20,7 +20,7 @@ from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.dlqs import refuse_unfit_dlq
-from mendq.aws.errors import StepFailed, is_passing
+from mendq.aws.errors import StepFailed, is_transient
 from mendq.aws.queue import attributes_of, make_queue, queue_url, refuse_taken_name
 from mendq.cases.context import FixContext, WritingContext
 from mendq.cases.record import Notification, record_transition
@@ -48,7 +48,7 @@ from mendq.model.case import Case
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, failures_count_from
+from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, find_start_of_counted_failures
 from mendq.model.limits import Timing
 from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
 from mendq.model.state import State
@@ -106,7 +106,7 @@ def write_attributes(
             Attributes={step.attribute: str(step.after) for step in steps},  # type: ignore[misc]
         )
     except (ClientError, BotoCoreError) as error:
-        if is_passing(error):
+        if is_transient(error):
             raise StepFailed(f"{steps[0]} failed: {error}") from error
         return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
@@ -304,7 +304,7 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
     If there is nothing to add or to drop, store nothing and return `evidence`. The same holds for a
     measurement: it is not stored, because the next scan measures the queue again.
     """
-    sightings_to_keep = set(evidence.worth_keeping())
+    sightings_to_keep = set(evidence.list_sightings_to_keep())
     stored_sightings = set(situation.view.evidence.sightings)
     if situation.is_found_by_measurement or sightings_to_keep == stored_sightings:
         return evidence
@@ -366,7 +366,9 @@ def merge_failures(
             or from before its change took effect, are not stored.
         timing: The settings about time.
     """
-    failures_since_change = failed_calls.since(failures_count_from(case, timing)).sightings
+    failures_since_change = failed_calls.since(
+        find_start_of_counted_failures(case, timing)
+    ).sightings
     newest_failures = _select_failures_to_keep(
         case, Evidence.of([*stored_failures.sightings, *failures_since_change])
     )

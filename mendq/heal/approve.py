@@ -33,7 +33,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.other_transitions import OtherTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
-from mendq.model.state import State, longest_stay_in
+from mendq.model.state import State, find_state_time_limit
 from mendq.notifications.text import plain
 
 JsonDocument = dict[str, Any]
@@ -276,7 +276,7 @@ def _refuse_if_state_forbids(
         allowed_states_text = f"to {decision} takes a case that is {' or '.join(transition.out_of)}"
         reason = f"case {case.case_id} is {case.state}; {allowed_states_text}"
         return Ignore("wrong_state", reason)
-    longest_stay_in_state = longest_stay_in(case.state, context.settings.timing)
+    longest_stay_in_state = find_state_time_limit(case.state, context.settings.timing)
     if (
         decision == "approve"
         and longest_stay_in_state is not None

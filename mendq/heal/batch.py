@@ -62,7 +62,7 @@ from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
-from mendq.model.ignored_calls import why_ignored
+from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.names import PROBE_PURPOSE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
@@ -297,7 +297,7 @@ def _recognize_symptom(
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
     symptom = find_symptom_of(call)
-    ignore_reason = why_ignored(call, symptom, account_and_region)
+    ignore_reason = find_ignore_reason(call, symptom, account_and_region)
     if call.may_be_a_race:
         symptom = TOO_SHORT
     if ignore_reason in (None, "may_be_a_race"):

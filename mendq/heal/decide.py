@@ -136,8 +136,8 @@ from mendq.heal.guardrails import find_first_refusal
 from mendq.heal.repeats import is_repeat
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
-    LOWERED_KEY,
-    MADE_FOR_KEY,
+    DLQ_MADE_FOR_KEY,
+    LOWERED_BY_CASE_KEY,
     QUEUE_DELETED_CODE,
     Case,
     Severity,
@@ -148,7 +148,7 @@ from mendq.model.facts import Facts, count_affected_messages
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.principals import name_first_few
-from mendq.model.state import State, longest_stay_in
+from mendq.model.state import State, find_state_time_limit
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import choose_severity
@@ -391,7 +391,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     """
     state = OPENING_STATE_BY_MODE[mode]
     reason = plan.reason
-    longest_wait = longest_stay_in(state, situation.timing)
+    longest_wait = find_state_time_limit(state, situation.timing)
     if mode is Mode.HEAL:
         owner = plan.steps[0].owner
         reason = f"{reason}; settings let {owner} do it without a person"
@@ -654,8 +654,8 @@ def _open_case(
     detail_by_name = {
         "messages": count_affected_messages(symptom, facts),
         "needs": build_needs_document(symptom, facts),
-        LOWERED_KEY: situation.unhelpful_case_id,
-        MADE_FOR_KEY: situation.managed_source_arn,
+        LOWERED_BY_CASE_KEY: situation.unhelpful_case_id,
+        DLQ_MADE_FOR_KEY: situation.managed_source_arn,
     }
     evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)

@@ -69,9 +69,9 @@ from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall
 from mendq.model.harms import (
     CAUSABLE_SYMPTOMS,
-    find_change_behind,
-    list_attributes_behind,
-    may_be_behind,
+    find_causing_change,
+    list_causing_attributes,
+    may_have_caused,
 )
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
@@ -553,7 +553,7 @@ def _may_have_own_change(situation: Situation) -> bool:
     symptom = situation.symptom.name
     if symptom not in CAUSABLE_SYMPTOMS:
         return False
-    attributes = list_attributes_behind(symptom)
+    attributes = list_causing_attributes(symptom)
     records = situation.records
     if attributes is None or not attributes <= records.record_by_attribute.keys():
         return True
@@ -562,9 +562,9 @@ def _may_have_own_change(situation: Situation) -> bool:
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
     related_cases = run.open_cases.list_newest_cases(_list_related_queues(facts))
-    suspected_cases = [case for case in related_cases if may_be_behind(case, symptom, facts)]
+    suspected_cases = [case for case in related_cases if may_have_caused(case, symptom, facts)]
     case_histories = [run.open_cases.list_transitions(case.case_id) for case in suspected_cases]
-    return find_change_behind(symptom, facts, case_histories, run.now, run.settings.timing)
+    return find_causing_change(symptom, facts, case_histories, run.now, run.settings.timing)
 
 
 def _list_related_queues(facts: Facts) -> list[str]:

@@ -132,7 +132,7 @@ def _refuse_overridden_step(situation: Situation, step: AttributeStep) -> Refusa
 def refuse_if_out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
     """Return `Refuse` if a step's value is outside the limits of its attribute."""
     for step in plan.steps:
-        fault = step.out_of_bounds()
+        fault = step.find_bounds_fault()
         if fault:
             return Refuse("out_of_bounds", fault)
     return None

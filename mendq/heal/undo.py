@@ -16,7 +16,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.state import State
 from mendq.model.steps import AttributeStep, find_step_class, has_value_in_queue
-from mendq.notifications.commands import delete_queue_command, set_command
+from mendq.notifications.commands import delete_queue_command, set_attributes_command
 
 # Attributes that Mendq never sets back: a person must run the command. A lower retention deletes
 # messages, and an older policy may give back an access that people have revoked since.
@@ -108,7 +108,7 @@ class Undo(Struct, frozen=True):
 
     def leave_to_person(self, queue_arn: str) -> Undo:
         """Return the plan with the command for a person, because Mendq may not write it."""
-        command = set_command(queue_arn, {self.attribute: self.before})
+        command = set_attributes_command(queue_arn, {self.attribute: self.before})
         return replace(self, outcome=UndoOutcome.PRINTED, command=command)
 
 

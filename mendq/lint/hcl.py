@@ -31,7 +31,7 @@ from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import ATTRIBUTE_BY_TERRAFORM_TYPE, to_hcl_literal
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
-from mendq.notifications.change_lines import terraform_argument
+from mendq.notifications.change_lines import name_terraform_argument
 
 MOST_HCL_BYTES = 256 * 1024
 # The attribute that a separate resource sets, by the type of that resource.
@@ -129,7 +129,7 @@ def _set_argument(
         The change with path, line, old and new value, and the text after it. If the argument cannot
         be set or has the value already, the change has a note and the text is returned unchanged.
     """
-    argument_name = terraform_argument(change.path)
+    argument_name = name_terraform_argument(change.path)
     new_value = to_hcl_literal(parse_attribute_value(change.new))
     block_by_address = _map_blocks_by_address(change.file, current_text)
     setting_block = _find_setting_block(current_text, block_by_address, change)

@@ -42,7 +42,7 @@ from mendq.lint.template import (
 )
 from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
 from mendq.model.queue import arn_of, parts_of
-from mendq.notifications.change_lines import NUMBER_PATTERN, terraform_argument
+from mendq.notifications.change_lines import NUMBER_PATTERN, name_terraform_argument
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
@@ -135,7 +135,7 @@ class TerraformPlan(Template):
 
     def get_attribute_name(self, attribute: str) -> str:
         """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""
-        return terraform_argument(attribute) if attribute[:1].isupper() else attribute
+        return name_terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
     def find_place(self, *keys: str | int) -> Place:
         """Return the address of a resource or of one of its arguments. The line is None.
@@ -445,7 +445,7 @@ class _PlanReader:
         to which the argument refers, or otherwise to the argument itself, which no check can
         resolve.
         """
-        argument_name = terraform_argument(property_name)
+        argument_name = name_terraform_argument(property_name)
         value = resource.argument_values.get(argument_name)
         if value is None and resource.unknown_arguments.get(argument_name):
             return self._make_unknown_reference(resource, property_name, argument_name)

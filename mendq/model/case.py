@@ -23,7 +23,7 @@ from mendq.model.state import (
     STATES_WITH_FIX_IN_PLACE,
     TIME_LIMIT_GRACE,
     State,
-    longest_stay_in,
+    find_state_time_limit,
 )
 from mendq.model.steps import AttributeStep, RedriveMessages
 from mendq.model.time_text import format_time
@@ -37,10 +37,10 @@ NOTIFICATION_EVENT = "Mendq notification"
 QUEUE_DELETED_CODE = "queue_deleted"
 # A key of a case's evidence. The value is the case whose change did not help or was rolled back.
 # From then on Mendq only proposes plans for the queue and symptom, until a person approves one.
-LOWERED_KEY = "lowered_by"
+LOWERED_BY_CASE_KEY = "lowered_by"
 # A key of the evidence of a case about a DLQ that Mendq made and that is not managed itself. The
 # value is the managed source for which Mendq made the DLQ.
-MADE_FOR_KEY = "made_for"
+DLQ_MADE_FOR_KEY = "made_for"
 
 # The keys that a document of a transition must have, in the order in which it has them.
 _DOCUMENT_KEYS = (
@@ -242,7 +242,7 @@ class Case(NotificationState):
         """
         if self.is_final:
             return False
-        time_limit = None if self.is_redriving else longest_stay_in(self.state, timing)
+        time_limit = None if self.is_redriving else find_state_time_limit(self.state, timing)
         return time_limit is None or now < self.at + time_limit + TIME_LIMIT_GRACE
 
     def move_to(self, state: State, reason: str, now: datetime, **changes: Any) -> Case:
@@ -272,19 +272,19 @@ class Case(NotificationState):
         )
 
     def _make_next_evidence(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the evidence for the next state, with LOWERED_KEY added or removed.
+        """Return the evidence for the next state, with LOWERED_BY_CASE_KEY added or removed.
 
-        LOWERED_KEY is added if the case's change did not help, may do harm or was rolled back. It
-        means that Mendq only proposes further changes. A person's approval removes it.
+        LOWERED_BY_CASE_KEY is added if the case's change did not help, may do harm or was rolled
+        back. It means that Mendq only proposes further changes. A person's approval removes it.
         """
         has_fix_failed = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
         if state is State.ROLLED_BACK or has_fix_failed:
-            return {**evidence, LOWERED_KEY: self.case_id}
+            return {**evidence, LOWERED_BY_CASE_KEY: self.case_id}
         is_approved = state is State.APPROVED
         return {
             name: value
             for name, value in evidence.items()
-            if not (is_approved and name == LOWERED_KEY)
+            if not (is_approved and name == LOWERED_BY_CASE_KEY)
         }
 
     def place_after(self, newest_case: Case | None) -> Case:
@@ -404,7 +404,7 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 
 # A notification about a case is repeated after this time. `mendq.notifications.announcements` gives
 # the reason.
-NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
+REPEAT_NOTIFICATION_AFTER = timedelta(hours=24)
 
 
 class Severity(StrEnum):

@@ -112,7 +112,7 @@ def arn_of_quarantine(source_arn: str) -> str:
     return make_arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
 
 
-def attributes_of_quarantine(source: Facts) -> dict[str, str]:
+def make_quarantine_attributes(source: Facts) -> dict[str, str]:
     """Return the attributes of a new quarantine for this source."""
     attributes = make_safe_storage_attributes(source)
     return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes

@@ -18,7 +18,7 @@ MAXIMUM_PRINCIPALS = 10
 MAXIMUM_STORED_SIGHTINGS = 10
 MAXIMUM_MESSAGE_LENGTH = 300
 # A case keeps this number of its first requests, and this number of its last requests.
-REQUESTS_AT_EACH_END = 5
+KEPT_REQUESTS_AT_EACH_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
 _REQUEST_FIELDS = (
     "request_id",
@@ -210,7 +210,7 @@ class Evidence:
         """
         return self.since(now - EVIDENCE_MAXIMUM_AGE)
 
-    def worth_keeping(self) -> tuple[Sighting, ...]:
+    def list_sightings_to_keep(self) -> tuple[Sighting, ...]:
         """Return the newest sightings, at most MAXIMUM_STORED_SIGHTINGS.
 
         The case store keeps these, so that later sightings can complete the evidence.
@@ -273,7 +273,7 @@ class Evidence:
         """Return the evidence document of an open case, extended with this newer evidence.
 
         Args:
-            document: The stored document. Only the first and the last REQUESTS_AT_EACH_END
+            document: The stored document. Only the first and the last KEPT_REQUESTS_AT_EACH_END
                 requests and at most MAXIMUM_PRINCIPALS principals are kept.
         """
         if not self.sightings:
@@ -298,7 +298,7 @@ class Evidence:
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and the last requests, at most REQUESTS_AT_EACH_END each, in their order."""
-    first_requests = requests[:REQUESTS_AT_EACH_END]
-    later_requests = requests[REQUESTS_AT_EACH_END:]
-    return [*first_requests, *later_requests[-REQUESTS_AT_EACH_END:]]
+    """Return the first and last requests in order, at most KEPT_REQUESTS_AT_EACH_END each."""
+    first_requests = requests[:KEPT_REQUESTS_AT_EACH_END]
+    later_requests = requests[KEPT_REQUESTS_AT_EACH_END:]
+    return [*first_requests, *later_requests[-KEPT_REQUESTS_AT_EACH_END:]]

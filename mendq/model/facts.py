@@ -67,10 +67,10 @@ def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_INTERVAL_SECONDS = 300
 # A Lambda consumer is failing if at least this share of its runs end with an error. It is not
-# failing but slow if its slowest runs take at least LONG_RUN_SHARE of its timeout: then the
+# failing but slow if its slowest runs take at least NEAR_TIMEOUT_SHARE of its timeout: then the
 # timeout is the error.
-FAILING_ERROR_SHARE = 0.5
-LONG_RUN_SHARE = 0.9
+FAILING_CONSUMER_ERROR_SHARE = 0.5
+NEAR_TIMEOUT_SHARE = 0.9
 # The batch size of a mapping that does not set one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
 DEFAULT_BATCH_SIZE = 10
@@ -94,7 +94,7 @@ class ReadAction:
 
 
 _TAGS_READ_ACTION = ReadAction("sqs:ListQueueTags", "queue")
-QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ_ACTION)
+QUEUE_READ_ACTIONS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ_ACTION)
 _METRICS_READ_ACTION = ReadAction("cloudwatch:GetMetricData", "any")
 _ALARMS_READ_ACTION = ReadAction("cloudwatch:DescribeAlarms", "any")
 # Finds the queues that have optional metrics.
@@ -116,8 +116,8 @@ class Need(Enum):
     symptom: it comes from failed calls, a scan, the case store, or the queue's tags.
     """
 
-    QUEUE = ("attributes",), QUEUE_READS
-    DLQ = ("dlq",), QUEUE_READS
+    QUEUE = ("attributes",), QUEUE_READ_ACTIONS
+    DLQ = ("dlq",), QUEUE_READ_ACTIONS
     LAMBDA_CONSUMERS = (
         ("lambda_consumers", "stopped_consumers"),
         (_MAPPINGS_READ_ACTION, _FUNCTION_READ_ACTION, _METRICS_READ_ACTION),
@@ -126,8 +126,11 @@ class Need(Enum):
     MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
     ALARMS = ("alarmed",), (_ALARMS_READ_ACTION,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
-    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_DLQ_SOURCES_READ_ACTION, *QUEUE_READS)
-    DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
+    DLQ_SOURCES = (
+        ("dlq_sources", "unconfirmed_sources"),
+        (_DLQ_SOURCES_READ_ACTION, *QUEUE_READ_ACTIONS),
+    )
+    DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READ_ACTIONS
     # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms",), ()
     SOURCE_CASES = ("source_cases",), ()
@@ -192,7 +195,7 @@ class LambdaConsumer:
     @property
     def is_near_timeout(self) -> bool:
         """True if the slowest runs take nearly as long as the function's timeout."""
-        return (self.duration_p99_seconds or 0) >= LONG_RUN_SHARE * self.timeout_seconds
+        return (self.duration_p99_seconds or 0) >= NEAR_TIMEOUT_SHARE * self.timeout_seconds
 
     @property
     def is_failing_fast(self) -> bool:
@@ -200,7 +203,7 @@ class LambdaConsumer:
 
         For such a function, a longer visibility timeout would only delay the retries.
         """
-        return (self.error_share or 0) >= FAILING_ERROR_SHARE and not self.is_near_timeout
+        return (self.error_share or 0) >= FAILING_CONSUMER_ERROR_SHARE and not self.is_near_timeout
 
 
 @dataclass(frozen=True)
@@ -455,20 +458,20 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
 
 # To count the managed queues, which decides if a symptom is a mass symptom, and to tell people in a
 # notification who changed a queue last.
-ACCOUNT_READS = (
+ACCOUNT_READ_ACTIONS = (
     ReadAction("tag:GetResources", "any"),
     ReadAction("sqs:ListQueues", "any"),
     _LAST_CHANGE_READ_ACTION,
 )
 
 # To see if messages were deleted since a fix, and to tell people who changed the queue last.
-FOLLOW_UP_READS = (*QUEUE_READS, _METRICS_READ_ACTION, _LAST_CHANGE_READ_ACTION)
+FOLLOW_UP_READ_ACTIONS = (*QUEUE_READ_ACTIONS, _METRICS_READ_ACTION, _LAST_CHANGE_READ_ACTION)
 
 # To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
-POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
+POLICY_CHECK_ACTIONS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
 # To read the present value, and to tell people about a write by someone else since the fix.
-ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE_READ_ACTION)
+ROLLBACK_READ_ACTIONS = (*QUEUE_READ_ACTIONS, _LAST_CHANGE_READ_ACTION)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
@@ -476,7 +479,7 @@ def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
 
     They also contain the action to read who changed a queue last.
     """
-    return frozenset(ACCOUNT_READS).union(*(need.reads for need in needs))
+    return frozenset(ACCOUNT_READ_ACTIONS).union(*(need.reads for need in needs))
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:

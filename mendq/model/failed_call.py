@@ -79,8 +79,8 @@ _SIZE_LIMIT_PATTERN = re.compile(
 
 # SQS's reasons for refusing a receipt handle: its visibility timeout has ended, or its message was
 # deleted.
-EXPIRED_HANDLE = "The receipt handle has expired."
-DELETED_MESSAGE = "Message does not exist or is not available for visibility timeout change."
+EXPIRED_HANDLE_REASON = "The receipt handle has expired."
+DELETED_MESSAGE_REASON = "Message does not exist or is not available for visibility timeout change."
 NO_DEDUPLICATION_ID = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
@@ -110,10 +110,10 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
 
 def has_expired_handle(error_message: str) -> bool:
     """Return True if SQS refused a receipt handle because it has expired."""
-    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED_HANDLE
+    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED_HANDLE_REASON
 
 
-def size_limit_bytes(error_message: str) -> int | None:
+def find_size_limit_bytes(error_message: str) -> int | None:
     """Return the queue's limit in bytes, if SQS refused a message because it exceeded the limit.
 
     None if SQS refused the call for another reason.
@@ -178,7 +178,7 @@ _POLICIES_BY_IAM_NAME = {
 _UNKNOWN_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
 
 
-def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
+def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
     """Return the policy that refused a call; None if the error is not about missing access.
 
     Args:
@@ -212,7 +212,7 @@ def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
 # CloudTrail's own limit for one event.
 MAXIMUM_EVENT_BYTES = 262_144
 MAXIMUM_TEXT_LENGTH = 2_048
-MAXIMUM_CODE_LENGTH = 128
+MAXIMUM_ERROR_CODE_LENGTH = 128
 MAXIMUM_PRINCIPAL_LENGTH = 256
 # Long enough for the SDK's name and, on Lambda, the runtime.
 MAXIMUM_USER_AGENT_LENGTH = 200
@@ -268,14 +268,16 @@ class FailedCall:
         same consumer deleted the message, there is no fault. If another consumer received the
         message again and deleted it, there is a fault. Only the queue's metrics can show which.
         """
-        is_message_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
+        is_message_deleted = (
+            refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE_REASON
+        )
         is_invalid_parameter = self.error_code == "InvalidParameterValue"
         return is_message_deleted and is_invalid_parameter and not queue.is_fifo_arn(self.queue_arn)
 
     @property
     def refused_by(self) -> RefusedBy | None:
         """The policy that refused the call; None if the error is not about missing access."""
-        return refusing_policy(self.error_code, self.error_message)
+        return find_refusing_policy(self.error_code, self.error_message)
 
 
 @dataclass(frozen=True)
@@ -320,7 +322,10 @@ def _parse_record(record: object) -> FailedCall | Unreadable:
     ):
         return Unreadable("without_id_name_or_time")
     return _make_failed_call(
-        envelope, detail, replace_lone_surrogates(raw_error_code[:MAXIMUM_CODE_LENGTH]), event_time
+        envelope,
+        detail,
+        replace_lone_surrogates(raw_error_code[:MAXIMUM_ERROR_CODE_LENGTH]),
+        event_time,
     )
 
 

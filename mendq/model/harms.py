@@ -3,7 +3,7 @@
 A fix is a change, and a change can be the cause of the next fault. Three places ask this table:
 
 1. Mendq finds a fault. If Mendq made a change that can cause this fault a short time ago, the
-   notification names that change's case first and offers its rollback (`find_change_behind`).
+   notification names that change's case first and offers its rollback (`find_causing_change`).
 2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
    step. If a sign shows, the case is not verified: people are notified and decide
    (`describe_harm_shown`).
@@ -234,7 +234,7 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
 CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.values()))
 
 
-def list_attributes_behind(symptom: str) -> frozenset[str] | None:
+def list_causing_attributes(symptom: str) -> frozenset[str] | None:
     """Return the attributes of a queue whose change can cause the symptom on the same queue.
 
     Return None if a change of another queue can cause the symptom too. For example, a change of a
@@ -303,7 +303,7 @@ _STATES_WITH_VALUE_IN_PLACE = frozenset({*STATES_WITH_FIX_IN_PLACE, State.ESCALA
 _STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
 
-def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
+def may_have_caused(case: Case, symptom: str, facts: Facts) -> bool:
     """Return True if a step that the case wrote may cause the symptom on the queue of `facts`.
 
     Return False for a case of this symptom on this queue, and for a case in a state in which the
@@ -333,7 +333,7 @@ def _can_cause(case: Case, step: StepDocument, symptom: str, facts: Facts) -> bo
     return symptom in harm.at_dlq and find_dlq_arn([step]) in ("", facts.queue_arn)
 
 
-def find_change_behind(
+def find_causing_change(
     symptom: str,
     facts: Facts,
     case_histories: Iterable[Sequence[Case]],
@@ -355,7 +355,7 @@ def find_change_behind(
         last_write = _find_last_write(history)
         if last_write is None or not _is_recent_write(last_write, now, timing):
             continue
-        if not may_be_behind(history[-1], symptom, facts):
+        if not may_have_caused(history[-1], symptom, facts):
             continue
         if not all(_may_value_be_in_place(last_write, step, facts) for step in last_write.steps):
             continue

@@ -30,7 +30,7 @@ class SymptomOfCall(Protocol):
         """A function that returns True if the failed call is evidence of the symptom."""
 
 
-def why_ignored(
+def find_ignore_reason(
     call: FailedCall, symptom: SymptomOfCall | None, own_location: AccountAndRegion
 ) -> str | None:
     """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.

@@ -40,18 +40,18 @@ def to_json(
         return write_strict_json(document, default)
     except ValueError:
         # The values that `default` returns may contain NaN as well.
-        nan_free_default = None if default is None else lambda value: without_nan(default(value))
-        return write_strict_json(without_nan(document), nan_free_default)
+        nan_free_default = None if default is None else lambda value: replace_nan(default(value))
+        return write_strict_json(replace_nan(document), nan_free_default)
 
 
-def without_nan(value: Any) -> Any:
+def replace_nan(value: Any) -> Any:
     """Return a copy of the value with None for every NaN and Infinity, at any depth."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {without_nan(key): without_nan(nested_value) for key, nested_value in value.items()}
+        return {replace_nan(key): replace_nan(nested_value) for key, nested_value in value.items()}
     if isinstance(value, list | tuple):
-        return [without_nan(nested_value) for nested_value in value]
+        return [replace_nan(nested_value) for nested_value in value]
     return value
 
 
@@ -63,7 +63,7 @@ def refuse_constant(constant_name: str) -> None:
     raise ValueError(f"{constant_name} is no JSON")
 
 
-def finite_float(number_text: str) -> float:
+def parse_finite_float(number_text: str) -> float:
     """Return the number in `number_text`. Raise ValueError if it is too large for a double, or NaN.
 
     Pass this function to `json.loads` as `parse_float`.

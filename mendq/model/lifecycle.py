@@ -17,8 +17,8 @@ The rules behind the order of the rows:
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
 5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open for
-   ever. Each state has its own wait with its own condition; `longest_stay_in` (mendq.model.state)
-   gives how long it is.
+   ever. Each state has its own wait with its own condition; `find_state_time_limit`
+   (mendq.model.state) gives how long it is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mendq.model.state import (
     STATES_UNDER_VERIFICATION,
     STATES_WITH_FIX_IN_PLACE,
     State,
-    longest_stay_in,
+    find_state_time_limit,
 )
 from mendq.model.steps import SetVisibilityTimeout
 
@@ -95,9 +95,9 @@ class VerificationEvidence:
     Args:
         timing: The account's waiting times.
         failures: The newest failed calls since that transition. Only failed calls from the time
-            `failures_count_from` on are evidence against a fix.
-        deletes: The number of messages deleted since `quiet_since`. None if it was not read, or if
-            CloudWatch did not answer.
+            `find_start_of_counted_failures` on are evidence against a fix.
+        deletes: The number of messages deleted since `find_start_of_quiet`. None if it was not
+            read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if it was not read, or if it does not matter.
         of_configuration: True if the fault was in the configuration and no call failed. Then no
             deleted message is needed as proof.
@@ -113,7 +113,7 @@ class VerificationEvidence:
     harm: str | None = ""
 
 
-def failures_count_from(case: Case, timing: Timing) -> datetime:
+def find_start_of_counted_failures(case: Case, timing: Timing) -> datetime:
     """Return the time from which failed calls show that the case's change did not help.
 
     A change takes `propagation_seconds` to reach all of SQS. If the change is one of the visibility
@@ -131,24 +131,24 @@ def failures_count_from(case: Case, timing: Timing) -> datetime:
     return case.at + timedelta(seconds=wait_seconds)
 
 
-def quiet_since(case: Case, evidence: VerificationEvidence) -> datetime:
+def find_start_of_quiet(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time since which no call has failed.
 
-    This is the last failed call, or `failures_count_from` if no call has failed since.
+    This is the last failed call, or `find_start_of_counted_failures` if no call has failed since.
     """
     failure_times = [sighting.event_time for sighting in evidence.failures.sightings]
-    return max([failures_count_from(case, evidence.timing), *failure_times])
+    return max([find_start_of_counted_failures(case, evidence.timing), *failure_times])
 
 
-def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
+def find_end_of_required_quiet(case: Case, evidence: VerificationEvidence) -> datetime:
     """Return the time at which the symptom will have been absent for long enough.
 
-    If calls failed since the change, this is a day after `quiet_since`, because calls may fail only
-    now and then. Otherwise it is late enough for CloudTrail to deliver failed calls. If a scan
-    found the symptom and no call ever failed, it is so late that another scan can find the symptom
-    before.
+    If calls failed since the change, this is a day after `find_start_of_quiet`, because calls may
+    fail only now and then. Otherwise it is late enough for CloudTrail to deliver failed calls. If a
+    scan found the symptom and no call ever failed, it is so late that another scan can find the
+    symptom before.
     """
-    last_failure_at = quiet_since(case, evidence)
+    last_failure_at = find_start_of_quiet(case, evidence)
     if evidence.failures.sightings:
         return last_failure_at + QUIET_TIME_AFTER_FAILURES
     if case.evidence["failed_calls"]:
@@ -344,7 +344,9 @@ def _may_change_do_harm(_case: Case, evidence: VerificationEvidence, _now: datet
 
 
 def _has_failed_again(case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    return evidence.failures.since(failures_count_from(case, evidence.timing)).is_sufficient
+    return evidence.failures.since(
+        find_start_of_counted_failures(case, evidence.timing)
+    ).is_sufficient
 
 
 def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
@@ -366,12 +368,12 @@ def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: date
 
 
 def _is_symptom_absent(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    return now >= quiet_at(case, evidence)
+    return now >= find_end_of_required_quiet(case, evidence)
 
 
 def _is_time_limit_over(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the time limit of the case's state is over."""
-    time_limit = longest_stay_in(case.state, evidence.timing)
+    time_limit = find_state_time_limit(case.state, evidence.timing)
     return time_limit is not None and now >= case.at + time_limit
 
 
@@ -381,7 +383,7 @@ def _has_failed_on_last_day(case: Case, evidence: VerificationEvidence, now: dat
 
 
 def _was_quiet_for_a_week(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    return now >= quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+    return now >= find_start_of_quiet(case, evidence) + timedelta(days=SILENT_DAYS)
 
 
 def _is_always_true(_case: Case, _evidence: VerificationEvidence, _now: datetime) -> bool:
@@ -449,7 +451,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
         return now if now <= case.at else now + OWNER_CALL_INTERVAL
     if case.state is State.VERIFIED:
         return case.at
-    time_limit = longest_stay_in(case.state, evidence.timing)
+    time_limit = find_state_time_limit(case.state, evidence.timing)
     next_check_at = _compute_wait_end(case, evidence, now, time_limit)
     if case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None:
         next_check_at = min(next_check_at, now + EVIDENCE_CHECK_INTERVAL)
@@ -466,11 +468,11 @@ def _compute_wait_end(
     limit, it is at most EVIDENCE_CHECK_INTERVAL from now.
     """
     if case.state in STATES_UNDER_VERIFICATION:
-        proven_at = quiet_at(case, evidence)
+        proven_at = find_end_of_required_quiet(case, evidence)
         return proven_at if proven_at > now else now + EVIDENCE_CHECK_INTERVAL
     if time_limit is not None:
         return case.at + time_limit
-    silent_days_end = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+    silent_days_end = find_start_of_quiet(case, evidence) + timedelta(days=SILENT_DAYS)
     # An alarm counts the case, so it must not stay open long after its queue is gone.
     return (
         min(silent_days_end, now + EVIDENCE_CHECK_INTERVAL)

@@ -77,15 +77,16 @@ class Window:
         since: The first second of the first minute.
         until: The first second of the minute after the last one.
         begins_empty: True if the queue was created in the first minute and not changed since.
-        at_once: True if the window includes the running minute. Then the last backlog is measured
-            after all counted sends and deletes. Only the local account reports this minute.
+        includes_running_minute: True if the window includes the running minute. Then the last
+            backlog is measured after all counted sends and deletes. Only the local account reports
+            this minute.
         kinds: The kinds of metrics to ask for, from METRICS_BY_KIND.
     """
 
     since: datetime
     until: datetime
     begins_empty: bool = False
-    at_once: bool = False
+    includes_running_minute: bool = False
     kinds: tuple[str, ...] = ("every queue",)
 
     @classmethod
@@ -111,10 +112,12 @@ class Window:
         Returns:
             None if the window would be shorter than `shortest_duration` or a minute.
         """
-        at_once = shortest_duration < CLOUDWATCH_LAG
+        includes_running_minute = shortest_duration < CLOUDWATCH_LAG
         # The end is in the future, so that the window contains the running minute with its last
         # backlog and all deletes before that.
-        until = _round_down_to_minute(now + (2 * DATAPOINT_PERIOD if at_once else -CLOUDWATCH_LAG))
+        until = _round_down_to_minute(
+            now + (2 * DATAPOINT_PERIOD if includes_running_minute else -CLOUDWATCH_LAG)
+        )
         since = until - LONGEST_WINDOW
         begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
@@ -122,11 +125,17 @@ class Window:
                 timedelta(0) if begins_empty else DATAPOINT_PERIOD - timedelta(microseconds=1)
             )
             since = _round_down_to_minute(settled_at + time_to_full_minute)
-        measured_duration = now - settled_at if at_once and settled_at else until - since
+        measured_duration = (
+            now - settled_at if includes_running_minute and settled_at else until - since
+        )
         is_window_long_enough = min(measured_duration, until - since) >= max(
             shortest_duration, DATAPOINT_PERIOD
         )
-        return cls(since, until, begins_empty, at_once) if is_window_long_enough else None
+        return (
+            cls(since, until, begins_empty, includes_running_minute)
+            if is_window_long_enough
+            else None
+        )
 
     @property
     def series(self) -> Mapping[str, QueueMetric]:
@@ -141,10 +150,10 @@ def _round_down_to_minute(time: datetime) -> datetime:
 # SQS's counters are not exact. They may differ by this number of messages, or by this share of the
 # sends.
 TOLERATED_MESSAGES = 20
-TOLERATED_SHARE = 0.05
+TOLERATED_SHARE_OF_SENDS = 0.05
 # If the age of the oldest message grew by at least this share of the elapsed time, it is still the
 # same message.
-UNCHANGED_AGE_SHARE = 0.9
+UNCHANGED_MESSAGE_AGE_SHARE = 0.9
 # SQS moves a message to the DLQ after a number of receives. Messages that left count as moved only
 # if at least this share of those receives was counted.
 COUNTED_RECEIVES_SHARE = 0.9
@@ -312,7 +321,7 @@ class Measurement:
     @property
     def counter_tolerance(self) -> float:
         """The number of messages by which SQS's inexact counters may be wrong."""
-        return max(TOLERATED_MESSAGES, TOLERATED_SHARE * self.sent)
+        return max(TOLERATED_MESSAGES, TOLERATED_SHARE_OF_SENDS * self.sent)
 
     @property
     def has_surplus(self) -> bool:
@@ -430,10 +439,10 @@ class Measurement:
     def is_oldest_unchanged(self) -> bool:
         """True if the same message seems to have been the oldest for the whole measured time.
 
-        Its age grew by at least UNCHANGED_AGE_SHARE of this time.
+        Its age grew by at least UNCHANGED_MESSAGE_AGE_SHARE of this time.
         """
         age_growth_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
-        return age_growth_seconds >= UNCHANGED_AGE_SHARE * 3600 * self.hours
+        return age_growth_seconds >= UNCHANGED_MESSAGE_AGE_SHARE * 3600 * self.hours
 
 
 BACKLOG_SERIES = ("visible", "in_flight", "delayed")
@@ -446,7 +455,7 @@ _GAUGE_SERIES = (
 )
 # If many messages are sent in a minute, it is not known if that minute's backlog contains them. So
 # the first backlog is that of the minute with the fewest sends among the first minutes.
-FIRST_BACKLOG_WITHIN = timedelta(minutes=5)
+FIRST_BACKLOG_PERIOD = timedelta(minutes=5)
 # SQS may take this long to report a queue again after hours without use.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 LONGEST_SILENT_START = timedelta(minutes=15)
@@ -459,7 +468,7 @@ DatapointsBySeries = Mapping[str, Datapoints]
 
 
 def summarize_series(
-    points_by_series: DatapointsBySeries, window: Window, *, is_part: bool = False
+    points_by_series: DatapointsBySeries, window: Window, *, is_part_of_window: bool = False
 ) -> Measurement | None:
     """Return a measurement that summarizes a queue's datapoints.
 
@@ -473,7 +482,7 @@ def summarize_series(
         points_by_series: Datapoints by series name, in any order. Those outside the window are left
             out.
         window: The time to summarize.
-        is_part: True for a part of a longer window. Then `recent` is left empty.
+        is_part_of_window: True for a part of a longer window. Then `recent` is left empty.
 
     Returns:
         None if CloudWatch has no data about the queue. Also None if a value is impossible, such as
@@ -525,7 +534,7 @@ def summarize_series(
         now=_make_gauges(points_at_end),
         least_visible=min((round(count) for _, count in points_in_window["visible"]), default=0),
         began_silent=began_silent,
-        recent=Recent() if is_part else _summarize_recent(points_in_window, window),
+        recent=Recent() if is_part_of_window else _summarize_recent(points_in_window, window),
         processing_p99_seconds=_find_slowest_processing(points_by_series),
         fewest_messages=min(backlogs, default=None),
         usual_messages=round(median(backlogs)) if backlogs else None,
@@ -633,7 +642,7 @@ def _measure_stretches(
     until = window.until
     while until > window.since:
         since = max(window.since, until - STRETCH_DURATION)
-        stretch = summarize_series(points_by_series, Window(since, until), is_part=True)
+        stretch = summarize_series(points_by_series, Window(since, until), is_part_of_window=True)
         if stretch is None:
             break
         # Count all minutes: a message sent in the first minute may be deleted in that minute.
@@ -652,7 +661,9 @@ def _measure_stretches(
 def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> Recent:
     """Return the `Recent` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
-    ages_end = window.until - 2 * DATAPOINT_PERIOD if window.at_once else window.until
+    ages_end = (
+        window.until - 2 * DATAPOINT_PERIOD if window.includes_running_minute else window.until
+    )
     standstill_start = _find_start_of_standstill(
         [point for point in points_by_series["age"] if point[0] < ages_end]
     )
@@ -675,10 +686,10 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
     return replace(
         recent,
         standstill=summarize_series(
-            points_by_series, Window(standstill_start, window.until), is_part=True
+            points_by_series, Window(standstill_start, window.until), is_part_of_window=True
         ),
         before=summarize_series(
-            points_by_series, Window(window.since, standstill_start), is_part=True
+            points_by_series, Window(window.since, standstill_start), is_part_of_window=True
         ),
         fruitless_receives_by_minute=tuple(fruitless_receives),
     )
@@ -696,7 +707,7 @@ def _find_start_of_standstill(age_points: Datapoints) -> datetime | None:
     last_minute, last_age_seconds = age_points[-1]
     for minute, age_seconds in age_points[:-1]:
         elapsed_seconds = (last_minute - minute).total_seconds()
-        tolerance_seconds = min(60, (1 - UNCHANGED_AGE_SHARE) * elapsed_seconds)
+        tolerance_seconds = min(60, (1 - UNCHANGED_MESSAGE_AGE_SHARE) * elapsed_seconds)
         if abs(elapsed_seconds - (last_age_seconds - age_seconds)) <= tolerance_seconds:
             return minute
     return None
@@ -712,10 +723,10 @@ def _find_first_and_last_backlog(
     - If SQS reported no backlog at all, both minutes are `window.since`.
     - If the queue was created at `window.since` and SQS reported it within one DATAPOINT_PERIOD,
       the first minute is `window.since`, so that everything is counted. The last minute is
-      `window.until` if `window.at_once`, otherwise the last reported minute.
+      `window.until` if `window.includes_running_minute`, otherwise the last reported minute.
     - If the window began silent, the minutes are the first and the last reported minute.
     - Otherwise the first minute is the minute with the fewest sends, among those reported within
-      FIRST_BACKLOG_WITHIN after the first report. The last minute is the last reported minute.
+      FIRST_BACKLOG_PERIOD after the first report. The last minute is the last reported minute.
     """
     since = window.since
     reported_minutes: set[datetime] = set()
@@ -727,11 +738,15 @@ def _find_first_and_last_backlog(
     first_reported_minute = sorted_minutes[0]
     last_reported_minute = sorted_minutes[-1]
     if window.begins_empty and first_reported_minute - since <= DATAPOINT_PERIOD:
-        return since, window.until if window.at_once else last_reported_minute, False
+        return (
+            since,
+            window.until if window.includes_running_minute else last_reported_minute,
+            False,
+        )
     if first_reported_minute - since > LONGEST_SILENT_START:
         return first_reported_minute, last_reported_minute, True
     sends_by_minute = dict(points_by_series["sent"])
-    first_minutes_end = min(first_reported_minute + FIRST_BACKLOG_WITHIN, last_reported_minute)
+    first_minutes_end = min(first_reported_minute + FIRST_BACKLOG_PERIOD, last_reported_minute)
     early_minutes = [minute for minute in sorted_minutes if minute < first_minutes_end] or [
         first_reported_minute
     ]

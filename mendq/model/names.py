@@ -197,7 +197,7 @@ def _do_fixes_continue(fix_ages: Sequence[timedelta]) -> bool:
 
 PROBE_QUEUE = "mendq-probe.fifo"
 # The user agent of calls by the `mendq` command begins so.
-OPERATOR_AGENT = "mendq/cli"
+OPERATOR_USER_AGENT = "mendq/cli"
 # The SQS calls that CloudTrail counts as data events.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 DATA_EVENT_NAMES = (

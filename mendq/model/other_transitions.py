@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER
+from mendq.model.case import REPEAT_NOTIFICATION_AFTER
 from mendq.model.lifecycle import STATES_FOR_A_PERSON, STATES_THAT_CALL_OWNER, STATES_WITH_OWN_VALUE
 from mendq.model.state import FINAL_STATES, State
 
@@ -50,7 +50,7 @@ DECLINE_TRANSITION = OtherTransition(
     into=State.DECLINED,
     who=TransitionActor.PERSON,
     because="a person declined the plan; where it is still wanted it is proposed again, and pages "
-    f"no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
+    f"no sooner than {REPEAT_NOTIFICATION_AFTER // timedelta(hours=1)} hours after its last page",
 )
 CLOSE_TRANSITION = OtherTransition(
     out_of=STATES_FOR_A_PERSON,

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
 
-from mendq.model.json_text import finite_float, refuse_constant
+from mendq.model.json_text import parse_finite_float, refuse_constant
 from mendq.model.queue import refuse_repeated_keys
 from mendq.model.time_text import format_time
 
@@ -84,7 +84,7 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
             policy,
             object_pairs_hook=refuse_repeated_keys,
             parse_constant=refuse_constant,
-            parse_float=finite_float,
+            parse_float=parse_finite_float,
         )
         statements = document["Statement"]
         if not isinstance(statements, list):

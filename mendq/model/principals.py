@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 _MAXIMUM_SHOWN_NAMES = 3
 _MAXIMUM_NAME_LENGTH = 96
 
-IDENTITY_ARN = re.compile(
+IDENTITY_ARN_PATTERN = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
 )
 
@@ -39,18 +39,20 @@ def _shorten_name(principal: str) -> str:
 
 def is_role(principal: str) -> bool:
     """Return True if `principal` is the IAM ARN of a role, not of a role's session."""
-    return IDENTITY_ARN.fullmatch(principal) is not None and ":role/" in principal
+    return IDENTITY_ARN_PATTERN.fullmatch(principal) is not None and ":role/" in principal
 
 
-def first_identity(principals: Iterable[str]) -> str | None:
+def find_first_identity(principals: Iterable[str]) -> str | None:
     """Return the first principal that is the ARN of an IAM role or user; None if there is none."""
     for principal in principals:
-        if IDENTITY_ARN.fullmatch(principal):
+        if IDENTITY_ARN_PATTERN.fullmatch(principal):
             return principal
     return None
 
 
 def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
     """Return True if one of the principals is an IAM role or user of another account."""
-    identities = [principal for principal in principals if IDENTITY_ARN.fullmatch(principal)]
+    identities = [
+        principal for principal in principals if IDENTITY_ARN_PATTERN.fullmatch(principal)
+    ]
     return any(identity.split(":")[4] != account for identity in identities)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from mendq.model.json_text import finite_float, refuse_constant
+from mendq.model.json_text import parse_finite_float, refuse_constant
 
 QUARANTINE_SUFFIX = "-quarantine"
 
@@ -33,7 +33,7 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
     """
     try:
         document = json.loads(
-            text or "{}", parse_constant=refuse_constant, parse_float=finite_float
+            text or "{}", parse_constant=refuse_constant, parse_float=parse_finite_float
         )
     except (ValueError, RecursionError):
         return None

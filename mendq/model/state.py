@@ -55,7 +55,7 @@ STATES_WITH_FIX_IN_PLACE = (
 )
 
 
-def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
+def find_state_time_limit(state: State, timing: Timing) -> timedelta | None:
     """Return how long a case may stay in a state before follow_up moves it to another state.
 
     None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. A case in

@@ -65,7 +65,7 @@ class AttributeStep:
         """
         return cls(before, after)
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         """Return why Mendq must not make this change; None if Mendq may make it.
 
         Every kind of step overrides this.
@@ -99,7 +99,7 @@ class NumberStep(AttributeStep):
     def of(cls, before: str, after: str) -> Self:
         return cls(int(before), int(after))
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         if not self.minimum <= self.after <= self.maximum:
             return f"{self.attribute} must be {self.minimum} to {self.maximum}, not {self.after}"
         if self.after <= self.before:
@@ -118,12 +118,12 @@ class TextStep(AttributeStep):
 class WordStep(TextStep):
     """A change of an attribute from SQS's default word to the only word that a fix may set."""
 
-    shipped: ClassVar[str]
-    wanted: ClassVar[str]
+    default_word: ClassVar[str]
+    fix_word: ClassVar[str]
 
-    def out_of_bounds(self) -> str | None:
-        if (self.before, self.after) != (self.shipped, self.wanted):
-            return f"{self.attribute} may go from {self.shipped} to {self.wanted} alone"
+    def find_bounds_fault(self) -> str | None:
+        if (self.before, self.after) != (self.default_word, self.fix_word):
+            return f"{self.attribute} may go from {self.default_word} to {self.fix_word} alone"
         return None
 
 
@@ -143,7 +143,7 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
 
     minimum = 30
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         if not self.minimum <= self.after < self.before:
             return f"{self.attribute} would not go down to {self.minimum} or more: {self.after}"
         return None
@@ -194,8 +194,8 @@ class DeduplicateByContent(WordStep):
     """Let SQS use a digest of the body as deduplication id if the sender gives no id."""
 
     attribute = "ContentBasedDeduplication"
-    value_if_absent = shipped = "false"
-    wanted = "true"
+    value_if_absent = default_word = "false"
+    fix_word = "true"
 
 
 class DeduplicateByGroup(WordStep):
@@ -205,16 +205,16 @@ class DeduplicateByGroup(WordStep):
     """
 
     attribute = "DeduplicationScope"
-    value_if_absent = shipped = "queue"
-    wanted = "messageGroup"
+    value_if_absent = default_word = "queue"
+    fix_word = "messageGroup"
 
 
 class LimitThroughputByGroup(WordStep):
     """Limit throughput per message group, as SQS's high throughput mode needs."""
 
     attribute = "FifoThroughputLimit"
-    value_if_absent = shipped = "perQueue"
-    wanted = "perMessageGroupId"
+    value_if_absent = default_word = "perQueue"
+    fix_word = "perMessageGroupId"
 
 
 # The call that the probe makes on its own queue. It fails on purpose.
@@ -244,7 +244,7 @@ class RestorePolicy(TextStep):
     owner = Owner.RESTORE_POLICY
     value_if_absent = ""
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         if not self.after:
             return "a policy is never removed"
         if self.after == self.before:
@@ -291,7 +291,7 @@ class CreateDlq(DlqStep):
     iam_action = "sqs:CreateQueue"
     is_permanent = True
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         if self.before:
             return f"{self.attribute} is there already: {self.before}"
         if arn_of(self.after) is None:
@@ -313,7 +313,7 @@ class AttachDlq(DlqStep):
         redrive_policy = parse_redrive_policy(text)
         return text if redrive_policy is None else redrive_policy.text
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         redrive_policy = parse_redrive_policy(self.after)
         if self.before or redrive_policy is None or arn_of(redrive_policy.dlq_arn) is None:
             return f"{self.attribute} may go from nothing to a queue alone"
@@ -336,7 +336,7 @@ class AllowRedriveFrom(DlqStep):
         redrive_allow_policy = parse_redrive_allow_policy(text) if text else None
         return text if redrive_allow_policy is None else redrive_allow_policy.text
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         policy_before, policy_after = (
             parse_redrive_allow_policy(self.before),
             parse_redrive_allow_policy(self.after),
@@ -375,7 +375,7 @@ class RedriveMessages(TextStep):
     has_value_in_queue = False
     most_a_day = 1
 
-    def out_of_bounds(self) -> str | None:
+    def find_bounds_fault(self) -> str | None:
         if self.before != HELD_VALUE:
             return f"{self.attribute} can only go back while they are {HELD_VALUE}"
         if arn_of(self.after) is None:

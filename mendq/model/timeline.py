@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mendq.model.case import Case
-from mendq.model.lifecycle import failures_count_from
+from mendq.model.lifecycle import find_start_of_counted_failures
 from mendq.model.limits import Timing
 from mendq.model.state import State
 
@@ -57,7 +57,7 @@ def build_timeline(
             and previous_transition.state is State.APPLIED
             and timing is not None
         ):
-            propagated_at = failures_count_from(previous_transition, timing)
+            propagated_at = find_start_of_counted_failures(previous_transition, timing)
             if propagated_at <= transition.at:
                 points.append(TimelinePoint("propagated", propagated_at))
         if (

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import is_passing
+from mendq.aws.errors import is_transient
 from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import ClaimHeldByAnotherRun, DeliveryClaims
@@ -132,7 +132,7 @@ def send_report(
     reason_by_address = {
         address: _to_one_line(error)
         for address, error in error_by_address.items()
-        if not is_passing(error)
+        if not is_transient(error)
     }
     if reason_by_address:
         notification = describe_refused_mail(claims.week, reason_by_address, redelivery)

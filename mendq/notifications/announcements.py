@@ -80,7 +80,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, Severity
+from mendq.model.case import REPEAT_NOTIFICATION_AFTER, Case, Severity
 from mendq.model.evidence import Evidence
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
@@ -92,7 +92,7 @@ SENDING_DURATION = timedelta(seconds=90)
 # Rule 7: the notifications of each severity in one hour, and how many of the urgent ones are
 # reserved for a first notification that names a new caller.
 NOTIFICATIONS_PER_HOUR = 20
-RESERVED_FOR_NEW_CALLERS = 10
+NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS = 10
 # Rule 8: held back notifications are tried again after this.
 RETRY_HELD_BACK_AFTER = timedelta(minutes=10)
 # Rule 9: follow_up looks this long after a transition whether its notification was sent.
@@ -102,7 +102,7 @@ REPORT_WAIT_AFTER = timedelta(hours=1)
 # Rule 11: the least time between two different news about the account.
 ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
 # Rule 12: one lost probe may only be late.
-LOST_PROBES_IN_A_ROW = 2
+LOST_PROBES_TO_REPORT = 2
 # Rule 14: the least time between two reports of new callers of one case.
 NEW_CALLERS_PAUSE = timedelta(hours=1)
 
@@ -255,7 +255,7 @@ class Announcements(Struct, frozen=True):
     def _is_announced(self, key: str) -> bool:
         """Return True if people had this news within the last day."""
         announced_at = self.last.announced.get(key) if self.last else None
-        return announced_at is not None and self.now - announced_at < NOTIFIED_AGAIN_AFTER
+        return announced_at is not None and self.now - announced_at < REPEAT_NOTIFICATION_AFTER
 
     def _is_stored(self, key: str) -> bool:
         """Return True if a notification with this news is stored and not sent."""
@@ -266,7 +266,7 @@ class Announcements(Struct, frozen=True):
         """True if a day has passed since a run first tried to send the stored notification."""
         assert self.last is not None  # noqa: S101 - asked about a stored notification only
         stored_at = self.last.since or self.last.at
-        return self.now - stored_at >= NOTIFIED_AGAIN_AFTER
+        return self.now - stored_at >= REPEAT_NOTIFICATION_AFTER
 
 
 class HourlyBudget(Struct, frozen=True):
@@ -284,7 +284,7 @@ class HourlyBudget(Struct, frozen=True):
     @classmethod
     def of(cls, notification: NotificationRecord) -> Self:
         """Return the budget that a notification counts against."""
-        reserved_count = RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
+        reserved_count = NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
         is_known_queue = bool(notification.announced)
         return cls(
             for_all=NOTIFICATIONS_PER_HOUR - reserved_count,
@@ -292,7 +292,7 @@ class HourlyBudget(Struct, frozen=True):
         )
 
 
-def pause_between_summaries(case: Case) -> timedelta:
+def choose_pause_between_summaries(case: Case) -> timedelta:
     """Return the least time between two summaries of held back notifications: rule 8.
 
     `case` is a case whose notification is held back.
@@ -332,7 +332,7 @@ def must_report_lost_probes(lost_probe_count: int, *, is_announced: bool) -> boo
     `lost_probe_count` is the number of probes lost since one arrived. `is_announced` is True if
     people were notified since then.
     """
-    return lost_probe_count >= LOST_PROBES_IN_A_ROW and not is_announced
+    return lost_probe_count >= LOST_PROBES_TO_REPORT and not is_announced
 
 
 def find_first_look(case: Case, due_at: datetime) -> datetime | None:

@@ -18,9 +18,9 @@ from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,
-    mendq_command,
+    mendq_case_command,
     redrive_preview_command,
-    set_command,
+    set_attributes_command,
 )
 from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences, format_policy
 from mendq.notifications.text import (
@@ -110,7 +110,7 @@ def list_change_commands(
         yield command_line(redrive_preview_command(destination_arn))
     new_value_by_attribute = _map_attribute_values(steps, "after")
     if new_value_by_attribute:
-        yield command_line(set_command(queue_arn, new_value_by_attribute))
+        yield command_line(set_attributes_command(queue_arn, new_value_by_attribute))
 
 
 def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         for attribute in overruled_attributes
     ]
     undo_lines = list(limit_lines(overruled_lines, _MOST_STEPS))
-    rollback_command = mendq_command("rollback", case)
+    rollback_command = mendq_case_command("rollback", case)
     restored_value_by_attribute = {
         attribute: value_before
         for attribute, value_before in _map_attribute_values(case.steps, "before").items()
@@ -185,7 +185,9 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     if restored_value_by_attribute and not was_written:
         undo_lines.append("once the change is made:")
     if restored_value_by_attribute:
-        manual_command = command_line(set_command(case.queue_arn, restored_value_by_attribute))
+        manual_command = command_line(
+            set_attributes_command(case.queue_arn, restored_value_by_attribute)
+        )
         undo_lines.extend([rollback_command, "or by hand:", manual_command])
     if RETENTION_ATTRIBUTE in restored_value_by_attribute:
         undo_lines.append(DELETION_WARNING)
@@ -239,8 +241,8 @@ def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     for step in attribute_steps[:_MOST_STEPS]:
         attribute = step["attribute"]
         their_value = facts.attributes.get(attribute, "") if facts.attributes else step["before"]
-        template_value_lines += template_lines("Mendq's", attribute, step["after"])
-        template_value_lines += template_lines("theirs", attribute, their_value)
+        template_value_lines += make_template_lines("Mendq's", attribute, step["after"])
+        template_value_lines += make_template_lines("theirs", attribute, their_value)
     return (Section("TEMPLATE", tuple(template_value_lines)),)
 
 
@@ -266,7 +268,7 @@ _WORD_BOUNDARY_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
-def terraform_argument(attribute: str) -> str:
+def name_terraform_argument(attribute: str) -> str:
     """Return the argument of Terraform's `aws_sqs_queue` that sets a queue attribute."""
     return (
         _TERRAFORM_NAME_BY_ATTRIBUTE.get(attribute)
@@ -274,7 +276,7 @@ def terraform_argument(attribute: str) -> str:
     )
 
 
-def template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[str, str]:
+def make_template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[str, str]:
     """Return the line for CloudFormation and the line for Terraform that set an attribute.
 
     Each line begins with `owner_prefix`, such as `Mendq's`, which says whose value it is. If the
@@ -292,7 +294,7 @@ def template_lines(owner_prefix: str, attribute: str, value_text: str) -> tuple[
     property_name = _name_cloudformation_property(attribute)
     return (
         f"{owner_prefix}, CloudFormation: {property_name}: {value_literal}",
-        f"{owner_prefix}, Terraform: {terraform_argument(attribute)} = {terraform_value}",
+        f"{owner_prefix}, Terraform: {name_terraform_argument(attribute)} = {terraform_value}",
     )
 
 

@@ -54,7 +54,7 @@ dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
 leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
 
 
-def tag_command(tag: str, queue_arn: str) -> str:
+def tag_queue_command(tag: str, queue_arn: str) -> str:
     """Return the `aws` command that tags a queue.
 
     `tag` is a tag as `key=value`. It comes from Mendq's own code and never from outside, so it is
@@ -63,7 +63,7 @@ def tag_command(tag: str, queue_arn: str) -> str:
     return f"{_sqs_command('tag-queue', queue_arn)} --tags {tag}"
 
 
-def metric_command(
+def show_metric_command(
     queue_arn: str, metric: str, statistic: str, measurement: Measurement | None
 ) -> str:
     """Return the `aws` command that shows a queue's metric during a measurement.
@@ -90,7 +90,9 @@ def _format_cli_time(time: datetime) -> str:
 _PLAIN_WORD_PATTERN = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
-def set_command(queue_arn: str, value_by_attribute: Mapping[str, str], queue_url: str = "") -> str:
+def set_attributes_command(
+    queue_arn: str, value_by_attribute: Mapping[str, str], queue_url: str = ""
+) -> str:
     """Return the `aws` command that sets attributes of a queue.
 
     The command has the short form `Name=value` if all names and values are plain words. Otherwise
@@ -124,13 +126,13 @@ def delete_queue_command(queue_arn: str) -> str:
     return _sqs_command("delete-queue", queue_arn)
 
 
-def mendq_command(verb: str, case: Case) -> str:
+def mendq_case_command(verb: str, case: Case) -> str:
     """Return the command `mendq VERB` for a case, such as `approve`, in the region of its queue."""
     region = parts_of(case.queue_arn).region
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
 
 
-def quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:
+def list_quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:
     """Return the `aws` command that lists a service's quotas in the queue's region.
 
     With `quota_name_part`, the command lists only the quotas whose names contain this text.
@@ -163,7 +165,7 @@ def describe_quota(
     increase_operation = "service-quotas request-service-quota-increase"
     quota_lines = (
         f"{quota_name}: {default_text} by AWS's documentation; this account's own value is in:",
-        read_command if quota_code else quotas_command(service_code, queue_arn),
+        read_command if quota_code else list_quotas_command(service_code, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
         aws_command(increase_operation, queue_arn, f"{quota_options} --desired-value VALUE"),
     )

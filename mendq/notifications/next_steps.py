@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case
+from mendq.model.case import REPEAT_NOTIFICATION_AFTER, Case
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.state import STATES_UNDER_VERIFICATION, State
@@ -15,11 +15,11 @@ from mendq.notifications.commands import (
     dlq_messages_command,
     get_attributes_command,
     list_consumers_command,
-    mendq_command,
+    list_quotas_command,
+    mendq_case_command,
     mendq_queue_command,
-    quotas_command,
     redrive_preview_command,
-    tag_command,
+    tag_queue_command,
 )
 from mendq.notifications.text import command_line, plain
 
@@ -33,15 +33,15 @@ _SHOW_QUEUE_COMMAND = get_attributes_command
 _LIST_CONSUMERS_COMMAND = list_consumers_command
 _PREVIEW_REDRIVE_COMMAND = redrive_preview_command
 _SHOW_DLQ_MESSAGES_COMMAND = dlq_messages_command
-_LIST_SQS_QUOTAS_COMMAND = partial(quotas_command, "sqs")
-_LIST_KMS_QUOTAS_COMMAND = partial(quotas_command, "kms")
+_LIST_SQS_QUOTAS_COMMAND = partial(list_quotas_command, "sqs")
+_LIST_KMS_QUOTAS_COMMAND = partial(list_quotas_command, "kms")
 _SHOW_HISTORY_COMMAND = partial(mendq_queue_command, "history {queue}")
 _SHOW_PIN_COMMAND = partial(mendq_queue_command, "policy show {queue}")
 _END_FREEZE_COMMAND = partial(mendq_queue_command, "thaw")
 _LIST_OPEN_CASES_COMMAND = partial(mendq_queue_command, "cases --open")
-_TAG_LONGEST_WORK_COMMAND = partial(tag_command, f"{MAX_PROCESSING.key}=SECONDS")
-_TAG_HIGHEST_TIMEOUT_COMMAND = partial(tag_command, f"{MAX_VISIBILITY.key}=SECONDS")
-_TAG_PROPOSE_MODE_COMMAND = partial(tag_command, "mendq=propose")
+_TAG_LONGEST_WORK_COMMAND = partial(tag_queue_command, f"{MAX_PROCESSING.key}=SECONDS")
+_TAG_HIGHEST_TIMEOUT_COMMAND = partial(tag_queue_command, f"{MAX_VISIBILITY.key}=SECONDS")
+_TAG_PROPOSE_MODE_COMMAND = partial(tag_queue_command, "mendq=propose")
 _WAIT_SENTENCE = "Wait: Mendq looks again by itself."
 
 # The sentence and the command for each code of a refusal, an escalation or an override. The command
@@ -270,7 +270,7 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
     command_text = "" if case.state is State.PROPOSED else refusal_command
     if not command_text and command_source:
         command_text = (
-            mendq_command(command_source, case)
+            mendq_case_command(command_source, case)
             if isinstance(command_source, str)
             else command_source(case.queue_arn)
         )
@@ -324,18 +324,18 @@ def _list_more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
     """Return lines with further commands, besides the command of the next step."""
     show_queue_command = get_attributes_command(case.queue_arn)
     if case.state is State.PROPOSED:
-        repeat_hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)
+        repeat_hours = REPEAT_NOTIFICATION_AFTER // timedelta(hours=1)
         decline_heading = (
             f"or, to turn it down (it pages no sooner than {repeat_hours} hours from now again):"
         )
         return (
             decline_heading,
-            mendq_command("decline", case),
+            mendq_case_command("decline", case),
             "to look first:",
             command_line(refusal_command or show_queue_command),
         )
     if case.state in _STATES_WAITING_FOR_MENDQ:
         return ("the queue as it is now:", show_queue_command)
     if case.state in _STATES_SETTLED_BY_PERSON:
-        return ("when it is settled:", mendq_command("close", case))
+        return ("when it is settled:", mendq_case_command("close", case))
     return ()

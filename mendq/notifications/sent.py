@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER
+from mendq.model.case import NOTIFICATION_EVENT, REPEAT_NOTIFICATION_AFTER
 from mendq.model.json_text import to_json
 
 # SNS takes 262,144 bytes, and a subject of less than 100 characters, which must be ASCII for mail:
@@ -124,7 +124,7 @@ class NotificationRecord(Struct, frozen=True):
         recent_news = [
             (news_key, announced_at)
             for news_key, announced_at in news_oldest_first
-            if at - announced_at < NOTIFIED_AGAIN_AFTER
+            if at - announced_at < REPEAT_NOTIFICATION_AFTER
         ]
         return cls(
             at=at,

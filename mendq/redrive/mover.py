@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.errors import PASSING_ERROR_CODES, code_of, is_passing, translate_aws_errors
+from mendq.aws.errors import TRANSIENT_ERROR_CODES, code_of, is_transient, translate_aws_errors
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.failed_call import canonical_code
 from mendq.model.queue import FIFO, is_fifo_arn
@@ -54,7 +54,7 @@ MOST_MESSAGES_PER_SEND = 10
 MOST_BATCH_BYTES = 1_048_576
 VISIBILITY_LOST_REASON = "its visibility timeout was over before it was sent"
 # Errors that pass without a change, although their HTTP status does not show it.
-_TEMPORARY_ERROR_CODES = PASSING_ERROR_CODES | {"KmsThrottled", "OverLimit"}
+_TEMPORARY_ERROR_CODES = TRANSIENT_ERROR_CODES | {"KmsThrottled", "OverLimit"}
 # Errors of a whole batch that a single one of its messages may have caused.
 _SINGLE_MESSAGE_ERROR_CODES = frozenset(
     {
@@ -455,7 +455,7 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
             if isinstance(error, ClientError)
             else UNANSWERED_ERROR_CODE
         )
-        is_temporary = is_passing(error) or error_code in _TEMPORARY_ERROR_CODES
+        is_temporary = is_transient(error) or error_code in _TEMPORARY_ERROR_CODES
         if not is_temporary and error_code in _SINGLE_MESSAGE_ERROR_CODES and len(messages) > 1:
             return send_one_by_one(sqs, messages, destination)
         unsent_messages = [

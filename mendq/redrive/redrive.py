@@ -25,7 +25,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_case_request
 from mendq.model.case import Case
-from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
+from mendq.model.dlq import arn_of_quarantine, make_quarantine_attributes, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
@@ -437,7 +437,7 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         QueueRefusesUs: The queue's own policy denies Mendq access.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    new_queue_attributes = attributes_of_quarantine(source)
+    new_queue_attributes = make_quarantine_attributes(source)
     attributes = attributes_if_there(clients, queue_arn)
     if not attributes:
         try:

@@ -22,8 +22,8 @@ from mendq.aws.consumers import (
 )
 from mendq.aws.dlqs import (
     SOURCES_DESTINATION,
+    find_local_dlq_arn,
     list_source_arns,
-    local_dlq_arn,
     read_recent_move_destinations,
 )
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -182,7 +182,7 @@ class ScanReader(FactsReader, frozen=True):
     def _list_known_dlqs(self) -> Iterator[str]:
         """Yield the ARNs of queues that are known to be a DLQ."""
         for queue_arn, attributes in self._iterate_answers(attributes_of):
-            if dlq_arn := local_dlq_arn(Facts(queue_arn, attributes, {})):
+            if dlq_arn := find_local_dlq_arn(Facts(queue_arn, attributes, {})):
                 yield dlq_arn
         yield from (
             arn for arn, source_arns in self._iterate_answers(list_source_arns) if source_arns

@@ -17,7 +17,7 @@ from analytics.cases import (
 from analytics.week import WeekInput, make_summary
 from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import to_json_bytes
-from mendq.model.failed_call import MAXIMUM_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
+from mendq.model.failed_call import MAXIMUM_ERROR_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.model.state import State
 from mendq.nightly.verdict import NightlyRead
 from mendq.report.html_page import make_page
@@ -47,12 +47,12 @@ def name(number: int, length: int) -> str:
 
 def _incident(number: int) -> Row:
     """Each of another code, queue, account and region; half of them healed."""
-    code = name(number, MAXIMUM_CODE_LENGTH)
+    code = name(number, MAXIMUM_ERROR_CODE_LENGTH)
     principals = [name(each, MAXIMUM_PRINCIPAL_LENGTH) for each in range(10)]
     return incident(
         number,
         symptom=f"unknown:{code}",
-        error_codes=[name(each, MAXIMUM_CODE_LENGTH) for each in range(200)]
+        error_codes=[name(each, MAXIMUM_ERROR_CODE_LENGTH) for each in range(200)]
         if number < 100
         else [code],
         queue_arn=arn(f"{LONG_NAME}{number:05}"),

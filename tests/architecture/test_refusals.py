@@ -30,7 +30,9 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 NAMED = (AWS_REFUSED, OWN_CHANGE_CODE, QUEUE_DELETED_CODE, "redrive_halted")
 # The codes of failed calls that Mendq ignores.
-IGNORED = codes_returned((ROOT / "mendq" / "model" / "ignored_calls.py").read_text(), "why_ignored")
+IGNORED = codes_returned(
+    (ROOT / "mendq" / "model" / "ignored_calls.py").read_text(), "find_ignore_reason"
+)
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 

@@ -12,10 +12,10 @@ import pytest
 from mendq.aws.cloudwatch import (
     ANY_QUEUE,
     FORTNIGHT,
+    add_alarmed_metrics_of_queue_and_dlq,
     count_deleted_messages,
     read_alarmed_metrics,
     read_two_weeks_of_metrics,
-    with_alarms,
 )
 from mendq.aws.consumers import read_function_metrics
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
@@ -69,11 +69,15 @@ def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
 
 def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
     alarms = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
-    there = with_alarms(standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms)
+    there = add_alarmed_metrics_of_queue_and_dlq(
+        standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms
+    )
     assert there.alarmed == frozenset({AGE_METRIC})
     assert there.dlq is not None
     assert there.dlq.alarmed == frozenset({DEPTH_METRIC})
-    gone = with_alarms(standard_queue(dlq=QueueFacts("a person's text", {})), alarms)
+    gone = add_alarmed_metrics_of_queue_and_dlq(
+        standard_queue(dlq=QueueFacts("a person's text", {})), alarms
+    )
     assert gone.dlq is not None
     assert gone.dlq.alarmed is None
 

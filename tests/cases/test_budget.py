@@ -16,7 +16,7 @@ from mendq.model.case import Case
 from mendq.model.state import State
 from mendq.notifications.announcements import (
     NOTIFICATIONS_PER_HOUR,
-    RESERVED_FOR_NEW_CALLERS,
+    NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
     RETRY_HELD_BACK_AFTER,
 )
 from mendq.notifications.notification import MOST_NAMED_CALLERS
@@ -26,7 +26,7 @@ from tests.heal.operators import context_of
 from tests.heal.test_notification_faults import at_the_start_of_an_hour
 from tests.notifications.pages import CASE
 
-OPEN = NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS
+OPEN = NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS
 
 
 def role(name: str) -> str:

@@ -76,7 +76,7 @@ def planned(entry: Symptom, facts: Facts) -> Plan:
     assert isinstance(answer, Plan), answer
     for step in (*answer.steps, *answer.proposal):
         assert isinstance(step, entry.steps)
-        assert step.out_of_bounds() is None
+        assert step.find_bounds_fault() is None
     return answer
 
 

@@ -61,7 +61,7 @@ def named_by(facts: Facts, **attributes: str) -> Facts:
 def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
     assert isinstance(answer, Plan)
     assert {step.owner for step in answer.steps} == {Owner.ATTACH_DLQ}
-    assert all(step.out_of_bounds() is None for step in answer.steps)
+    assert all(step.find_bounds_fault() is None for step in answer.steps)
     return [(step.attribute, str(step.after)) for step in answer.steps]
 
 

@@ -310,7 +310,7 @@ def test_limit_is_never_below_three_times_the_mean(
     plan = answer(any_queue(counted, consumers, fifo=fifo))
     if not isinstance(plan, Plan):
         return
-    assert all(step.out_of_bounds() is None for step in plan.steps)
+    assert all(step.find_bounds_fault() is None for step in plan.steps)
     in_flight = counted["in_flight_now"]
     mean = (counted["received"] - in_flight) / counted["deleted"]
     assert limit_of(plan) >= max(DEFAULT_MAX_RECEIVE_COUNT, 3 * mean)

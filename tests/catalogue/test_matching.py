@@ -25,8 +25,8 @@ from mendq.catalogue.examples import (
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import DELETED_MESSAGE
-from mendq.model.ignored_calls import why_ignored
+from mendq.model.failed_call import DELETED_MESSAGE_REASON
+from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.catalogue.asking import caught_by, golden
@@ -61,7 +61,7 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
 HOME = AccountAndRegion("123456789012", "us-east-1")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
 GONE = make_call_with_refused_value(
-    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE_REASON
 ).error_message
 
 
@@ -76,7 +76,7 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     if arn := given.get("queue_arn"):
         given["queue_arn"] = QUEUE_ARN.replace(*arn.split(">"))
     call = replace(failed_call(*event.split()), **given)
-    ignored = why_ignored(call, find_symptom_of(call), HOME)
+    ignored = find_ignore_reason(call, find_symptom_of(call), HOME)
     assert (ignored or "") == code
 
 
@@ -84,7 +84,7 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
     """Each of these calls would be taken up, or be ignored for another reason, without its own."""
     late = failed_call("DeleteMessage", "MessageNotInflight")
     extended = make_call_with_refused_value(
-        "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+        "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE_REASON
     )
     calls = {
         "own_call": replace(late, principal_arn=OURS),
@@ -95,9 +95,11 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
         "may_be_a_race": replace(extended, queue_arn=QUEUE_ARN.removesuffix(".fifo")),
         "no_evidence": failed_call("GetQueueAttributes", "AccessDenied"),
     }
-    given = {code: why_ignored(call, find_symptom_of(call), HOME) for code, call in calls.items()}
+    given = {
+        code: find_ignore_reason(call, find_symptom_of(call), HOME) for code, call in calls.items()
+    }
     assert given == {code: code for code in calls}
-    assert why_ignored(late, find_symptom_of(late), HOME) is None
+    assert find_ignore_reason(late, find_symptom_of(late), HOME) is None
 
 
 @pytest.mark.parametrize("purpose", ROLE_PURPOSES)
@@ -138,7 +140,7 @@ def test_every_error_that_the_real_sqs_was_recorded_giving_has_its_label() -> No
 
 REASONS = (
     ("ReceiptHandle", "The receipt handle has expired."),
-    ("ReceiptHandle", DELETED_MESSAGE),
+    ("ReceiptHandle", DELETED_MESSAGE_REASON),
     ("WaitTimeSeconds", "Must be >= 0 and <= 20, if provided."),
     ("Label", "Already exists."),
     ("Label", "can't find label."),

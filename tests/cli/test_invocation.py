@@ -28,7 +28,7 @@ from mendq.cli.command_group import find_commands, list_examples
 from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output, confirm, require_yes_or_terminal
-from mendq.model.names import OPERATOR_AGENT
+from mendq.model.names import OPERATOR_USER_AGENT
 from mendq.redrive.message_filter import parse_filter
 from tests.cli.conftest import Operator
 from tests.heal.restoring import GRANTS
@@ -137,7 +137,7 @@ def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyP
     account = Account.from_options(None, "eu-central-1", "Mendq")
     assert account.region == "eu-central-1"
     made: Any = account.clients.sqs.meta.config
-    assert made.user_agent.startswith(f"{OPERATOR_AGENT} "), (
+    assert made.user_agent.startswith(f"{OPERATOR_USER_AGENT} "), (
         "the nightly job knows people's own looks by it"
     )
 

@@ -79,7 +79,7 @@ class Account(RuleBasedStateMachine):
             stood = step.value_in(before)
             assert stood is not None
             kind = int if stood.isdecimal() else str
-            assert step(kind(stood), kind(after[each])).out_of_bounds() is None
+            assert step(kind(stood), kind(after[each])).find_bounds_fault() is None
 
     @rule(
         name=strategies.sampled_from(sorted(TAGS)),

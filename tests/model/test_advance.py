@@ -22,7 +22,7 @@ from mendq.model.lifecycle import (
     VerificationEvidence,
     advance,
     due_at,
-    failures_count_from,
+    find_start_of_counted_failures,
 )
 from mendq.model.limits import Timing
 from mendq.model.state import FINAL_STATES, State
@@ -72,7 +72,7 @@ def test_failures_of_messages_received_before_the_change_count_for_nothing() -> 
     assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
     step = SetKmsDataKeyReusePeriod(60, 300).document()
     throttled = replace(case(State.APPLIED), steps=(step,))
-    assert failures_count_from(throttled, TIMING) == NOW + timedelta(seconds=60), (
+    assert find_start_of_counted_failures(throttled, TIMING) == NOW + timedelta(seconds=60), (
         "no visibility timeout"
     )
 
@@ -108,7 +108,7 @@ def test_silence_proves_something_only_where_messages_were_deleted(
 def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
     state: State, opened: Opened
 ) -> None:
-    begins, one = failures_count_from(case(state), TIMING), opened(state)
+    begins, one = find_start_of_counted_failures(case(state), TIMING), opened(state)
     later, early = begins + 2 * HOUR, measured(begins - MOMENT)
     assert became(one, later, failures=measured(later), deletes=5) is State.INEFFECTIVE
     assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE

@@ -12,7 +12,7 @@ from mendq.catalogue.examples import QUEUE_ARN
 from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing
-from mendq.model.state import TIME_LIMIT_GRACE, State, longest_stay_in
+from mendq.model.state import TIME_LIMIT_GRACE, State, find_state_time_limit
 from mendq.model.steps import SetVisibilityTimeout
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_saying_the_same_is_state_code_and_steps() -> None:
 )
 def test_a_follow_up_that_is_down_keeps_no_case_open_for_ever(state: State) -> None:
     """`verified` has a longest stay for this alone: no row of the table waits in it."""
-    longest, one = longest_stay_in(state, Timing()), case(state)
+    longest, one = find_state_time_limit(state, Timing()), case(state)
     assert longest is not None
     assert one.is_open(one.at + longest, Timing())
     assert not one.is_open(one.at + longest + TIME_LIMIT_GRACE, Timing())

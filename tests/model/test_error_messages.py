@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mendq.model.failed_call import (
     RefusedBy,
     asks_for_deduplication_id,
+    find_refusing_policy,
+    find_size_limit_bytes,
     refusal_reason,
-    refusing_policy,
-    size_limit_bytes,
 )
 from tests.model.tables import table
 
@@ -41,11 +41,11 @@ def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
 )
 def test_sqs_s_size_limit_is_read_and_nothing_like_it(number: str) -> None:
     for limit in (1, 1_024, 1_048_576, 999_999_999):
-        assert size_limit_bytes(TOO_LONG.replace("1024", str(limit))) == limit
-    assert size_limit_bytes(TOO_LONG.replace("1024", number)) is None
+        assert find_size_limit_bytes(TOO_LONG.replace("1024", str(limit))) == limit
+    assert find_size_limit_bytes(TOO_LONG.replace("1024", number)) is None
     forged = (TOO_LONG[:-1], f"Value {TOO_LONG} for parameter Label is invalid. Reason: {TOO_LONG}")
     for text in ("", *forged, f"{'a' * 1000}{TOO_LONG}"[:1024]):
-        assert size_limit_bytes(text) is None
+        assert find_size_limit_bytes(text) is None
 
 
 @pytest.mark.parametrize("text", ["", NO_ID[1:], NO_ID[:-1], f"{NO_ID}\n", f"Value {NO_ID}"])
@@ -77,25 +77,28 @@ FORGED = denies("resource-based policy")
 
 @pytest.mark.parametrize("text", table("no policy named"))
 def test_what_names_no_policy_of_ours_says_nothing(text: str) -> None:
-    assert refusing_policy("AccessDenied", text) is RefusedBy.NOT_SAID
+    assert find_refusing_policy("AccessDenied", text) is RefusedBy.NOT_SAID
 
 
 @pytest.mark.parametrize(("ending", "policy"), table("endings"))
 def test_aws_s_documented_endings_name_the_policy(ending: str, policy: str) -> None:
     for resource in ("", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'):
         text = refusal(ending, resource=resource)
-        assert refusing_policy("AccessDenied", text) is RefusedBy[policy]
-        assert refusing_policy("KmsAccessDenied", text) is None, "another code is no denial"
+        assert find_refusing_policy("AccessDenied", text) is RefusedBy[policy]
+        assert find_refusing_policy("KmsAccessDenied", text) is None, "another code is no denial"
 
 
 def test_a_call_through_a_vpc_endpoint_says_it_with_its_code() -> None:
-    assert refusing_policy("VpceAccessDenied", "") is RefusedBy.VPC_ENDPOINT_POLICY
+    assert find_refusing_policy("VpceAccessDenied", "") is RefusedBy.VPC_ENDPOINT_POLICY
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
 def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None:
     text = refusal(OWN, user=f"{ROLE}{name}")
-    assert refusing_policy("AccessDenied", text) in {RefusedBy.IDENTITY_POLICY, RefusedBy.NOT_SAID}
+    assert find_refusing_policy("AccessDenied", text) in {
+        RefusedBy.IDENTITY_POLICY,
+        RefusedBy.NOT_SAID,
+    }
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None
 )
 def test_a_message_that_may_be_cut_says_nothing(length: int, policy: RefusedBy) -> None:
     named = refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")
-    assert refusing_policy("AccessDenied", named + "p" * (length - len(named))) is policy
+    assert find_refusing_policy("AccessDenied", named + "p" * (length - len(named))) is policy
 
 
 BEGUN = f"User: x is not authorized to perform: {ACTION}"
@@ -127,7 +130,7 @@ def test_twice_the_text_takes_less_than_three_times_as_long(head: str, repeated:
         text = f"{head}{(repeated * length)[: length - len(head) - 1]}\n"
         started = time.process_time()
         for _ in range(200):
-            refusing_policy("AccessDenied", text)
+            find_refusing_policy("AccessDenied", text)
         return time.process_time() - started
 
     once, twice = (min(seconds(length) for _ in range(7)) for length in (500, 1_000))

@@ -18,7 +18,7 @@ from mendq.model.evidence import (
     Sighting,
 )
 from mendq.model.message_calls import actions_allowing
-from mendq.model.principals import first_identity, has_identity_outside, name_first_few
+from mendq.model.principals import find_first_identity, has_identity_outside, name_first_few
 from mendq.model.time_text import format_time
 
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -57,10 +57,10 @@ def test_one_event_seen_three_times_is_one_and_so_is_a_scan_s_finding() -> None:
 
 
 def test_what_is_retained_is_fresh_and_bounded() -> None:
-    retained = seen(**{f"e{n}": -n * 60 for n in range(70)}).fresh(AT).worth_keeping()
+    retained = seen(**{f"e{n}": -n * 60 for n in range(70)}).fresh(AT).list_sightings_to_keep()
     assert len(retained) == MAXIMUM_STORED_SIGHTINGS
     assert retained[-1].event_id == "e0"
-    assert seen(stale=-3601).fresh(AT).worth_keeping() == ()
+    assert seen(stale=-3601).fresh(AT).list_sightings_to_keep() == ()
 
 
 def test_the_document_names_first_and_last_and_requests_are_those_of_failed_calls() -> None:
@@ -111,8 +111,8 @@ STRANGER = "arn:aws-cn:iam::210987654321:role/x"
 def test_who_is_an_identity_of_iam_and_who_a_stranger(principal: str) -> None:
     assert not has_identity_outside("123456789012", [principal, ROLE, USER])
     assert has_identity_outside("123456789012", [principal, ROLE, STRANGER])
-    assert first_identity([principal]) is None
-    assert first_identity(["sns.amazonaws.com", principal, STRANGER, USER]) == STRANGER
+    assert find_first_identity([principal]) is None
+    assert find_first_identity(["sns.amazonaws.com", principal, STRANGER, USER]) == STRANGER
 
 
 def test_a_batch_is_granted_by_the_single_action_once() -> None:

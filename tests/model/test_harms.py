@@ -30,7 +30,7 @@ from mendq.model.harms import (
     Sign,
     Signs,
     describe_harm_shown,
-    find_change_behind,
+    find_causing_change,
     find_harm,
     find_sign,
 )
@@ -238,7 +238,7 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
 def named(
     symptom: str, facts: Facts, *history: Case, after: timedelta = FIVE_MINUTES
 ) -> OwnChange | None:
-    return find_change_behind(symptom, facts, [history], EXAMPLE_TIME + after, TIMING)
+    return find_causing_change(symptom, facts, [history], EXAMPLE_TIME + after, TIMING)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_the_newest_of_several_changes_is_named() -> None:
     lower = LowerVisibilityTimeout(14_400, 180)
     lowered = replace(case_with(lower, symptom="visibility_timeout_too_long"), at=later)
     facts = taking(source(VisibilityTimeout="180"))
-    change = find_change_behind(
+    change = find_causing_change(
         ARRIVING, facts, [[lowered], [ATTACHED]], EXAMPLE_TIME + FIVE_MINUTES, TIMING
     )
     assert change is not None

@@ -14,7 +14,7 @@ from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
 from mendq.model.dlq import (
     arn_of_quarantine,
     attributes_of_dlq,
-    attributes_of_quarantine,
+    make_quarantine_attributes,
     why_unfit_as_quarantine,
 )
 from mendq.model.queue import (
@@ -90,10 +90,10 @@ def test_a_new_queue_keeps_messages_as_long_and_as_safe_as_can_be() -> None:
     by_content = {"ContentBasedDeduplication": "true"}
     allowed = {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text}
     assert attributes_of_dlq(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
-    assert attributes_of_quarantine(source) == encrypted
+    assert make_quarantine_attributes(source) == encrypted
     again = queue(queue_arn=STANDARD_ARN, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
     assert attributes_of_dlq(again, DLQ_ARN) == GOOD, "it stays open to others"
-    assert attributes_of_quarantine(again) == GOOD
+    assert make_quarantine_attributes(again) == GOOD
 
 
 QUARANTINES = json.loads(Path(__file__).with_name("quarantines.json").read_text())
@@ -117,7 +117,7 @@ def test_which_queue_of_a_quarantine_s_name_keeps_messages_safe(
 @pytest.mark.parametrize("key", ["", "alias/orders"])
 def test_one_of_our_making_fits_until_a_function_consumes_it(source_arn: str, key: str) -> None:
     source = queue(queue_arn=source_arn, KmsMasterKeyId=key)
-    assert why_unfit_as_quarantine(source, attributes_of_quarantine(source)) is None
+    assert why_unfit_as_quarantine(source, make_quarantine_attributes(source)) is None
     reader = "arn:aws:lambda:us-east-1:123456789012:function:tidy"
     assert "tidy consumes it" in str(why_unfit_as_quarantine(source, GOOD, [reader]))
 

@@ -52,21 +52,23 @@ def test_the_furthest_of_every_kind_is_within_its_bounds(
         step: AttributeStep = kind(kind.minimum, kind.maximum)
     else:
         words = issubclass(kind, WordStep)
-        step = kind(kind.shipped, kind.wanted) if words else TEXTS[kind]  # type: ignore[attr-defined]
-    assert step.out_of_bounds() is None
+        step = kind(kind.default_word, kind.fix_word) if words else TEXTS[kind]  # type: ignore[attr-defined]
+    assert step.find_bounds_fault() is None
 
 
 def test_the_least_of_a_kind_is_within_its_bounds() -> None:
-    assert SetVisibilityTimeout(0, 1).out_of_bounds() is None
-    assert AttachDlq("", Redrive(DEAD, 3).text).out_of_bounds() is None
-    assert AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:9])).out_of_bounds() is None
+    assert SetVisibilityTimeout(0, 1).find_bounds_fault() is None
+    assert AttachDlq("", Redrive(DEAD, 3).text).find_bounds_fault() is None
+    assert (
+        AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:9])).find_bounds_fault() is None
+    )
 
 
 def test_a_visibility_timeout_goes_down_by_a_step_of_its_own_and_not_below_sqs_s() -> None:
-    assert LowerVisibilityTimeout(31, 30).out_of_bounds() is None
+    assert LowerVisibilityTimeout(31, 30).find_bounds_fault() is None
     for after in (29, 31, 32):
-        assert LowerVisibilityTimeout(31, after).out_of_bounds()
-    assert SetVisibilityTimeout(31, 30).out_of_bounds()
+        assert LowerVisibilityTimeout(31, after).find_bounds_fault()
+    assert SetVisibilityTimeout(31, 30).find_bounds_fault()
     assert find_step_class(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, (
         "as it is undone"
     )
@@ -74,7 +76,7 @@ def test_a_visibility_timeout_goes_down_by_a_step_of_its_own_and_not_below_sqs_s
 
 @pytest.mark.parametrize("before", ["", '{"Statement":[]}', "{} "])
 def test_restore_policy_is_within_bounds_whatever_text_it_replaces(before: str) -> None:
-    assert RestorePolicy(before, "{}").out_of_bounds() is None
+    assert RestorePolicy(before, "{}").find_bounds_fault() is None
 
 
 BY_NAME = {each.__name__: each for each in STEP_CLASSES}
@@ -82,7 +84,7 @@ BY_NAME = {each.__name__: each for each in STEP_CLASSES}
 
 @pytest.mark.parametrize(("kind", "before", "after"), table("out of bounds"))
 def test_beyond_its_bounds_a_step_says_so(kind: str, before: Any, after: Any) -> None:
-    assert BY_NAME[kind](before, after).out_of_bounds()
+    assert BY_NAME[kind](before, after).find_bounds_fault()
 
 
 def test_spelling_makes_no_difference_to_what_stands_there() -> None:

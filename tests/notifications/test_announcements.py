@@ -21,14 +21,15 @@ from mendq.notifications.announcements import (
     CHECK_SENT_AFTER,
     NEW_CALLERS_PAUSE,
     NOTIFICATIONS_PER_HOUR,
+    NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
     REPORT_WAIT_AFTER,
-    RESERVED_FOR_NEW_CALLERS,
     RETRY_HELD_BACK_AFTER,
     SENDING_DURATION,
     Announcement,
     Announcements,
     HourlyBudget,
     News,
+    choose_pause_between_summaries,
     choose_severity,
     find_first_look,
     make_transition_news,
@@ -36,7 +37,6 @@ from mendq.notifications.announcements import (
     must_report_mass_symptom,
     must_report_new_callers,
     must_report_wait,
-    pause_between_summaries,
 )
 from mendq.notifications.sent import MOST_REMEMBERED_NEWS, NotificationRecord, NotificationText
 from tests.notifications.pages import CASE, NOW
@@ -257,8 +257,15 @@ def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
     [
         (False, {}, (NOTIFICATIONS_PER_HOUR, NOTIFICATIONS_PER_HOUR)),
         (False, {"old": NOW}, (NOTIFICATIONS_PER_HOUR, 0)),
-        (True, {}, (NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR)),
-        (True, {"old": NOW}, (NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS, 0)),
+        (
+            True,
+            {},
+            (
+                NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
+                NOTIFICATIONS_PER_HOUR,
+            ),
+        ),
+        (True, {"old": NOW}, (NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS, 0)),
     ],
 )
 def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues(
@@ -271,7 +278,7 @@ def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues
 @pytest.mark.parametrize("state", list(State))
 def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State) -> None:
     expected = RETRY_HELD_BACK_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
-    assert pause_between_summaries(replace(CASE, state=state)) == expected
+    assert choose_pause_between_summaries(replace(CASE, state=state)) == expected
 
 
 @pytest.mark.parametrize("hours", [0, 7])

@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.queue import RedriveAllow
 from mendq.model.state import State
-from mendq.notifications.change_lines import format_with_unit, template_lines, terraform_argument
+from mendq.notifications.change_lines import (
+    format_with_unit,
+    make_template_lines,
+    name_terraform_argument,
+)
 from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,
     get_attributes_command,
     list_consumers_command,
-    quotas_command,
-    set_command,
+    list_quotas_command,
+    set_attributes_command,
 )
 from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import DLQ_STEPS, notified, section
@@ -43,7 +47,7 @@ def attributes_of(command: str) -> Any:
 def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
     for given_values in (values, {"KmsMasterKeyId": "alias/a,b=c"}, {"RedrivePolicy": EVIL}):
         for command in (
-            set_command(QUEUE_ARN, given_values),
+            set_attributes_command(QUEUE_ARN, given_values),
             create_queue_command(DLQ_ARN, given_values),
         ):
             assert len(shlex.split(command)) == 9
@@ -58,8 +62,8 @@ def test_the_commands_are_exactly_these_and_exist() -> None:
         get_attributes_command(QUEUE_ARN, "Policy", "KmsMasterKeyId"),
         list_consumers_command(QUEUE_ARN),
         delete_queue_command(DLQ_ARN),
-        quotas_command("kms", QUEUE_ARN, "rate"),
-        quotas_command("sqs", QUEUE_ARN),
+        list_quotas_command("kms", QUEUE_ARN, "rate"),
+        list_quotas_command("sqs", QUEUE_ARN),
     )
     typed = Path(__file__).with_name("commands.txt").read_text()
     assert "".join(f"{each}\n" for each in commands) == typed
@@ -70,9 +74,9 @@ def test_the_commands_are_exactly_these_and_exist() -> None:
     "command",
     [
         *(get_attributes_command, list_consumers_command, delete_queue_command),
-        lambda arn: quotas_command("sqs", arn),
+        lambda arn: list_quotas_command("sqs", arn),
         lambda arn: create_queue_command(arn, {}),
-        lambda arn: set_command(arn, {"A": "1"}),
+        lambda arn: set_attributes_command(arn, {"A": "1"}),
     ],
 )
 def test_what_is_no_queue_gets_into_no_command(command: Any) -> None:
@@ -101,13 +105,13 @@ def test_a_value_in_both_languages(
 
 @pytest.mark.parametrize("text", ["", json.dumps({"Id": "x" * 400}), "x" * 100_000])
 def test_a_line_of_a_template_is_whole_or_empty(text: str) -> None:
-    assert not any("x" * 100 in line for line in template_lines("its", "Policy", text))
+    assert not any("x" * 100 in line for line in make_template_lines("its", "Policy", text))
 
 
 @settings(max_examples=60)
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_no_text_leaves_its_line(attribute: str, text: str) -> None:
-    line = "".join(template_lines("its", attribute, text)) + terraform_argument(attribute)
+    line = "".join(make_template_lines("its", attribute, text)) + name_terraform_argument(attribute)
     assert line.isascii()
     assert line.isprintable()
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from mendq.catalogue.examples import failed_call
 from mendq.heal.batch import is_probe
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
+from mendq.notifications.announcements import LOST_PROBES_TO_REPORT
 from mendq.notifications.sent import MOST_SUBJECT_CHARACTERS
 from mendq.probe.probe import (
     ARRIVAL_TIMEOUT,
@@ -99,7 +99,7 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
         before, probe = probe, probe.next_probe(now, now)
         if probe != before:
             sent.append(before.was_seen)
-            lost = probe.lost_in_a_row >= LOST_PROBES_IN_A_ROW
+            lost = probe.lost_in_a_row >= LOST_PROBES_TO_REPORT
             assert lost == (sent[-2:] == [False, False])
 
 

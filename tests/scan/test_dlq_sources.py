@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mendq.aws.dlqs import MOST_SOURCES
+from mendq.aws.dlqs import MOST_LISTED_SOURCES
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
@@ -205,7 +205,7 @@ def test_of_strangers_no_more_is_asked_than_their_names() -> None:
 def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int) -> None:
     """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
     dead, real = named(scanned, "heal")
-    urls = [public_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_SOURCES - 1 + more)]
+    urls = [public_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)]
     listed = {"queueUrls": [*urls, public_url(real)]}
     answer_instead(scanned.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
     consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
@@ -215,7 +215,7 @@ def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int)
         facts = reader.read_queue(dead, {}, {Need.QUEUE})
         found = reader.with_needed_facts(facts, {Need.DLQ_SOURCES})
         assert found.source_arns == (real,)
-        assert len(found.unconfirmed_sources) == MOST_SOURCES - 1
+        assert len(found.unconfirmed_sources) == MOST_LISTED_SOURCES - 1
         return
     scanned.account.later(hours=1)
     done = scanned.done()

@@ -15,7 +15,7 @@ from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
 from mendq.model.message_calls import SEND_MESSAGE, actions_allowing
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
-from mendq.model.principals import IDENTITY_ARN, name_first_few
+from mendq.model.principals import IDENTITY_ARN_PATTERN, name_first_few
 from mendq.model.queue import partition_of, parts_of
 from mendq.notifications.commands import aws_command, list_consumers_command
 from mendq.notifications.text import Section, command_line, format_exact_json, plain
@@ -51,7 +51,9 @@ def make_grant_sections(facts: Facts) -> tuple[Section, ...]:
     The section with the policy is empty if no caller is a role or user, or if no called action can
     be granted.
     """
-    callers = [principal for principal in facts.principals if IDENTITY_ARN.fullmatch(principal)]
+    callers = [
+        principal for principal in facts.principals if IDENTITY_ARN_PATTERN.fullmatch(principal)
+    ]
     actions = actions_allowing(facts.event_names)
     policy_lines: tuple[str, ...] = ()
     if callers and actions:

@@ -35,8 +35,8 @@ from mendq.model.policy import (
     parse_statements,
 )
 from mendq.model.principals import (
-    IDENTITY_ARN,
-    first_identity,
+    IDENTITY_ARN_PATTERN,
+    find_first_identity,
     has_identity_outside,
     name_first_few,
 )
@@ -64,7 +64,7 @@ def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: 
         queue_arn: The queue.
     """
     statements = parse_statements(policy)
-    if not statements or not IDENTITY_ARN.fullmatch(principal_arn):
+    if not statements or not IDENTITY_ARN_PATTERN.fullmatch(principal_arn):
         return False
     is_denied = any(
         _may_deny_caller(statement, principal_arn, action, queue_arn) for statement in statements
@@ -124,7 +124,7 @@ def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
     """
     for principals in statement.principals.values():
         for principal in principals:
-            if not IDENTITY_ARN.fullmatch(principal) or principal == principal_arn:
+            if not IDENTITY_ARN_PATTERN.fullmatch(principal) or principal == principal_arn:
                 return True
     return False
 
@@ -264,7 +264,7 @@ def _make_simulation_command(facts: Facts) -> str:
     organization. If no caller is a role or user, or if no refused action is known, return the
     command that shows the queue's policy.
     """
-    caller_arn = first_identity(facts.principals)
+    caller_arn = find_first_identity(facts.principals)
     actions = actions_allowing(facts.event_names)
     if caller_arn is None or not actions:
         return _make_policy_command(facts)

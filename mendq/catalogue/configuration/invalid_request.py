@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, make_call_with_refused_value
 from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, make_code_patterns
-from mendq.model.failed_call import DELETED_MESSAGE, EXPIRED_HANDLE
+from mendq.model.failed_call import DELETED_MESSAGE_REASON, EXPIRED_HANDLE_REASON
 
 # SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
 # too.
-LATE_DELETE_CALL = make_call_with_refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
+LATE_DELETE_CALL = make_call_with_refused_value(
+    "DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE_REASON
+)
 EXTENSION_CALL_AFTER_DELETE = make_call_with_refused_value(
-    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE
+    "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE_REASON
 )
 _VALUE_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
 

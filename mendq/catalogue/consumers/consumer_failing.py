@@ -37,7 +37,7 @@ from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import aws_command, metric_command
+from mendq.notifications.commands import aws_command, show_metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -62,7 +62,9 @@ def _make_errors_command(facts: Facts) -> str:
     """
     failing_function = find_failing_function(facts)
     if failing_function is None:
-        return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
+        return show_metric_command(
+            facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement
+        )
     log_group = quote(f"/aws/lambda/{failing_function.name}")
     log_options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
     return aws_command("logs filter-log-events", facts.queue_arn, log_options)

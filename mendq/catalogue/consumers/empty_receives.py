@@ -41,7 +41,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import is_standard_arn, number_in
 from mendq.model.steps import SetReceiveWaitTime
-from mendq.notifications.commands import quotas_command
+from mendq.notifications.commands import list_quotas_command
 from mendq.notifications.text import format_count, format_duration
 
 LONGEST_WAIT_SECONDS = SetReceiveWaitTime.maximum
@@ -84,7 +84,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     failed calls, `facts.event_names` has the throttled API calls. After a scan, `facts.found` says
     how many receives were empty.
     """
-    quotas_command_line = quotas_command("sqs", facts.queue_arn)
+    quotas_command_line = list_quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
         return Ignore("need_already_met", "few receives are in vain by now")
     if not facts.found and RECEIVE_MESSAGE not in actions_allowing(facts.event_names):

@@ -35,7 +35,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
-from mendq.model.metrics import TOLERATED_SHARE
+from mendq.model.metrics import TOLERATED_SHARE_OF_SENDS
 from mendq.notifications.commands import aws_command
 
 # The lowest MaximumConcurrency that a mapping takes.
@@ -103,8 +103,10 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     measurement = facts.measurement
     if measurement is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
-    negligible_receives = max(TOLERATED_SHARE * measurement.received, measurement.counter_tolerance)
-    has_failing_runs = (consumer.error_share or 0) >= TOLERATED_SHARE
+    negligible_receives = max(
+        TOLERATED_SHARE_OF_SENDS * measurement.received, measurement.counter_tolerance
+    )
+    has_failing_runs = (consumer.error_share or 0) >= TOLERATED_SHARE_OF_SENDS
     return (
         measurement.fruitless_receives > negligible_receives
         and has_failing_runs

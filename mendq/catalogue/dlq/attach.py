@@ -41,7 +41,7 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import get_attributes_command, metric_command
+from mendq.notifications.commands import get_attributes_command, show_metric_command
 from mendq.notifications.text import format_count, format_duration
 
 # Numbers for the page about failing consumers: there are at least this many messages, and more than
@@ -544,7 +544,9 @@ class _FinishingCounts:
 
 def _make_receives_command(facts: Facts) -> str:
     """Return the command that shows the number of receives in CloudWatch."""
-    return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
+    return show_metric_command(
+        facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement
+    )
 
 
 def _are_other_messages_finished(measurement: Measurement) -> bool:

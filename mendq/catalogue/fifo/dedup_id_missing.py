@@ -34,12 +34,14 @@ from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import may_be_fifo_arn
 from mendq.model.steps import DeduplicateByContent
 
-_DEDUPLICATE_STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted)
+_DEDUPLICATE_STEP = DeduplicateByContent(
+    DeduplicateByContent.default_word, DeduplicateByContent.fix_word
+)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Plan to turn on content-based deduplication if it is off."""
-    if _DEDUPLICATE_STEP.value_in(facts.attributes) == _DEDUPLICATE_STEP.wanted:
+    if _DEDUPLICATE_STEP.value_in(facts.attributes) == _DEDUPLICATE_STEP.fix_word:
         reason = "content-based deduplication is on by now: no sender needs an id any more"
         return Ignore("already_on", reason)
     return Plan(

@@ -36,7 +36,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.queue import is_fifo_arn
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
-from mendq.notifications.commands import quotas_command
+from mendq.notifications.commands import list_quotas_command
 
 _FIXED_QUOTA_TEXT = "300 a second without high throughput, which nobody can raise"
 # The order counts: SQS takes a throughput limit per group only with deduplication per group.
@@ -52,12 +52,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT_STEPS
     }
     missing_steps = [
-        step for step in HIGH_THROUGHPUT_STEPS if current_value_by_step[step] != step.wanted
+        step for step in HIGH_THROUGHPUT_STEPS if current_value_by_step[step] != step.fix_word
     ]
-    quotas_command_line = quotas_command("sqs", facts.queue_arn)
+    quotas_command_line = list_quotas_command("sqs", facts.queue_arn)
     for step in missing_steps:
         # SQS may get new values. Mendq does not know their meaning, so it does not overwrite them.
-        if current_value_by_step[step] != step.shipped:
+        if current_value_by_step[step] != step.default_word:
             current_value = current_value_by_step[step]
             reason = (
                 f"{step.attribute} is {current_value!r}, which Mendq does not know: it keeps off"
@@ -70,7 +70,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         )
         return Escalate("high_throughput_already", reason, quotas_command_line)
     return Plan(
-        tuple(step(step.shipped, step.wanted) for step in missing_steps),
+        tuple(step(step.default_word, step.fix_word) for step in missing_steps),
         "the queue is throttled at 300 calls a second for each API action; with high throughput "
         "that holds for each message group, so it helps only where there are many. Deduplication "
         "then looks at each group alone: one id in two groups is two messages",
@@ -83,9 +83,9 @@ def _make_example_queue(deduplication_scope: str, throughput_limit: str = "perQu
 
 
 _THROTTLED_SEND = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
-_PER_GROUP_THROUGHPUT_LIMIT = LimitThroughputByGroup.wanted
+_PER_GROUP_THROUGHPUT_LIMIT = LimitThroughputByGroup.fix_word
 _BOTH_HIGH_THROUGHPUT_STEPS = tuple(
-    step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT_STEPS
+    step(step.default_word, step.fix_word) for step in HIGH_THROUGHPUT_STEPS
 )
 
 FIFO_THROTTLED = FixedSymptom(

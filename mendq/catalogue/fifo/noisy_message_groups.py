@@ -28,7 +28,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import METRICS_BY_KIND, RECENT_DELETES_TIME, TOLERATED_MESSAGES
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import metric_command
+from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count
 
 
@@ -78,7 +78,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
     quiet_age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
-    command = metric_command(
+    command = show_metric_command(
         facts.queue_arn, quiet_age_metric.metric, quiet_age_metric.statistic, facts.measurement
     )
     return Escalate("quiet_groups_wait", reason, command)

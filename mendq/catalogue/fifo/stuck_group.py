@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from statistics import fmean, pvariance
 
-from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE, Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE_OF_SENDS, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -55,7 +55,7 @@ def does_one_group_block(measurement: Measurement) -> bool:
         and measurement.is_oldest_unchanged
         and measurement.received
         >= FREQUENT_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
-        and measurement.deleted <= TOLERATED_SHARE * measurement.received
+        and measurement.deleted <= TOLERATED_SHARE_OF_SENDS * measurement.received
     )
 
 
@@ -79,7 +79,9 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     standstill = measurement.recent.standstill
     if standstill is None or standstill.hours < min(LEAST_STANDSTILL_HOURS, measurement.hours / 2):
         return False
-    are_other_messages_finished = standstill.deleted > TOLERATED_SHARE * standstill.received
+    are_other_messages_finished = (
+        standstill.deleted > TOLERATED_SHARE_OF_SENDS * standstill.received
+    )
     if not are_other_messages_finished and measurement.now.groups_in_flight != 1:
         return False
     # The counts begin one minute after the message became the oldest.

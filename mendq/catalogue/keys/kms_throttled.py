@@ -35,7 +35,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod
-from mendq.notifications.commands import quotas_command
+from mendq.notifications.commands import list_quotas_command
 
 # SQS's default for a new queue. A lower value means that somebody wanted SQS to ask KMS more often.
 DEFAULT_REUSE_SECONDS = 300
@@ -83,7 +83,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 def make_request_quotas_command(queue_arn: str) -> str:
     """Return the command that shows KMS's request quotas (per second) in the queue's region."""
-    return quotas_command("kms", queue_arn, "Cryptographic operations")
+    return list_quotas_command("kms", queue_arn, "Cryptographic operations")
 
 
 def _make_encrypted_queue(reuse_seconds: int) -> Facts:

@@ -35,20 +35,20 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import FailedCall, size_limit_bytes
+from mendq.model.failed_call import FailedCall, find_size_limit_bytes
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize
-from mendq.notifications.commands import get_attributes_command, set_command
+from mendq.notifications.commands import get_attributes_command, set_attributes_command
 
 LONGEST_MESSAGE_BYTES = SetMaximumMessageSize.maximum
 
 
 def is_about_raisable_limit(error_message: str) -> bool:
     """Return True if SQS names a limit below its maximum; False for any other text."""
-    limit_bytes = size_limit_bytes(error_message)
+    limit_bytes = find_size_limit_bytes(error_message)
     return limit_bytes is not None and limit_bytes < LONGEST_MESSAGE_BYTES
 
 
@@ -90,7 +90,7 @@ def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
             "Its RedrivePolicy names no queue that Mendq can read: see to that first",
             show_dlq_command,
         )
-    raise_limit_command = set_command(
+    raise_limit_command = set_attributes_command(
         dlq_arn, {SetMaximumMessageSize.attribute: str(LONGEST_MESSAGE_BYTES)}
     )
     if parts_of(dlq_arn)[:3] != parts_of(facts.queue_arn)[:3]:

@@ -32,7 +32,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY, TagUnreadable, read_seconds_tag
-from mendq.notifications.commands import metric_command, tag_command
+from mendq.notifications.commands import show_metric_command, tag_queue_command
 from mendq.notifications.text import format_count
 
 MAX_PROCESSING_TAG = MAX_PROCESSING.key
@@ -335,7 +335,9 @@ def _refuse_unexplained_double_handling(
             f"longer than {facts.visibility_seconds:,} s, let the tag {MAX_PROCESSING_TAG} say "
             "how long"
         )
-        command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measurement)
+        command = show_metric_command(
+            facts.queue_arn, "NumberOfMessagesReceived", "Sum", measurement
+        )
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
     known_need_text = ", and nothing names how long they need"
     if needs:
@@ -346,7 +348,7 @@ def _refuse_unexplained_double_handling(
         f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
     # The person replaces SECONDS. If it is left as it is, Mendq refuses the tag as unreadable.
-    tag_command_text = tag_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
+    tag_command_text = tag_queue_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
     yield Escalate("race_without_named_need", reason, tag_command_text, silent_in_observe=True)
 
 
@@ -396,7 +398,9 @@ def find_exceeded_bounds(
         # A tag cannot allow more than SQS takes, so there is no command then.
         tag_command_text = ""
         if goal_seconds <= SetVisibilityTimeout.maximum:
-            tag_command_text = tag_command(f"{MAX_VISIBILITY_TAG}={goal_seconds}", facts.queue_arn)
+            tag_command_text = tag_queue_command(
+                f"{MAX_VISIBILITY_TAG}={goal_seconds}", facts.queue_arn
+            )
         yield Refuse(
             "over_ceiling",
             f"{needed_timeout_text}, over the ceiling of {ceiling_seconds:,} s",

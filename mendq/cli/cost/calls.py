@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
 from mendq.cli.doctor.visibility import (
     RECEIVED_MESSAGE_CALLS,
     Selector,
@@ -153,7 +153,7 @@ def _read_week_sums(
     queries = [
         build_query(
             query_id,
-            queue_dimension(queue_metric.queue_arn),
+            make_queue_dimension(queue_metric.queue_arn),
             queue_metric.metric,
             "Sum",
             _DAY_SECONDS,

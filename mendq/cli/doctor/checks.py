@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from mendq.aws.clients import region_of_bucket
+from mendq.aws.clients import find_bucket_region
 from mendq.aws.errors import code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
@@ -157,7 +157,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     if files_root and doctor.trails:
         yield check_trail_files(files_root, doctor.trails, doctor.queue_arns or [ANY_QUEUE])
     try:
-        bucket_region = region_of_bucket(account.clients.s3, bucket_name)
+        bucket_region = find_bucket_region(account.clients.s3, bucket_name)
     except ClientError as error:
         if code_of(error) not in ("404", "NoSuchBucket"):
             raise

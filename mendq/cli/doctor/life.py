@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
 
 from mendq.aws.clients import is_any_calendar_closed
-from mendq.aws.errors import PASSING_ERROR_CODES, code_of, is_denied
+from mendq.aws.errors import TRANSIENT_ERROR_CODES, code_of, is_denied
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult
@@ -170,7 +170,9 @@ def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Che
         is_calendar_closed = is_any_calendar_closed(account.clients, [arn])
     except ClientError as error:
         error_code = code_of(error)
-        if error_code in PASSING_ERROR_CODES or (owner_account == own_account and is_denied(error)):
+        if error_code in TRANSIENT_ERROR_CODES or (
+            owner_account == own_account and is_denied(error)
+        ):
             raise
         remedy = "take it out of freezeCalendars and deploy"
         if owner_account != own_account:

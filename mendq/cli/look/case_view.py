@@ -21,10 +21,10 @@ from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
-from mendq.model.state import STATES_UNDER_VERIFICATION, State, longest_stay_in
+from mendq.model.state import STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.model.time_text import format_time
 from mendq.notifications import change_lines
-from mendq.notifications.commands import mendq_command
+from mendq.notifications.commands import mendq_case_command
 
 STYLE_BY_STATE: Mapping[State, str] = {
     State.ESCALATED: "bold red",
@@ -177,7 +177,7 @@ def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
     """
     if timing is None or case.state not in WAITING_STATES:
         return None
-    time_limit = longest_stay_in(case.state, timing)
+    time_limit = find_state_time_limit(case.state, timing)
     return None if time_limit is None else case.at + time_limit
 
 
@@ -213,7 +213,7 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
 def list_commands(case: Case) -> list[str]:
     """Return the commands for the decisions that a person may make about the case now."""
     return [
-        mendq_command(decision, case)
+        mendq_case_command(decision, case)
         for decision in TRANSITION_BY_DECISION
         if case.state in list_states_for(decision, case)
     ]

@@ -23,7 +23,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
 from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
 from mendq.model.failed_call import FailedCall, Unreadable, read
-from mendq.model.json_text import finite_float, refuse_constant
+from mendq.model.json_text import parse_finite_float, refuse_constant
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_FILE_BYTES = 50 * 1024 * 1024
@@ -157,7 +157,9 @@ def _read_json(file_name: str) -> Any:
     except (OSError, EOFError, zlib.error) as error:
         raise CommandError(f"{file_name} cannot be read: {error}", Exit.USAGE) from error
     try:
-        return json.loads(file_content, parse_constant=refuse_constant, parse_float=finite_float)
+        return json.loads(
+            file_content, parse_constant=refuse_constant, parse_float=parse_finite_float
+        )
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{file_name} holds no JSON: {error}", Exit.USAGE) from error
 

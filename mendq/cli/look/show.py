@@ -42,7 +42,7 @@ from mendq.cli.undo.answers import (
 from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import describe_new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
-from mendq.model.case import LOWERED_KEY, Case
+from mendq.model.case import LOWERED_BY_CASE_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
@@ -51,7 +51,7 @@ from mendq.model.steps import CreateDlq, Owner, is_permanent
 from mendq.model.time_text import format_time
 from mendq.model.timeline import build_timeline
 from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE
-from mendq.notifications.commands import mendq_command
+from mendq.notifications.commands import mendq_case_command
 from mendq.notifications.configuration import (
     describe_differences,
     format_policy,
@@ -115,7 +115,7 @@ class ShownCase(Struct, frozen=True):
             attribute_answer["outcome"] == UndoOutcome.UNDONE
             for attribute_answer in self.written_attributes
         ):
-            commands.append(mendq_command("rollback", self.case))
+            commands.append(mendq_case_command("rollback", self.case))
         reversible_attributes = [
             attribute_answer
             for attribute_answer in self.written_attributes
@@ -284,7 +284,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
     if next_step_texts["sentence"]:
         out.say_heading("Next")
         out.say(next_step_texts["sentence"])
-        if next_step_texts["command"] != mendq_command("show", shown_case.case):
+        if next_step_texts["command"] != mendq_case_command("show", shown_case.case):
             out.say_command(next_step_texts["command"])
         out.say(f"runbook: {next_step_texts['runbook']}", "dim")
     decision_commands = list_commands(shown_case.case)
@@ -325,7 +325,7 @@ def print_case_head(out: Output, shown_case: ShownCase) -> None:
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
     if case.reason != find_plan_reason(shown_case.transitions):
         out.say(describe_reason(case) if case.code else f"because {case.reason}", "dim")
-    unhelpful_case_id = case.evidence.get(LOWERED_KEY)
+    unhelpful_case_id = case.evidence.get(LOWERED_BY_CASE_KEY)
     if unhelpful_case_id:
         out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
     if shown_case.hold_up is not None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
 from mendq.aws.queue import tags_if_readable
 from mendq.cases import items
 from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
@@ -133,7 +133,7 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
         key: metric_parts[:2] for key, metric_parts in select_series(metric_kinds).items()
     }
     queries = [
-        build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
+        build_query(key, make_queue_dimension(case.queue_arn), name, statistic, period_seconds)
         for key, (name, statistic) in metric_by_key.items()
     ]
     points_by_key = read_series(

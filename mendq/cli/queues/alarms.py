@@ -25,14 +25,14 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mendq.aws.cloudwatch import (
-    ALARM_PERIOD,
+    ALARM_DATAPOINT_PERIOD,
     FORTNIGHT,
+    add_alarmed_metrics_of_queue_and_dlq,
     list_alarm_names,
     read_alarmed_metrics,
     read_two_weeks_of_metrics,
-    with_alarms,
 )
-from mendq.aws.dlqs import list_source_arns, local_dlq_arn
+from mendq.aws.dlqs import find_local_dlq_arn, list_source_arns
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.configuration.alarm_missing import (
     AGE_METRIC,
@@ -85,7 +85,7 @@ class SizedAlarm(Struct, frozen=True):
     # Width of the band in standard deviations.
     width: int | None = None
     threshold: int = 0
-    period_seconds: int = int(ALARM_PERIOD.total_seconds())
+    period_seconds: int = int(ALARM_DATAPOINT_PERIOD.total_seconds())
 
     @property
     def sentence(self) -> str:
@@ -107,7 +107,7 @@ def size_alarm(points: Datapoints, normal_value: float) -> SizedAlarm:
     """
     values = [value for _, value in points]
     highest_value = max(values, default=0)
-    share_of_time_with_data = len(points) / (FORTNIGHT / ALARM_PERIOD)
+    share_of_time_with_data = len(points) / (FORTNIGHT / ALARM_DATAPOINT_PERIOD)
     may_have_daily_pattern = (
         highest_value > normal_value and share_of_time_with_data >= LEAST_SHARE_OF_TIME_WITH_DATA
     )
@@ -312,11 +312,11 @@ def _read_facts_with_alarms(account: Account, queue_arn: str) -> Facts:
     """Return the facts about a queue, with its DLQ, its sources, and the alarms on all of them."""
     facts = require_queue(account, queue_arn)
     clients = account.clients
-    dlq_arn = local_dlq_arn(facts)
+    dlq_arn = find_local_dlq_arn(facts)
     dlq = QueueFacts(dlq_arn, attributes_if_there(clients, dlq_arn)) if dlq_arn else None
     dlq_sources = tuple(
         QueueFacts(source_arn, {}) for source_arn in list_source_arns(clients, queue_arn)
     )
-    return with_alarms(
+    return add_alarmed_metrics_of_queue_and_dlq(
         replace(facts, dlq=dlq, dlq_sources=dlq_sources), read_alarmed_metrics(clients)
     )

@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
 from mendq.aws.errors import translate_aws_errors
 from mendq.aws.queue import list_queue_names
 from mendq.catalogue.dlq.time_left import UNHURRIED_TIME, sort_by_urgency
@@ -161,7 +161,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     None if no message is visible, or if CloudWatch has no datapoint of the last 15 minutes.
     """
     metric = build_query(
-        "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
+        "age", make_queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
     points_by_key = read_series(
         account.clients, [metric], now - _METRIC_READ_PERIOD, now, subject=queue.name

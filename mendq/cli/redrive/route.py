@@ -12,7 +12,7 @@ from threading import Event
 from botocore.exceptions import ClientError
 from msgspec import Struct, field
 
-from mendq.aws.dlqs import NO_TASKS_CODES, list_source_arns
+from mendq.aws.dlqs import ERROR_CODES_WITHOUT_TASKS, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue.dlq.redrive_causes import (
@@ -351,7 +351,7 @@ def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
     if redrive_store:
         require_no_redrive(redrive_store.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
-    if is_move_task_running(account.clients, dlq_arn, NO_TASKS_CODES):
+    if is_move_task_running(account.clients, dlq_arn, ERROR_CODES_WITHOUT_TASKS):
         list_command = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         problem = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
         cancel_command = "`aws sqs cancel-message-move-task --task-handle HANDLE`"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
+from mendq.aws.cloudwatch import ALARM_DATAPOINT_PERIOD, FORTNIGHT
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
@@ -28,7 +28,10 @@ Value = Callable[[datetime], float]
 
 
 def two_weeks(value: Value, share: float = 1) -> list[tuple[datetime, float]]:
-    times = [SINCE + n * ALARM_PERIOD for n in range(int(share * (FORTNIGHT / ALARM_PERIOD)))]
+    times = [
+        SINCE + n * ALARM_DATAPOINT_PERIOD
+        for n in range(int(share * (FORTNIGHT / ALARM_DATAPOINT_PERIOD)))
+    ]
     return [(at, value(at)) for at in times]
 
 
