@@ -51,8 +51,8 @@ _INVOKE_CONFIGURATION = {**_ONE_ATTEMPT_CONFIGURATION, "read_timeout": 150}
 
 
 def _make_endpoint_error(error: ValueError) -> CommandError:
-    hint = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
-    return CommandError(f"{error}: {hint}", Exit.USAGE)
+    endpoint_hint = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+    return CommandError(f"{error}: {endpoint_hint}", Exit.USAGE)
 
 
 class Account(Struct, frozen=True, dict=True):

@@ -137,7 +137,7 @@ def list_commands() -> tuple[DeclaredCommand, ...]:
     command_names = list(source_by_command_name)
 
     def find_position(declared_command: DeclaredCommand) -> int:
-        first_word = declared_command.full_name.partition(" ")[0]
-        return command_names.index(first_word)
+        first_command_word = declared_command.full_name.partition(" ")[0]
+        return command_names.index(first_command_word)
 
     return tuple(sorted(_DECLARED_COMMANDS, key=find_position))

@@ -225,9 +225,13 @@ def format_age(start_time: datetime, now: datetime) -> str:
 
 def shorten_list(names: Sequence[str], maximum_names: int = 3) -> str:
     """Join at most `maximum_names` names, such as `a, b, c and 4 more`."""
-    shown_names = ", ".join(names[:maximum_names])
-    left_out_count = len(names) - maximum_names
-    return f"{shown_names} and {left_out_count} more" if left_out_count > 0 else shown_names
+    shown_names_text = ", ".join(names[:maximum_names])
+    left_out_name_count = len(names) - maximum_names
+    return (
+        f"{shown_names_text} and {left_out_name_count} more"
+        if left_out_name_count > 0
+        else shown_names_text
+    )
 
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]

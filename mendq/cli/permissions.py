@@ -47,7 +47,7 @@ _RESOURCES_OF_MENDQ: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _add_resources_of_commands() -> Mapping[str, tuple[str, ...]]:
+def _collect_resources_by_action() -> Mapping[str, tuple[str, ...]]:
     """Return _RESOURCES_OF_MENDQ and the resources that commands declare for their own actions."""
     resources_by_action = dict(_RESOURCES_OF_MENDQ)
     for command in list_commands():
@@ -55,7 +55,7 @@ def _add_resources_of_commands() -> Mapping[str, tuple[str, ...]]:
     return resources_by_action
 
 
-_RESOURCES_BY_ACTION_OR_SERVICE = _add_resources_of_commands()
+_RESOURCES_BY_ACTION_OR_SERVICE = _collect_resources_by_action()
 _READ_ACTIONS = frozenset().union(*LOOK_ACTIONS_BY_COMMAND.values())
 
 
@@ -90,7 +90,7 @@ def make_policy(actions: Iterable[str]) -> dict[str, Any]:
         resources = _RESOURCES_BY_ACTION_OR_SERVICE.get(action, resources)
         actions_by_resources[resources].append(action)
     statements = [
-        {"Effect": "Allow", "Action": allowed_actions, "Resource": list(resources)}
-        for resources, allowed_actions in actions_by_resources.items()
+        {"Effect": "Allow", "Action": actions_on_resources, "Resource": list(resources)}
+        for resources, actions_on_resources in actions_by_resources.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}

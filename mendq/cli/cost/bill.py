@@ -31,7 +31,7 @@ READS_PER_RUN = 10
 WRITES_PER_RUN = 2
 # Assumptions about what is stored, in GB, and about the nightly job.
 CASE_TABLE_GB = 0.1
-BUCKETS_GB = 1
+GB_IN_BUCKETS = 1
 SECONDS_PER_NIGHTLY_RUN = 120
 # A trail writes at most one file every five minutes and one digest every hour.
 TRAIL_FILES_PER_MONTH = HOURS_PER_MONTH * (12 + 1)
@@ -203,8 +203,10 @@ def sum_with_and_without_dashboard(cost_lines: Iterable[CostLine]) -> tuple[floa
 
     Both sums are correct whether or not `cost_lines` contains a dashboard.
     """
-    dollars_without = sum(line.dollars for line in cost_lines if line.item != DASHBOARD_ITEM)
-    return dollars_without + prices.DASHBOARD_MONTH.cost(1), dollars_without
+    dollars_without_dashboard = sum(
+        line.dollars for line in cost_lines if line.item != DASHBOARD_ITEM
+    )
+    return dollars_without_dashboard + prices.DASHBOARD_MONTH.cost(1), dollars_without_dashboard
 
 
 # Metrics that are sent for one hour: at the end of a nightly run, and with a weekly report.
@@ -220,18 +222,20 @@ def _price_metrics(stack: BilledStack) -> CostLine:
     sometimes_sent_metrics = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
     always_sent_metrics = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent_metrics
     # A gauge is sent only if an alarm of the stack watches it.
-    watched_metrics = {
+    metrics_watched_by_alarms = {
         alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
     }
-    always_sent_metrics -= GAUGE_METRICS - watched_metrics
+    always_sent_metrics -= GAUGE_METRICS - metrics_watched_by_alarms
     nightly_runs = stack.count_runs("start_nightly")
-    sometimes_sent_count = len(_WEEKLY_METRICS)
+    sometimes_sent_metric_count = len(_WEEKLY_METRICS)
     if nightly_runs:
-        sometimes_sent_count += len(_NIGHTLY_METRICS)
+        sometimes_sent_metric_count += len(_NIGHTLY_METRICS)
     nightly_hours = len(_NIGHTLY_METRICS) * nightly_runs
     weekly_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
     metric_hours = len(always_sent_metrics) * HOURS_PER_MONTH + nightly_hours + weekly_hours
-    quantity = f"{len(always_sent_metrics)} all month, {sometimes_sent_count} some hours of it"
+    quantity = (
+        f"{len(always_sent_metrics)} all month, {sometimes_sent_metric_count} some hours of it"
+    )
     reason = "what the Lambdas send when nothing happens; a symptom's own series come with it"
     units_by_price = {prices.METRIC_MONTH: metric_hours / HOURS_PER_MONTH}
     return CostLine("custom metrics", quantity, reason, units_by_price)
@@ -251,12 +255,12 @@ def _count_billed_metrics(alarm: Mapping[str, Any]) -> int:
     An anomaly detection band counts as two metrics more.
     """
     metric_queries = alarm.get("Metrics", ())
-    band_count = sum(
+    anomaly_band_count = sum(
         "ANOMALY_DETECTION_BAND" in str(metric_query.get("Expression"))
         for metric_query in metric_queries
     )
     metric_count = sum("MetricStat" in metric_query for metric_query in metric_queries)
-    return max(1, metric_count) + 2 * band_count
+    return max(1, metric_count) + 2 * anomaly_band_count
 
 
 # Resource types with one price for each resource: the name in the bill, the reason and the price.
@@ -287,9 +291,11 @@ def _price_per_resource(resource_type: str, stack: BilledStack) -> CostLine:
 
 def _price_buckets(stack: BilledStack) -> CostLine:
     bucket_count = len(stack.list_properties("AWS::S3::Bucket"))
-    quantity = f"{BUCKETS_GB} GB in {bucket_count} buckets, {TRAIL_FILES_PER_MONTH:,} files written"
+    quantity = (
+        f"{GB_IN_BUCKETS} GB in {bucket_count} buckets, {TRAIL_FILES_PER_MONTH:,} files written"
+    )
     reason = "at most a trail's file every five minutes, and its digest every hour"
-    units_by_price = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES_PER_MONTH}
+    units_by_price = {prices.S3_GB_MONTH: GB_IN_BUCKETS, prices.S3_PUT: TRAIL_FILES_PER_MONTH}
     return CostLine("S3", quantity, reason, units_by_price)
 
 

@@ -54,11 +54,11 @@ class QueueCalls(Struct, frozen=True):
         metric counts single and batch calls together. None if no metric that counts these calls has
         data.
         """
-        wanted_calls = frozenset(event_names)
+        logged_calls = frozenset(event_names)
         week_sums = [
             week_sum
             for metric, week_sum in self.week_sum_by_metric.items()
-            if CALLS_BY_METRIC[metric] & wanted_calls
+            if CALLS_BY_METRIC[metric] & logged_calls
         ]
         return sum(week_sums) if week_sums else None
 
@@ -127,8 +127,8 @@ def count_calls(
         queue_metric.queue_arn: {} for queue_metric in queue_metrics
     }
     for first_index in range(0, len(queue_metrics), _MOST_QUERIES_PER_CALL):
-        asked_metrics = queue_metrics[first_index : first_index + _MOST_QUERIES_PER_CALL]
-        for queue_metric, week_sum in _read_week_sums(clients, asked_metrics, now):
+        metrics_of_one_call = queue_metrics[first_index : first_index + _MOST_QUERIES_PER_CALL]
+        for queue_metric, week_sum in _read_week_sums(clients, metrics_of_one_call, now):
             week_sums_by_queue[queue_metric.queue_arn][queue_metric.metric] = week_sum
     return {
         queue_arn: QueueCalls(queue_arn, week_sum_by_metric)
@@ -163,7 +163,7 @@ def _read_week_sums(
     points_by_query_id = read_series(clients, queries, now - ONE_WEEK, now, subject="queues")
     for query_id, points in points_by_query_id.items():
         if points:
-            week_sum = round(sum(value for _, value in points))
+            week_sum = round(sum(data_point_sum for _, data_point_sum in points))
             yield queue_metric_by_query_id[query_id], week_sum
 
 
@@ -217,7 +217,9 @@ class VisibleSymptoms(Struct, frozen=True):
     blind: list[str] = field(default_factory=list)
 
 
-def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
+def sort_symptoms_by_visibility(
+    trail_choice: TrailChoice, queue_arns: Sequence[str]
+) -> VisibleSymptoms:
     """Sort the symptoms by how well a trail that logs the chosen calls would show them.
 
     If the queues differ, the queue on which the trail shows the symptom worst decides. Symptoms
@@ -227,11 +229,11 @@ def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) 
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
             {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
-            {"Field": "eventName", "Equals": sorted(choice.event_names)},
+            {"Field": "eventName", "Equals": sorted(trail_choice.event_names)},
         ]
     }
     sorted_symptoms = VisibleSymptoms()
-    trail = Trail(choice.name, (event_selector,))
+    trail = Trail(trail_choice.name, (event_selector,))
     for visibility in list_symptom_visibility([trail], queue_arns):
         if visibility.blind:
             sorted_symptoms.blind.append(visibility.symptom)

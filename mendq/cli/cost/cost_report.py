@@ -99,9 +99,9 @@ class CostReport(Struct):
             queue_arns = self._list_every_queue()
         else:
             queue_arns = (queue.queue_arn for queue in read_managed_queues(self.account))
-        first_arns = list(islice(queue_arns, self.maximum_queues + 1))
-        self.has_more_queues = len(first_arns) > self.maximum_queues
-        self.queue_arns = first_arns[: self.maximum_queues]
+        first_queue_arns = list(islice(queue_arns, self.maximum_queues + 1))
+        self.has_more_queues = len(first_queue_arns) > self.maximum_queues
+        self.queue_arns = first_queue_arns[: self.maximum_queues]
 
     def _list_every_queue(self) -> Iterator[str]:
         """Yield the ARNs of all queues of the region except Mendq's own.

@@ -43,9 +43,11 @@ def _print_stack(out: Output, report: CostReport) -> None:
     out.show(table)
     if report.unpriced_types:
         out.say(f"not priced, which is not zero: {', '.join(report.unpriced_types)}", "yellow")
-    dollars_with, dollars_without = sum_with_and_without_dashboard(report.stack_lines)
-    text_with_dashboard = format_dollars(dollars_with)
-    text_without_dashboard = format_dollars(dollars_without)
+    dollars_with_dashboard, dollars_without_dashboard = sum_with_and_without_dashboard(
+        report.stack_lines
+    )
+    text_with_dashboard = format_dollars(dollars_with_dashboard)
+    text_without_dashboard = format_dollars(dollars_without_dashboard)
     dashboard_text = (
         f"{text_with_dashboard} with a dashboard, {text_without_dashboard} without: "
         "the setting `dashboard`"
@@ -86,11 +88,11 @@ def _print_queues(out: Output, report: CostReport) -> None:
     """Print up to 20 queues whose calls cost most to log, and notes on how calls were counted."""
     out.say_heading("By queue: dollars a month at most")
     table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
-    dearest_queues = sorted(
+    queues_by_cost = sorted(
         report.calls_by_queue.values(),
         key=lambda queue_calls: -ALL_CALLS_CHOICE.estimate_monthly_dollars([queue_calls]),
     )
-    for queue_calls in dearest_queues[:_MAXIMUM_QUEUE_ROWS]:
+    for queue_calls in queues_by_cost[:_MAXIMUM_QUEUE_ROWS]:
         empty_share = queue_calls.empty_share_of_receives
         table.add_row(
             format_dollars(queue_calls.estimate_monthly_dollars(ALL_CALLS_CHOICE.event_names)),
@@ -99,13 +101,17 @@ def _print_queues(out: Output, report: CostReport) -> None:
             Text(plain(parts_of(queue_calls.queue_arn).name)),
         )
     out.show(table)
-    if len(dearest_queues) > _MAXIMUM_QUEUE_ROWS:
+    if len(queues_by_cost) > _MAXIMUM_QUEUE_ROWS:
         out.say(
-            f"the dearest {_MAXIMUM_QUEUE_ROWS} of {len(dearest_queues):,}; --json has all", "dim"
+            f"the dearest {_MAXIMUM_QUEUE_ROWS} of {len(queues_by_cost):,}; --json has all", "dim"
         )
-    if unused_count := sum(not queue_calls.week_sum_by_metric for queue_calls in dearest_queues):
-        unused_text = f"SQS counted nothing on {format_count(unused_count, 'queue')} in a week"
-        out.say(f"{unused_text}: they seem unused", "dim")
+    if unused_queue_count := sum(
+        not queue_calls.week_sum_by_metric for queue_calls in queues_by_cost
+    ):
+        unused_queues_text = (
+            f"SQS counted nothing on {format_count(unused_queue_count, 'queue')} in a week"
+        )
+        out.say(f"{unused_queues_text}: they seem unused", "dim")
     uncounted_calls = ", ".join(ALL_CALLS_CHOICE.uncounted_calls)
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",

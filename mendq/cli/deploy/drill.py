@@ -30,7 +30,7 @@ from mendq.cli.commands import (
 from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL_COUNT,
-    LATE_CALL_NAME,
+    LATE_CALL_EVENT_NAME,
     VISIBILITY_SECONDS,
     DrillQueue,
     make_drill_queue,
@@ -186,19 +186,21 @@ def drill(
         treat_signals_as_interrupts(),
         make_drill_queue(sqs, queue_name, _DRILL_QUEUE_TAGS) as made_queue,
     ):
-        run = DrillRun(call, made_queue, queue_arn, expected_mode)
+        drill_run = DrillRun(call, made_queue, queue_arn, expected_mode)
         try:
-            run.run_and_time(minutes * 60)
-            run.end_case()
+            drill_run.run_and_time(minutes * 60)
+            drill_run.end_case()
         except KeyboardInterrupt:
             # End the case even so, so that no open case is left.
-            run.case = run.read_case()
-            run.end_case()
-            case_text = run.ending_fault or "no case was opened yet"
-            if run.case and not run.ending_fault:
-                case_text = f"{run.case.case_id} is {run.case.state}"
-            raise CommandError(f"interrupted: {case_text}; queue {queue_name} is removed") from None
-    return _print_report(run)
+            drill_run.case = drill_run.read_case()
+            drill_run.end_case()
+            interruption_text = drill_run.case_ending_fault or "no case was opened yet"
+            if drill_run.case and not drill_run.case_ending_fault:
+                interruption_text = f"{drill_run.case.case_id} is {drill_run.case.state}"
+            raise CommandError(
+                f"interrupted: {interruption_text}; queue {queue_name} is removed"
+            ) from None
+    return _print_report(drill_run)
 
 
 def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> Exit:
@@ -218,8 +220,8 @@ def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes:
     call.out.print_json(document)
     for report_line in record_failed_calls.list_report_lines(document):
         typer.echo(report_line, err=call.out.as_json)
-    has_failed = document["left"] or document["left_alone"] or document["refused"]
-    return Exit.FAILED if has_failed else Exit.DONE
+    has_run_failed = document["left"] or document["left_alone"] or document["refused"]
+    return Exit.FAILED if has_run_failed else Exit.DONE
 
 
 def make_queue_name() -> str:
@@ -248,12 +250,12 @@ def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):
         checks = list(run_checks("trails", partial(check_trails, call.account, trails)))
-    if select_logged_calls(trails, queue_arn, [LATE_CALL_NAME]):
+    if select_logged_calls(trails, queue_arn, [LATE_CALL_EVENT_NAME]):
         return
     if all(check.status is not Status.UNKNOWN for check in checks):
         queue_name = queue_arn.rpartition(":")[2]
         raise CommandError(
-            f"no trail logs {LATE_CALL_NAME} of {queue_name}: give a name with --queue that "
+            f"no trail logs {LATE_CALL_EVENT_NAME} of {queue_name}: give a name with --queue that "
             "trail.queueArnPrefixes covers, or add this one's start"
         )
 
@@ -286,9 +288,9 @@ class DrillRun(Struct):
     case: Case | None = None
     opened_case: Case | None = None
     # True if the case reached the state that the expected mode leads to.
-    has_expected_outcome: bool = False
+    is_outcome_as_expected: bool = False
     # Why the case could not be ended. Empty if there is no such fault.
-    ending_fault: str = ""
+    case_ending_fault: str = ""
 
     def run_and_time(self, maximum_seconds: float) -> None:
         """Let the calls fail, and wait for the case. In mode heal, also wait for the new timeout.
@@ -298,24 +300,24 @@ class DrillRun(Struct):
         deadline = time.monotonic() + maximum_seconds
         show_waiting = self.call.out.show_waiting
         with show_waiting("calling the queue too late"):
-            self._add_stage("calls failed", self.queue.make_calls_fail(self.call.out.say))
+            self._add_finished_stage("calls failed", self.queue.make_calls_fail(self.call.out.say))
         with show_waiting("waiting for heal to see them"):
             self.opened_case = _wait_for_value(self.read_case, deadline)
         self.case = self.opened_case
         if self.case is None:
             return
-        self._add_stage("case opened", self.case.at)
-        self._add_stage("case read by this drill")
-        self.has_expected_outcome = self.case.state is _EXPECTED_STATE_BY_MODE[self.expected_mode]
-        if self.has_expected_outcome and self.expected_mode is Mode.HEAL:
+        self._add_finished_stage("case opened", self.case.at)
+        self._add_finished_stage("case read by this drill")
+        self.is_outcome_as_expected = self.case.state is _EXPECTED_STATE_BY_MODE[self.expected_mode]
+        if self.is_outcome_as_expected and self.expected_mode is Mode.HEAL:
             new_timeout_seconds = int(self.case.steps[0]["after"])
             with show_waiting("reading the change back"):
-                has_new_timeout = _wait_for_value(
+                has_read_new_timeout = _wait_for_value(
                     lambda: self.queue.visibility_seconds == new_timeout_seconds or None, deadline
                 )
-            self.has_expected_outcome = has_new_timeout is not None
-            if has_new_timeout:
-                self._add_stage(f"read back: {new_timeout_seconds} s")
+            self.is_outcome_as_expected = has_read_new_timeout is not None
+            if has_read_new_timeout:
+                self._add_finished_stage(f"read back: {new_timeout_seconds} s")
 
     def read_case(self) -> Case | None:
         """Return the drill's case, or None if Mendq has opened none yet."""
@@ -324,47 +326,49 @@ class DrillRun(Struct):
     def end_case(self) -> None:
         """Roll back the fix if there is one, and end the case. Do nothing if there is no case.
 
-        If the case could not be ended, `ending_fault` says why. Raises CommandError if a Lambda
-        fails.
+        If the case could not be ended, `case_ending_fault` says why. Raises CommandError if a
+        Lambda fails.
         """
         if self.case is None:
             return
         with self.call.out.show_waiting("taking the change back, ending the case"):
             if self.case.state is State.APPLIED or self.case.is_rollback:
                 self.case = self._ask_lambda("RollbackFunction", dry_run=False)
-                if not self.ending_fault:
-                    self._add_stage(f"fix taken back: {self.queue.visibility_seconds} s")
+                if not self.case_ending_fault:
+                    self._add_finished_stage(f"fix taken back: {self.queue.visibility_seconds} s")
             for decision in _ENDING_DECISIONS:
                 if self.case.state in TRANSITION_BY_DECISION[decision].out_of:
                     self.case = self._ask_lambda("ApproveFunction", decision=decision)
                     break
         if self.case.is_final:
-            self._add_stage(f"case ended: {self.case.state}")
+            self._add_finished_stage(f"case ended: {self.case.state}")
         else:
-            reason = self.ending_fault or "its change could not be taken back"
-            self.ending_fault = f"{self.case.case_id} stays {self.case.state}: {reason}"
+            reason = self.case_ending_fault or "its change could not be taken back"
+            self.case_ending_fault = f"{self.case.case_id} stays {self.case.state}: {reason}"
 
     def _ask_lambda(self, output_name: str, **request: object) -> Case:
         """Send a request about the case to a Lambda. Return the case after the Lambda's answer.
 
         `output_name` is the stack's output that contains the Lambda's name. If the Lambda answers
-        with an error, `ending_fault` gets its text. Raises CommandError if the Lambda fails.
+        with an error, `case_ending_fault` gets its text. Raises CommandError if the Lambda fails.
         """
         assert self.case is not None  # noqa: S101 - a request is only made about a case
         account = self.call.account
         request_event = {"case_id": self.case.case_id, "actor": account.identity, **request}
         answer = account.invoke(output_name, request_event)
-        self.ending_fault = ""
+        self.case_ending_fault = ""
         if "error" in answer:
-            self.ending_fault = str(answer.get("reason") or answer["error"])
+            self.case_ending_fault = str(answer.get("reason") or answer["error"])
         return account.open_store(OpenCases).list_transitions(self.case.case_id)[-1]
 
-    def _add_stage(self, name: str, end_time: datetime | None = None) -> None:
+    def _add_finished_stage(self, name: str, end_time: datetime | None = None) -> None:
         """Add a stage that ended at `end_time`; None: that ends now."""
         end_time = end_time or datetime.now(UTC)
         start_time = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else end_time
-        seconds = round((end_time - start_time).total_seconds(), 1)
-        self.stages.append({"stage": name, "at": end_time.isoformat(), "seconds": seconds})
+        seconds_since_start = round((end_time - start_time).total_seconds(), 1)
+        self.stages.append(
+            {"stage": name, "at": end_time.isoformat(), "seconds": seconds_since_start}
+        )
 
     def make_document(self) -> dict[str, Any]:
         """Return the document that `mendq drill --json` prints."""
@@ -376,29 +380,28 @@ class DrillRun(Struct):
             "reason": opened_case and opened_case.reason,
             "ended_as": self.case and str(self.case.state),
             "stages": self.stages,
-            "done": self.has_expected_outcome and not self.ending_fault,
+            "done": self.is_outcome_as_expected and not self.case_ending_fault,
         }
 
 
-def _print_report(run: DrillRun) -> Exit:
+def _print_report(drill_run: DrillRun) -> Exit:
     """Print the times and the outcome of the drill. Return the command's exit code."""
-    out = run.call.out
-    document = run.make_document()
+    out = drill_run.call.out
+    document = drill_run.make_document()
     out.print_json(document)
     stage_table = make_table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
     for stage in document["stages"]:
         stage_table.add_row(Text(stage["stage"]), stage["at"][11:19], f"{stage['seconds']} s")
     out.show(stage_table)
-    if run.opened_case is None:
+    opened_case = drill_run.opened_case
+    if opened_case is None:
         outcome_line = (
             "no case in time: `mendq doctor` says whether this account's trails can show it"
         )
         out.say(outcome_line, "red")
     else:
-        outcome_line = (
-            f"{run.opened_case.case_id} was {run.opened_case.state}: {run.opened_case.reason}"
-        )
-        out.say(outcome_line, "green" if run.has_expected_outcome else "red")
-    if run.ending_fault:
-        out.say(run.ending_fault, "red")
+        outcome_line = f"{opened_case.case_id} was {opened_case.state}: {opened_case.reason}"
+        out.say(outcome_line, "green" if drill_run.is_outcome_as_expected else "red")
+    if drill_run.case_ending_fault:
+        out.say(drill_run.case_ending_fault, "red")
     return Exit.DONE if document["done"] else Exit.FAILED

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VISIBILITY_SECONDS = 2
 LATE_CALL_COUNT = 3
-LATE_CALL_NAME = "DeleteMessage"
+LATE_CALL_EVENT_NAME = "DeleteMessage"
 # The longest time for which SQS lets a receive wait.
 _RECEIVE_WAIT_SECONDS = 20
 

@@ -121,10 +121,13 @@ def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[Lin
     results: list[LintResult] = []
     error_prefix = ""
     try:
-        for source in files.list_sources(argument):
-            error_prefix = f"{source.file}: "
+        for template_source in files.list_sources(argument):
+            error_prefix = f"{template_source.file}: "
             result = lint_template(
-                read_template(source.content), source.file, source.deploy_target, ignored_symptoms
+                read_template(template_source.content),
+                template_source.file,
+                template_source.deploy_target,
+                ignored_symptoms,
             )
             results.append(result)
             error_prefix = ""

@@ -35,7 +35,8 @@ def _print_result(out: Output, result: LintResult) -> None:
     _print_unchecked_places(out, result.not_judged)
     if result.defaults:
         defaults_text = ", ".join(
-            f"{default['parameter']} = {default['value']}" for default in result.defaults
+            f"{parameter_default['parameter']} = {parameter_default['value']}"
+            for parameter_default in result.defaults
         )
         out.say("")
         out.say(f"parameters taken at their defaults: {defaults_text}")
@@ -45,10 +46,12 @@ def _print_result(out: Output, result: LintResult) -> None:
 def _print_unchecked_places(out: Output, unchecked_places: Sequence[UncheckedPlace]) -> None:
     if unchecked_places:
         out.say_heading("not judged")
-    for place in unchecked_places:
-        symptoms_text = f" ({', '.join(place.symptoms)})" if place.symptoms else ""
-        out.say_indented(_describe_place(place))
-        out.say_indented(f"{place.because}{symptoms_text}", "dim", indent=4)
+    for unchecked_place in unchecked_places:
+        symptoms_text = (
+            f" ({', '.join(unchecked_place.symptoms)})" if unchecked_place.symptoms else ""
+        )
+        out.say_indented(_describe_place(unchecked_place))
+        out.say_indented(f"{unchecked_place.because}{symptoms_text}", "dim", indent=4)
 
 
 def _print_finding(out: Output, finding: LintFinding) -> None:

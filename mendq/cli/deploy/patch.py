@@ -59,13 +59,13 @@ def patch(
         has_changed_queue = bool(list_writes(history))
         written_value_by_attribute = _find_written_values(history)
         overriding_value_by_attribute: dict[str, str] = {}
-        owning_cloudformation_resource: dict[str, str] = {}
+        owning_stack_and_resource: dict[str, str] = {}
         if written_value_by_attribute:
             if has_changed_queue:
                 overriding_value_by_attribute = _read_overriding_values(
                     call, history, written_value_by_attribute
                 )
-            owning_cloudformation_resource = find_cloudformation_resource(
+            owning_stack_and_resource = find_cloudformation_resource(
                 tags_if_readable(call.account.clients, case.queue_arn)
             )
     kept_value_by_attribute = {
@@ -79,7 +79,7 @@ def patch(
             template,
             case.queue_arn,
             kept_value_by_attribute,
-            owning_cloudformation_resource,
+            owning_stack_and_resource,
             resource,
         )
     template_changes = patch_result.changes if patch_result else []
@@ -104,10 +104,10 @@ def patch(
     )
     if overriding_value_by_attribute:
         return Exit.OVERRIDDEN
-    has_manual_change = any(
+    needs_manual_change = any(
         template_change.is_left_to_people for template_change in template_changes
     )
-    return Exit.FAILED if has_manual_change else Exit.DONE
+    return Exit.FAILED if needs_manual_change else Exit.DONE
 
 
 def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
@@ -129,12 +129,12 @@ def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
 
 
 def _read_overriding_values(
-    call: Invocation, history: Sequence[Case], own_value_by_attribute: Mapping[str, str]
+    call: Invocation, history: Sequence[Case], written_value_by_attribute: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the present values of attributes that someone else has changed since Mendq wrote them.
 
-    The result is by attribute. `own_value_by_attribute` has the values that Mendq wrote. A DLQ that
-    Mendq has made is not compared. Raises CommandError if the queue was deleted.
+    The result is by attribute. `written_value_by_attribute` has the values that Mendq wrote. A DLQ
+    that Mendq has made is not compared. Raises CommandError if the queue was deleted.
     """
     try:
         current_value_by_attribute = attributes_of(call.account.clients, history[-1].queue_arn)
@@ -145,12 +145,12 @@ def _read_overriding_values(
         write.attribute for write in list_writes(history) if write.was_overridden
     }
     overriding_value_by_attribute = {}
-    for name, own_value in own_value_by_attribute.items():
+    for name, written_value in written_value_by_attribute.items():
         if name == CreateDlq.attribute:
             continue
         current_value = current_value_by_attribute.get(name, "")
         if name in overridden_attributes or describe_differences(
-            {name: own_value}, {name: current_value}
+            {name: written_value}, {name: current_value}
         ):
             overriding_value_by_attribute[name] = current_value
     return overriding_value_by_attribute
@@ -160,7 +160,7 @@ def _patch_template(
     template: str,
     queue_arn: str,
     value_by_attribute: Mapping[str, str],
-    owning_cloudformation_resource: Mapping[str, str],
+    owning_stack_and_resource: Mapping[str, str],
     resource: str,
 ) -> PatchResult:
     """Return the changes that give the queue these values in its template.
@@ -169,7 +169,7 @@ def _patch_template(
         template: the template's file name.
         queue_arn: the queue's ARN.
         value_by_attribute: the values that the template must set, by attribute.
-        owning_cloudformation_resource: `stack` and `resource` (the logical id) as the queue's tags
+        owning_stack_and_resource: `stack` and `resource` (the logical id) as the queue's tags
             name them; empty if they name none.
         resource: the queue's logical id or address as the operator gave it, or empty.
 
@@ -189,8 +189,8 @@ def _patch_template(
     wanted_values = lint_patch.WantedValues(
         queue_arn,
         value_by_attribute,
-        owning_cloudformation_resource.get("stack"),
-        owning_cloudformation_resource.get("resource"),
+        owning_stack_and_resource.get("stack"),
+        owning_stack_and_resource.get("resource"),
         resource,
     )
     try:
@@ -236,8 +236,8 @@ def _print_patch(
             else f"{template_change.file}, line {template_change.line}"
         )
         out.say(f"{place_text}: {template_change.path}")
-        found_by = f"found by {template_change.found_by}" if template_change.found_by else ""
-        out.say_indented(f"{template_change.resource}, {found_by}", "dim")
+        found_by_text = f"found by {template_change.found_by}" if template_change.found_by else ""
+        out.say_indented(f"{template_change.resource}, {found_by_text}", "dim")
         out.say_indented(
             f"is: {NOT_SET_TEXT if template_change.old is None else template_change.old}"
         )

@@ -441,8 +441,10 @@ class Caller:
             principal = statement.get("Principal")
             if not isinstance(principal, dict) or [*principal] != ["AWS"]:
                 return False
-            arns = principal["AWS"]
-            principals.extend(arns if isinstance(arns, list) else [arns])
+            principal_arns = principal["AWS"]
+            principals.extend(
+                principal_arns if isinstance(principal_arns, list) else [principal_arns]
+            )
         return bool(principals) and all(
             isinstance(arn, str) and self._is_own_arn(arn) for arn in principals
         )
@@ -472,31 +474,31 @@ def read_unfinished_run(file: Path, account: str, region: str) -> UnfinishedRun:
     """
     try:
         if not file.is_file():
-            _refuse_file(file, "is no regular file")
+            _refuse_unfinished_file(file, "is no regular file")
         with file.open("rb") as open_file:
             content = open_file.read(MAXIMUM_UNFINISHED_FILE_BYTES + 1)
     except OSError as error:
-        _refuse_file(file, f"cannot be read ({error.strerror})")
+        _refuse_unfinished_file(file, f"cannot be read ({error.strerror})")
     if len(content) > MAXIMUM_UNFINISHED_FILE_BYTES:
-        _refuse_file(file, "is too long to be written by this program")
+        _refuse_unfinished_file(file, "is too long to be written by this program")
     try:
         stored_run = json.loads(content)
     except (ValueError, RecursionError):
-        _refuse_file(file, "is torn or is no JSON")
+        _refuse_unfinished_file(file, "is torn or is no JSON")
     run_id = stored_run.get("run") if isinstance(stored_run, dict) else None
     if not isinstance(run_id, str) or not _RUN_ID_PATTERN.fullmatch(run_id):
-        _refuse_file(file, "names no run of this program")
+        _refuse_unfinished_file(file, "names no run of this program")
     if stored_run.get("here") != f"{region}:{account}":
         raise SystemExit(
             f"{file} is of another account or region than {account} in {region}. "
             "Nothing was deleted. Use that account's credentials and region, or another DIR."
         )
     kms_key_id = stored_run.get("key")
-    is_key_id = isinstance(kms_key_id, str) and _KEY_ID_PATTERN.fullmatch(kms_key_id)
-    return UnfinishedRun(run_id, str(kms_key_id) if is_key_id else "")
+    has_valid_key_id = isinstance(kms_key_id, str) and _KEY_ID_PATTERN.fullmatch(kms_key_id)
+    return UnfinishedRun(run_id, str(kms_key_id) if has_valid_key_id else "")
 
 
-def _refuse_file(file: Path, fault: str) -> NoReturn:
+def _refuse_unfinished_file(file: Path, fault: str) -> NoReturn:
     raise SystemExit(
         f"{file} {fault}, so it does not say which run it is about. Nothing was deleted. If a run "
         f"with this DIR was killed, delete by hand what is named {NAME_PREFIX}... and is yours. "
@@ -508,13 +510,13 @@ def find_field_paths(value: Any, searched_text: str, path: str = "") -> Iterator
     """Yield the paths of text fields that contain `searched_text`, such as `userIdentity.arn`."""
     if isinstance(value, str) and searched_text in value:
         yield path
-    fields: Any = ()
+    inner_value_by_name: Any = ()
     if isinstance(value, dict):
-        fields = value.items()
+        inner_value_by_name = value.items()
     elif isinstance(value, list):
-        fields = enumerate(value)
-    for name, field in fields:
-        yield from find_field_paths(field, searched_text, f"{path}.{name}".lstrip("."))
+        inner_value_by_name = enumerate(value)
+    for name, inner_value in inner_value_by_name:
+        yield from find_field_paths(inner_value, searched_text, f"{path}.{name}".lstrip("."))
 
 
 def name_symptom(record: Any) -> str:
@@ -526,8 +528,8 @@ def name_symptom(record: Any) -> str:
         from mendq.cli.look.explain import explain_record
     except ImportError:
         return "install mendq"
-    explanation = explain_record(record)
-    return str(explanation["symptom"] or f"not read: {explanation['unreadable']}")
+    record_explanation = explain_record(record)
+    return str(record_explanation["symptom"] or f"not read: {record_explanation['unreadable']}")
 
 
 class RecordingRun:
@@ -607,7 +609,9 @@ class RecordingRun:
             return [self.fill_placeholders(item) for item in value]
         if not isinstance(value, dict):
             return value
-        filled_arguments = {name: self.fill_placeholders(field) for name, field in value.items()}
+        filled_arguments = {
+            name: self.fill_placeholders(argument_value) for name, argument_value in value.items()
+        }
         return json.dumps(filled_arguments) if isinstance(value, JsonDocument) else filled_arguments
 
     def _find_placeholder_value(self, match: re.Match[str]) -> str:
@@ -688,15 +692,15 @@ class RecordingRun:
             self._value_by_placeholder["key"] = answer["KeyMetadata"]["KeyId"]
             self._store_key_tag(self._value_by_placeholder["key"])
 
-    def _store_key_tag(self, tag_value: str) -> None:
+    def _store_key_tag(self, key_tag_value: str) -> None:
         """Store the KMS key's id in a tag of the queue `events`, where a later run finds it.
 
-        `tag_value` is the key's id, or NO_KMS_KEY. Errors of AWS are ignored.
+        `key_tag_value` is the key's id, or NO_KMS_KEY. Errors of AWS are ignored.
         """
         with suppress(*_AWS_ERRORS):
             self._call_aws(
                 "sqs.tag_queue",
-                add_queue_url(_EVENTS_QUEUE_STEP.name, Tags={KMS_KEY_TAG: tag_value}),
+                add_queue_url(_EVENTS_QUEUE_STEP.name, Tags={KMS_KEY_TAG: key_tag_value}),
             )
 
     def describe_unfinished_run(self) -> str:
@@ -734,8 +738,8 @@ class RecordingRun:
             )
         for untouched_reason in self.untouched_reason_by_key_id.values():
             description += f"{untouched_reason}\n"
-        mentioned_key_ids = (*(self._key_ids or ()), *self.untouched_reason_by_key_id)
-        if self._key_id_in_file and self._key_id_in_file not in mentioned_key_ids:
+        already_mentioned_key_ids = (*(self._key_ids or ()), *self.untouched_reason_by_key_id)
+        if self._key_id_in_file and self._key_id_in_file not in already_mentioned_key_ids:
             description += f"{self._describe_key_in_file()}\n"
         return f"{description}If another terminal is still running it, answer no."
 
@@ -872,12 +876,12 @@ class RecordingRun:
             self._find_own_keys()
         for step in reversed(SETUP_STEPS):
             if step.delete_operation is not None and step.name in self._possible_step_names:
-                self._delete_what_step_made(step)
+                self._delete_resources_of_step(step)
         if not self.deletion_failure_by_name:
             with suppress(FileNotFoundError):
                 self.unfinished_file.unlink()
 
-    def _delete_what_step_made(self, step: SetupStep) -> None:
+    def _delete_resources_of_step(self, step: SetupStep) -> None:
         """Delete what a setup step made: each KMS key of the run, or the resource by its name.
 
         The queue `events` is kept if something else could not be deleted (rule 2).
@@ -939,12 +943,12 @@ class RecordingRun:
         # the setup runs in a thread, and Ctrl-C takes effect when the thread has ended.
         with ThreadPoolExecutor(1) as executor:
             executor.submit(self.make_resources).result()
-        deliveries = [
+        available_deliveries = [
             delivery
             for delivery, step in SETUP_STEP_BY_DELIVERY.items()
             if step not in self.refusal_by_name
         ]
-        if not deliveries or _EVENTS_QUEUE_STEP.name in self.refusal_by_name:
+        if not available_deliveries or _EVENTS_QUEUE_STEP.name in self.refusal_by_name:
             return
         self._print_line(
             f"waiting {minutes / 4:.1f} min: a trail logs new queues only after some minutes"
@@ -958,7 +962,9 @@ class RecordingRun:
         self._print_line(f"waiting for the records, at most {minutes * 3 / 4:.1f} min")
         deadline = time.monotonic() + minutes * 45
         self._awaited_records = {
-            (call_name, delivery) for call_name in self.row_by_call for delivery in deliveries
+            (call_name, delivery)
+            for call_name in self.row_by_call
+            for delivery in available_deliveries
         }
         while self._awaited_records and time.monotonic() < deadline:
             self._collect_records()
@@ -979,9 +985,9 @@ class RecordingRun:
             time.sleep(KEY_DISABLING_SECONDS)
         self._add_cost(call.operation)
         service, method = call.operation.split(".")
-        sending_client = self._get_client(service, has_retries=False)
+        client_without_retries = self._get_client(service, has_retries=False)
         if call.name in _CALL_NAMES_OF_ROLE:
-            sending_client = self._assume_role().client(
+            client_without_retries = self._assume_role().client(
                 service, config=_make_config_without_retries()
             )
         arguments = self.fill_placeholders(call.arguments)
@@ -989,24 +995,24 @@ class RecordingRun:
 
         def send_call(_number: int) -> Any:
             try:
-                return getattr(sending_client, method)(**arguments)
+                return getattr(client_without_retries, method)(**arguments)
             except ClientError as error:
                 return error.response
 
         call_count = BURST_CALL_COUNT if call.name == "throttled" else 1
         with ThreadPoolExecutor(PARALLEL_CALL_COUNT) as executor:
-            aws_answers = list(executor.map(send_call, range(call_count)))
-        failed_answers = [answer for answer in aws_answers if "Error" in answer]
-        answer = failed_answers[0] if failed_answers else aws_answers[0]
+            answers_of_all_calls = list(executor.map(send_call, range(call_count)))
+        failed_answers = [answer for answer in answers_of_all_calls if "Error" in answer]
+        answer = failed_answers[0] if failed_answers else answers_of_all_calls[0]
         failed_entries = ", ".join(entry["Code"] for entry in answer.get("Failed", ()))
         error_fields = answer.get("Error", {"Code": "answered with 200", "Message": failed_entries})
-        answer_text = error_fields["Code"]
+        error_text = error_fields["Code"]
         if error_fields["Message"]:
-            answer_text += f": {error_fields['Message']}"
+            error_text += f": {error_fields['Message']}"
         request_id = answer["ResponseMetadata"]["RequestId"]
         return {
             "call": call.name,
-            "answer": answer_text,
+            "answer": error_text,
             "at": sent_at_seconds,
             "request": request_id,
             "records": {},
@@ -1082,29 +1088,29 @@ class RecordingRun:
         The important fields of the record are also added to the call's row. `delivery` is a key of
         SETUP_STEP_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970.
         """
-        detail = record.get("detail", record)
+        event_detail = record.get("detail", record)
         record_text = json.dumps(record, indent=2)
-        identity = {"userIdentity": detail.get("userIdentity")}
-        error_code = detail.get("errorCode")
-        request_id = detail.get("requestID")
+        identity = {"userIdentity": event_detail.get("userIdentity")}
+        error_code = event_detail.get("errorCode")
+        request_id = event_detail.get("requestID")
         if error_code and "amazonaws.com" in str(identity) and self.name in record_text:
             # SNS makes its own request to SQS. Its answer does not contain the id of that request.
             request_id = self.row_by_call.get("by_a_service", {}).get("request")
-        for row in self.row_by_call.values():
-            if row["request"] != request_id or delivery in row["records"]:
+        for call_row in self.row_by_call.values():
+            if call_row["request"] != request_id or delivery in call_row["records"]:
                 continue
-            call_name = row["call"]
+            call_name = call_row["call"]
             file_name = f"{call_name}.{delivery}.json"
             (self.records_folder / file_name).write_text(record_text)
             caller_name = self.name if call_name in _CALL_NAMES_OF_ROLE else self.caller.name
-            row["records"][delivery] = {
+            call_row["records"][delivery] = {
                 "error code": error_code,
                 "matched as": name_symptom(record),
-                "queue in": ", ".join(find_field_paths(detail, f"{self.name}-on")),
+                "queue in": ", ".join(find_field_paths(event_detail, f"{self.name}-on")),
                 "role in": ", ".join(find_field_paths(identity, caller_name)),
-                "error message": detail.get("errorMessage"),
+                "error message": event_detail.get("errorMessage"),
                 "file": file_name,
-                "seconds": round(arrived_at_seconds - row["at"]),
+                "seconds": round(arrived_at_seconds - call_row["at"]),
             }
             self._awaited_records.discard((call_name, delivery))
             if not error_code:
@@ -1179,22 +1185,26 @@ def _make_call_rows(calls: list[JsonObject]) -> list[tuple[str, ...]]:
     ]
     for call in calls:
         records = call["records"]
-        delays = []
+        arrival_delays = []
         for delivery in SETUP_STEP_BY_DELIVERY:
             has_arrived = delivery in records
-            delays.append(f"{records[delivery]['seconds']} s" if has_arrived else "no")
+            arrival_delays.append(f"{records[delivery]['seconds']} s" if has_arrived else "no")
         record = records.get("trail") or records.get("event") or {}
         error_code = record.get("error code") or "-"
         symptom = record.get("matched as") or "-"
-        table_rows.append((call["call"], *delays, error_code, symptom))
+        table_rows.append((call["call"], *arrival_delays, error_code, symptom))
     return table_rows
 
 
 def _align_columns(table_rows: list[tuple[str, ...]]) -> Iterator[str]:
     """Yield one line for each row. All cells of a column have the same width."""
-    widths = [max(len(cell) for cell in column) for column in zip(*table_rows)]
+    column_widths = [
+        max(len(cell_text) for cell_text in column_texts) for column_texts in zip(*table_rows)
+    ]
     for row_cells in table_rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row_cells, widths)).rstrip()
+        yield "  ".join(
+            cell_text.ljust(width) for cell_text, width in zip(row_cells, column_widths)
+        ).rstrip()
 
 
 def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
@@ -1202,19 +1212,25 @@ def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
 
     Each line also has the names of the calls whose records use these fields.
     """
-    call_names_by_fields_text: dict[str, list[str]] = {}
+    call_names_by_field_paths_text: dict[str, list[str]] = {}
     for call in calls:
         records = call["records"]
         record = records.get("trail") or records.get("event") or {}
-        for column in ("queue in", "role in"):
-            fields_text = record.get(column, "no record") or "no field"
-            call_names_by_fields_text.setdefault(f"{column} {fields_text}", []).append(call["call"])
-    for fields_text, call_names in sorted(call_names_by_fields_text.items()):
-        yield f"{fields_text}: {', '.join(call_names)}"
+        for record_column in ("queue in", "role in"):
+            field_paths_text = record.get(record_column, "no record") or "no field"
+            call_names_by_field_paths_text.setdefault(
+                f"{record_column} {field_paths_text}", []
+            ).append(call["call"])
+    for field_paths_text, call_names in sorted(call_names_by_field_paths_text.items()):
+        yield f"{field_paths_text}: {', '.join(call_names)}"
 
 
 def clean_up_and_record(
-    session: Any, folder: Path, minutes: float, print_line: FunctionOfText, confirm: FunctionOfText
+    session: Any,
+    folder: Path,
+    minutes: float,
+    print_line: FunctionOfText,
+    confirm: FunctionOfText,
 ) -> JsonObject:
     """Clean up an earlier run if one is unfinished, then make a new run and return its document.
 

@@ -79,11 +79,11 @@ class StackAlarms(Struct, frozen=True):
         a new stack, an alarm about a missing first signal gives WARN.
         """
         urgent_topic = self.account.settings.urgent_topic_arn
-        quoted_name_end = f'{alarm["AlarmName"]}"'
+        quoted_alarm_name_end = f'{alarm["AlarmName"]}"'
         composite_alarms = [
             ringing_alarm
             for ringing_alarm in ringing_alarms
-            if quoted_name_end in ringing_alarm.get("AlarmRule", "")
+            if quoted_alarm_name_end in ringing_alarm.get("AlarmRule", "")
         ]
         is_urgent = any(
             urgent_topic in related_alarm.get("AlarmActions", ())
@@ -95,11 +95,14 @@ class StackAlarms(Struct, frozen=True):
 
     def _is_stack_too_new(self, alarm: Alarm) -> bool:
         """Return True if the alarm misses a signal that so new a stack cannot have sent yet."""
-        first_signal_wait = (
+        maximum_first_signal_wait = (
             timedelta(minutes=self.account.settings.timing.probe_minutes) + ARRIVAL_TIMEOUT
         )
         stack_age = self.now - self.account.created_at
-        return stack_age < first_signal_wait and _make_construct_name(alarm) in _FIRST_SIGNAL_ALARMS
+        return (
+            stack_age < maximum_first_signal_wait
+            and _make_construct_name(alarm) in _FIRST_SIGNAL_ALARMS
+        )
 
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
         """Return the check of a ringing alarm: for how long it has rung, and what to do.
@@ -111,12 +114,12 @@ class StackAlarms(Struct, frozen=True):
         sentence = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
         if condition:
             sentence += f": {condition}"
-        first_step = ""
+        command_step = ""
         if description and not _is_about_mendq(alarm):
-            first_step = f"`{command}`"
+            command_step = f"`{command}`"
         remedy_steps = [
             remedy_step
-            for remedy_step in (first_step, self._describe_log(alarm), page)
+            for remedy_step in (command_step, self._describe_log(alarm), page)
             if remedy_step
         ]
         return Check(f"alarm {alarm['AlarmName']}", status, sentence, ", then ".join(remedy_steps))
@@ -130,15 +133,15 @@ class StackAlarms(Struct, frozen=True):
         alarm_construct = (
             _make_construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
         )
-        for alarm_beginning, logged_construct in _CONSTRUCT_BY_ALARM_BEGINNING.items():
-            if alarm_construct.startswith(alarm_beginning):
+        for alarm_name_beginning, logged_construct in _CONSTRUCT_BY_ALARM_BEGINNING.items():
+            if alarm_construct.startswith(alarm_name_beginning):
                 alarm_construct = logged_construct
                 break
         # If the stack's resources cannot be read, the alarm is still reported, without its log.
         with suppress(ClientError, BotoCoreError):
             for resource_type, logical_id, physical_id in self.deployment.resources:
-                function_construct, separator, _ = logical_id.partition("Function")
-                is_function = resource_type == "AWS::Lambda::Function" and separator
+                function_construct, function_separator, _ = logical_id.partition("Function")
+                is_function = resource_type == "AWS::Lambda::Function" and function_separator
                 if is_function and alarm_construct.startswith(function_construct):
                     log = self.deployment.logs.get(physical_id)
                     return f"the log {log.group if log else f'of {physical_id}'}"
@@ -147,8 +150,8 @@ class StackAlarms(Struct, frozen=True):
 
 def _make_construct_name(alarm: Alarm) -> str:
     """Return the alarm's name in the form of a construct id: `mendq-own-dlq-scan` is OwnDlqScan."""
-    words = alarm["AlarmName"].removeprefix(commands.ALARM_PREFIX).split("-")
-    return "".join(word.capitalize() for word in words)
+    alarm_name_words = alarm["AlarmName"].removeprefix(commands.ALARM_PREFIX).split("-")
+    return "".join(word.capitalize() for word in alarm_name_words)
 
 
 def _is_about_mendq(alarm: Alarm) -> bool:

@@ -112,6 +112,8 @@ def _make_unreadable_check(name: str, cause: Exception) -> Check:
     if not (isinstance(cause, ClientError) and is_denied(cause)):
         return Check(name, Status.UNKNOWN, describe_error(cause), "ask again in a minute")
     action_match = _DENIED_ACTION_PATTERN.search(str(cause))
-    action = action_match.group(1) if action_match else f"the action of {cause.operation_name}"
-    sentence = f"may not be read: {action} is missing"
-    return Check(name, Status.UNKNOWN, sentence, f"allow {action}")
+    denied_action = (
+        action_match.group(1) if action_match else f"the action of {cause.operation_name}"
+    )
+    sentence = f"may not be read: {denied_action} is missing"
+    return Check(name, Status.UNKNOWN, sentence, f"allow {denied_action}")

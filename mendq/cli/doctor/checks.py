@@ -196,13 +196,15 @@ def check_queues(doctor: Doctor) -> Iterator[Check]:
         sentence = f"{len(unlogged_queues)} of {queue_count} lie outside the trails' selectors"
         yield _make_selectors_check(sentence, "trail.queueArnPrefixes")
     partly_logged_queues = []
-    unlogged_calls = set[str]()
-    for queue_arn, calls in find_unlogged_calls(doctor.trails, doctor.queue_arns).items():
+    unlogged_call_names = set[str]()
+    for queue_arn, unlogged_queue_calls in find_unlogged_calls(
+        doctor.trails, doctor.queue_arns
+    ).items():
         if queue_arn not in unlogged_queues:
             partly_logged_queues.append(queue_arn)
-            unlogged_calls |= calls
+            unlogged_call_names |= unlogged_queue_calls
     if partly_logged_queues:
-        call_names = ", ".join(sorted(unlogged_calls))
+        call_names = ", ".join(sorted(unlogged_call_names))
         sentence = (
             f"{len(partly_logged_queues)} of {queue_count} are logged in part: not {call_names}"
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # these.
 _DLQ_NAME_PARTS = ("Dlq", "Undelivered")
 # In any other state, an event source mapping delivers no messages to heal.
-_DELIVERING_STATES = ("Enabled", "Enabling", "Creating", "Updating")
+_DELIVERING_MAPPING_STATES = ("Enabled", "Enabling", "Creating", "Updating")
 # How far back the command for a log reads. Every scheduled Lambda runs once an hour or more often,
 # except those of the nightly job and the weekly report.
 _LOG_DURATION = timedelta(hours=1)
@@ -62,10 +62,12 @@ class Deployment(Struct, frozen=True, dict=True):
             "AWS::SQS::Queue": self._check_queue,
             "AWS::Lambda::EventSourceMapping": self._check_mapping,
         }
-        for checked_type, make_check in make_check_by_type.items():
-            type_label = checked_type.rpartition("::")[2].lower().removeprefix("eventsource")
+        for checked_resource_type, make_check in make_check_by_type.items():
+            type_label = (
+                checked_resource_type.rpartition("::")[2].lower().removeprefix("eventsource")
+            )
             for resource_type, logical_id, physical_id in self.resources:
-                if resource_type == checked_type:
+                if resource_type == checked_resource_type:
                     check_name = f"{type_label} {logical_id}"
                     make_checks = partial(
                         _make_checks_of_resource, make_check, check_name, physical_id
@@ -94,14 +96,14 @@ class Deployment(Struct, frozen=True, dict=True):
     def _check_rule(self, check_name: str, bus_and_rule: str) -> Check:
         client: EventBridgeClient = self.account.session.client("events")
         bus_name, _, rule_name = bus_and_rule.rpartition("|")
-        bus_arguments = {"EventBusName": bus_name} if bus_name else {}
+        event_bus_arguments = {"EventBusName": bus_name} if bus_name else {}
         fault = ""
-        if client.describe_rule(Name=rule_name, **bus_arguments)["State"] == "DISABLED":
+        if client.describe_rule(Name=rule_name, **event_bus_arguments)["State"] == "DISABLED":
             fault = f"{rule_name} is disabled: no failed call reaches Mendq"
-        options = ["--name", rule_name]
+        command_options = ["--name", rule_name]
         if bus_name:
-            options = ["--event-bus-name", bus_name, *options]
-        remedy = self._make_aws_command("events", "enable-rule", *options)
+            command_options = ["--event-bus-name", bus_name, *command_options]
+        remedy = self._make_aws_command("events", "enable-rule", *command_options)
         return make_fault_check(check_name, fault, f"{rule_name} is enabled", remedy)
 
     def _check_schedule(self, check_name: str, group_and_schedule: str) -> Check:
@@ -122,14 +124,14 @@ class Deployment(Struct, frozen=True, dict=True):
         )
         message_count = int(answer["Attributes"][_QUEUE_DEPTH_ATTRIBUTE])
         queue_name = queue_url.rpartition("/")[2]
-        is_dlq = any(name_part in check_name for name_part in _DLQ_NAME_PARTS)
+        is_dlq = any(dlq_name_part in check_name for dlq_name_part in _DLQ_NAME_PARTS)
         fault = ""
         if message_count and is_dlq:
             fault = f"{message_count} message(s) wait for a person in {queue_name}"
         # The reason is in the message's attributes. SQS returns them only if the caller asks.
-        options = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
+        command_options = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
         remedy = self._make_aws_command(
-            "sqs", "receive-message", "--queue-url", queue_url, *options
+            "sqs", "receive-message", "--queue-url", queue_url, *command_options
         )
         return make_fault_check(
             check_name, fault, f"{message_count} message(s) in {queue_name}", remedy
@@ -139,26 +141,26 @@ class Deployment(Struct, frozen=True, dict=True):
         """Return the check of the event source mapping from the intake queue to heal."""
         functions = self.account.clients.functions
         state = functions.get_event_source_mapping(UUID=mapping_id)["State"]
-        sentence = f"{mapping_id} is {state}"
+        state_sentence = f"{mapping_id} is {state}"
         fault = ""
-        if state not in _DELIVERING_STATES:
-            fault = f"{sentence}: failed calls wait in the intake queue"
-        options = ("--uuid", mapping_id, "--enabled")
-        remedy = self._make_aws_command("lambda", "update-event-source-mapping", *options)
-        return make_fault_check(check_name, fault, sentence, remedy)
+        if state not in _DELIVERING_MAPPING_STATES:
+            fault = f"{state_sentence}: failed calls wait in the intake queue"
+        command_options = ("--uuid", mapping_id, "--enabled")
+        remedy = self._make_aws_command("lambda", "update-event-source-mapping", *command_options)
+        return make_fault_check(check_name, fault, state_sentence, remedy)
 
     def _make_log(self, log_group: str) -> Log:
         """Return the log with a command that prints its last hour, one event on each line."""
         start_milliseconds = int((self.now - _LOG_DURATION).timestamp() * 1000)
-        options = ("--log-group-name", log_group, "--start-time", str(start_milliseconds))
+        command_options = ("--log-group-name", log_group, "--start-time", str(start_milliseconds))
         output_options = ("--query", "events[].[message]", "--output", "text")
         return Log(
             log_group,
-            self._make_aws_command("logs", "filter-log-events", *options, *output_options),
+            self._make_aws_command("logs", "filter-log-events", *command_options, *output_options),
         )
 
-    def _make_aws_command(self, service: str, operation: str, *options: str) -> Command:
-        return Command.aws(self.account.region, service, operation, *options)
+    def _make_aws_command(self, service: str, operation: str, *command_options: str) -> Command:
+        return Command.aws(self.account.region, service, operation, *command_options)
 
 
 def _make_checks_of_resource(

@@ -32,13 +32,13 @@ from mendq.probe.send import ProbeRecord
 from mendq.scan.store import read_findings_document
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
-HEARTBEAT_LIMIT = timedelta(minutes=10)
-HEARTBEAT_HISTORY = timedelta(hours=6)
+MAXIMUM_HEARTBEAT_AGE = timedelta(minutes=10)
+HEARTBEAT_HISTORY_DURATION = timedelta(hours=6)
 METRIC_PERIOD = timedelta(minutes=1)
 # A scan starts each hour and may need several runs of its Lambda. The case bucket has its findings
 # after the first run.
 SCAN_INTERVAL = timedelta(hours=1)
-SCAN_LIMIT = 2 * SCAN_INTERVAL
+MAXIMUM_SCAN_AGE = 2 * SCAN_INTERVAL
 
 
 def check_calendars(account: Account) -> Iterator[Check]:
@@ -57,39 +57,39 @@ def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
     created_at = account.created_at
     run_count_by_minute = _read_counts_by_minute(account, function_name, now, "Invocations")
     error_count_by_minute = _read_counts_by_minute(account, function_name, now, "Errors")
-    good_minutes = [
+    minutes_of_good_runs = [
         minute
         for minute, count in run_count_by_minute.items()
         if count > error_count_by_minute.get(minute, 0)
     ]
-    last_good_run = now - 2 * HEARTBEAT_HISTORY
-    if good_minutes:
+    last_good_run = now - 2 * HEARTBEAT_HISTORY_DURATION
+    if minutes_of_good_runs:
         # CloudWatch gives the time at which a period begins.
-        last_good_run = min(max(good_minutes) + METRIC_PERIOD, now)
-    is_late = now - last_good_run >= HEARTBEAT_LIMIT
+        last_good_run = min(max(minutes_of_good_runs) + METRIC_PERIOD, now)
+    is_heartbeat_late = now - last_good_run >= MAXIMUM_HEARTBEAT_AGE
     run_count = sum(
         count for minute, count in run_count_by_minute.items() if minute >= last_good_run
     )
     error_count = sum(
         count for minute, count in error_count_by_minute.items() if minute >= last_good_run
     )
-    if not good_minutes and now - created_at < HEARTBEAT_LIMIT:
+    if not minutes_of_good_runs and now - created_at < MAXIMUM_HEARTBEAT_AGE:
         sentence = f"none yet: the stack was made {format_age(created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, sentence, "ask again in ten minutes")
         return
     ok_text = f"the follow-up ran well {format_age(last_good_run, now)} ago"
-    if not is_late and not error_count:
+    if not is_heartbeat_late and not error_count:
         yield Check("heartbeat", Status.OK, ok_text)
         return
-    text_beginning = "the follow-up did not run well in 6 hours:"
-    if good_minutes:
-        text_beginning = f"{ok_text}; since then"
+    sentence_beginning = "the follow-up did not run well in 6 hours:"
+    if minutes_of_good_runs:
+        sentence_beginning = f"{ok_text}; since then"
     fault = "it was not started: is its schedule enabled, and was it throttled?"
     if error_count:
         fault = f"it failed in {error_count:.0f} of {run_count:.0f} runs"
-    status = Status.FAIL if is_late else Status.WARN
+    status = Status.FAIL if is_heartbeat_late else Status.WARN
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {function_name}"
-    yield Check("heartbeat", status, f"{text_beginning} {fault}", remedy)
+    yield Check("heartbeat", status, f"{sentence_beginning} {fault}", remedy)
 
 
 def _read_counts_by_minute(
@@ -105,7 +105,7 @@ def _read_counts_by_minute(
         Dimensions=[{"Name": "FunctionName", "Value": function_name}],
         Statistics=["Sum"],
         # A whole minute, so that both metrics have the same periods.
-        StartTime=(now - HEARTBEAT_HISTORY).replace(second=0, microsecond=0),
+        StartTime=(now - HEARTBEAT_HISTORY_DURATION).replace(second=0, microsecond=0),
         EndTime=now + METRIC_PERIOD,
         Period=int(METRIC_PERIOD.total_seconds()),
     )
@@ -133,12 +133,15 @@ def check_probe(account: Account, now: datetime) -> Iterator[Check]:
     lost_count = probe.lost_in_a_row
     if now - probe.sent_at > ARRIVAL_TIMEOUT:
         status = Status.FAIL
-        outcome_text = " and not seen"
+        probe_outcome_text = " and not seen"
     else:
         status = Status.WARN if lost_count else Status.OK
-        outcome_text = ", still on its way"
+        probe_outcome_text = ", still on its way"
     yield Check(
-        "probe", status, f"{sent_text}{outcome_text}; {lost_count} before it lost in a row", runbook
+        "probe",
+        status,
+        f"{sent_text}{probe_outcome_text}; {lost_count} before it lost in a row",
+        runbook,
     )
 
 
@@ -256,15 +259,15 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
     newest_hour = datetime.fromisoformat(scan_item["round"]["S"])
-    for hour in (newest_hour, newest_hour - SCAN_INTERVAL):
+    for scan_hour in (newest_hour, newest_hour - SCAN_INTERVAL):
         # The newest scan has no findings in the bucket before its first run has ended.
         with suppress(
             account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.DECODE_ERRORS
         ):
             last_queue_name = None
-            if hour == newest_hour and "done" not in scan_item:
+            if scan_hour == newest_hour and "done" not in scan_item:
                 last_queue_name = items.read_text(scan_item, "after")
-            yield convert(read_findings_document(hour, bucket), HourlyScan), last_queue_name
+            yield convert(read_findings_document(scan_hour, bucket), HourlyScan), last_queue_name
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
@@ -275,14 +278,14 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
     log_remedy = f"see the log of {account.output('ScanFunction')}"
     if scan is None:
         sentence = "none was made yet: the first comes within the hour after a deployment"
-        if now - account.created_at < SCAN_LIMIT:
+        if now - account.created_at < MAXIMUM_SCAN_AGE:
             return Check("scan", Status.WARN, sentence, "ask again in an hour")
         return Check("scan", Status.FAIL, sentence, log_remedy)
     sentence = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
     if ScanResult(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
         sentence += "; nothing could be seen of any queue"
         return Check("scan", Status.FAIL, sentence, log_remedy)
-    if now - scan.at >= SCAN_LIMIT:
+    if now - scan.at >= MAXIMUM_SCAN_AGE:
         return Check("scan", Status.FAIL, sentence, log_remedy)
     if scan.failed:
         return Check("scan", Status.WARN, sentence, log_remedy)

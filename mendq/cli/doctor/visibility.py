@@ -141,9 +141,9 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{PROBE_QUEUE_NAME}"
     probe_role = role_name(PROBE_PURPOSE, region)
     probe_session = account.outputs.get("ProbeFunction", "")
-    role_arn_start = f"arn:{partition}:sts::{account_id}:assumed-role"
+    role_session_arn_beginning = f"arn:{partition}:sts::{account_id}:assumed-role"
     known_fields = {
-        "userIdentity.arn": f"{role_arn_start}/{probe_role}/{probe_session}",
+        "userIdentity.arn": f"{role_session_arn_beginning}/{probe_role}/{probe_session}",
         "readOnly": "false",
         "eventType": "AwsApiCall",
     }
@@ -167,55 +167,62 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     return Check(check_name, Status.FAIL, sentence, remedy)
 
 
-def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
+def check_trail_files(
+    nightly_job_root: str, trails: Sequence[Trail], queue_arns: Sequence[str]
+) -> Check:
     """Check that the nightly job reads every call that a trail logs of these queues.
 
-    The job reads only the files below `read_root`, a bucket and key prefix. A trail that writes
-    elsewhere is a fault only if it logs calls that no trail writes below `read_root`. UNKNOWN if
-    calls are missing and some trails cannot be read. If no trail writes to this bucket at all, the
-    result is only a warning, because AWS or a person may copy files into it.
+    The job reads only the files below `nightly_job_root`, a bucket and key prefix. A trail that
+    writes elsewhere is a fault only if it logs calls that no trail writes below `nightly_job_root`.
+    UNKNOWN if calls are missing and some trails cannot be read. If no trail writes to this bucket
+    at all, the result is only a warning, because AWS or a person may copy files into it.
     """
     check_name = "files of the trail"
-    read_trails = [trail for trail in trails if trail.files_root == read_root]
+    trails_read_by_job = [trail for trail in trails if trail.files_root == nightly_job_root]
     missed_calls_by_queue = _find_missing_calls(
-        read_trails, {arn: select_logged_calls(trails, arn, DATA_EVENT_NAMES) for arn in queue_arns}
+        trails_read_by_job,
+        {arn: select_logged_calls(trails, arn, DATA_EVENT_NAMES) for arn in queue_arns},
     )
-    if read_trails and not missed_calls_by_queue:
-        trail_names = shorten_list([trail.name for trail in read_trails])
-        sentence = f"the nightly job reads {read_root}, where the files of {trail_names} lie"
+    if trails_read_by_job and not missed_calls_by_queue:
+        trail_names = shorten_list([trail.name for trail in trails_read_by_job])
+        sentence = f"the nightly job reads {nightly_job_root}, where the files of {trail_names} lie"
         return Check(check_name, Status.OK, sentence)
-    subject = "the trails write to"
+    clause_beginning = "the trails write to"
     if missed_calls_by_queue:
         queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls_by_queue])
-        subject = f"calls of {queue_names} are logged to"
-    other_roots = shorten_list(_list_other_roots(trails, read_trails, missed_calls_by_queue))
-    fault = f"the nightly job reads {read_root}, and {subject} {other_roots} alone"
+        clause_beginning = f"calls of {queue_names} are logged to"
+    unread_roots = shorten_list(
+        _list_unread_roots(trails, trails_read_by_job, missed_calls_by_queue)
+    )
+    fault = f"the nightly job reads {nightly_job_root}, and {clause_beginning} {unread_roots} alone"
     remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
-    if missed_calls_by_queue and list_unread_trails(read_trails):
+    if missed_calls_by_queue and list_unread_trails(trails_read_by_job):
         return Check(check_name, Status.UNKNOWN, f"{fault}, as far as trails can be read")
-    bucket_name = read_root.partition("/")[0]
+    bucket_name = nightly_job_root.partition("/")[0]
     if any(trail.files_root.partition("/")[0] == bucket_name for trail in trails):
         return Check(check_name, Status.FAIL, fault, remedy)
     sentence = f"{fault}: it counts what is copied, if anything"
     return Check(check_name, Status.WARN, sentence, remedy)
 
 
-def _list_other_roots(
-    trails: Sequence[Trail], read_trails: Sequence[Trail], missed_calls_by_queue: CallsByQueue
+def _list_unread_roots(
+    trails: Sequence[Trail],
+    trails_read_by_job: Sequence[Trail],
+    missed_calls_by_queue: CallsByQueue,
 ) -> list[str]:
     """Return the roots, such as `BUCKET/PREFIX`, to which trails write the missed calls.
 
-    If `read_trails` is empty, return the roots of all trails.
+    If `trails_read_by_job` is empty, return the roots of all trails.
     """
-    other_roots = set()
+    unread_roots = set()
     for trail in trails:
         logs_missed_call = any(
             select_logged_calls([trail], queue_arn, missed_calls)
             for queue_arn, missed_calls in missed_calls_by_queue.items()
         )
-        if not read_trails or logs_missed_call:
-            other_roots.add(trail.files_root)
-    return sorted(other_roots)
+        if not trails_read_by_job or logs_missed_call:
+            unread_roots.add(trail.files_root)
+    return sorted(unread_roots)
 
 
 def list_unread_trails(trails: Sequence[Trail]) -> list[str]:
@@ -267,17 +274,17 @@ def is_field_match(field_selector: Mapping[str, Any], value: str) -> bool:
     If there are positive operators, at least one must match. No negative operator (`Not...`) may
     match.
     """
-    has_positive = False
-    is_match = False
+    has_positive_operator = False
+    has_positive_match = False
     for operator, is_operator_match in _TEST_BY_OPERATOR.items():
         for selector_value in field_selector.get(f"Not{operator}") or ():
             if is_operator_match(value, selector_value):
                 return False
         for selector_value in field_selector.get(operator) or ():
-            has_positive = True
+            has_positive_operator = True
             if is_operator_match(value, selector_value):
-                is_match = True
-    return is_match or not has_positive
+                has_positive_match = True
+    return has_positive_match or not has_positive_operator
 
 
 class SymptomVisibility(Struct, frozen=True):
@@ -311,7 +318,7 @@ def list_symptom_visibility(
         for queue_arn in queue_arns:
             if not _list_failed_call_kinds(symptom, queue_arn):
                 continue
-            reason, is_blind = find_gap(symptom, trails, queue_arn)
+            reason, is_blind = find_visibility_gap(symptom, trails, queue_arn)
             if reason is None:
                 visible_queues.append(queue_arn)
             elif is_blind:
@@ -329,7 +336,9 @@ def list_symptom_visibility(
         )
 
 
-def find_gap(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
+def find_visibility_gap(
+    symptom: Symptom, trails: Sequence[Trail], queue_arn: str
+) -> tuple[str | None, bool]:
     """Return why failed calls do not fully show the symptom on that queue.
 
     The first value is the reason, None if they fully show it. The second value is True if no logged

@@ -52,7 +52,7 @@ def test_what_could_not_be_taken_back_is_said_and_what_somebody_overrode_is_clos
     refused = {"error": "claimed", "reason": "another run is at work"}
     operator.answers("RollbackFunction", refused)
     this = _ended(operator)
-    assert this.ending_fault == f"{case_id} stays applied: another run is at work"
+    assert this.case_ending_fault == f"{case_id} stays applied: another run is at work"
     assert this.stages == []
     move(operator.aws, case_of(operator.aws), "overridden")
     operator.lambdas_answer()

@@ -16,7 +16,7 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult, findings_key, start_of_hour
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import (
-    HEARTBEAT_LIMIT,
+    MAXIMUM_HEARTBEAT_AGE,
     HourlyScan,
     check_calendars,
     check_heartbeat,
@@ -72,8 +72,8 @@ def test_a_run_that_ended_well_lasts_ten_minutes_and_what_is_wrong_is_said(
 
 
 def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
-    assert _beat(operator, stack_age=HEARTBEAT_LIMIT - SECOND).status == "warn"
-    assert _beat(operator, stack_age=HEARTBEAT_LIMIT).status == "fail"
+    assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE - SECOND).status == "warn"
+    assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE).status == "fail"
 
 
 @pytest.mark.parametrize(
