@@ -74,7 +74,13 @@ def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> N
 
 
 # By the names that stand in the place of a code; what they stand for is known elsewhere.
-NAMES = {"AWS_REFUSED", "OWN_CHANGE_CODE", "QUEUE_DELETED_CODE", "code", "finding.code"}
+NAMES = {
+    "AWS_REFUSED",
+    "OWN_CHANGE_CODE",
+    "QUEUE_DELETED_CODE",
+    "policy_finding.code",
+    "refusal_code",
+}
 
 
 def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:
