@@ -32,7 +32,7 @@ QUARTER_DAYS = 91
 # Limits on content that another account may have written.
 MAXIMUM_CASE_FILE_BYTES = 1_000_000
 MAXIMUM_NAME_CHARACTERS = 200
-MAXIMUM_COUNT = 10**12
+MAXIMUM_ACCEPTED_COUNT = 10**12
 MAXIMUM_TEXT_CHARACTERS = 1_000
 
 # Outcomes of incidents. docs/incidents.md explains all of them.
@@ -42,18 +42,19 @@ APPROVED_OUTCOME = "approved"  # healed after a person approved the change
 APPLIED_OUTCOME = "applied"
 FIXED_OUTCOMES = frozenset({HEALED_OUTCOME, APPROVED_OUTCOME})
 
-# In these states the symptom stayed away, unless the case ended for a reason in _UNWATCHED_REASONS.
+# In these states the symptom stayed away, unless the case ended for a reason in
+# _REASONS_TO_STOP_WATCHING.
 _SYMPTOM_FREE_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Reasons of cases that were closed because Mendq could not watch the queue any more.
-_UNWATCHED_REASONS = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
-_CHANGED_STATES = frozenset({State.APPLIED, State.UNVERIFIED})
+_REASONS_TO_STOP_WATCHING = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
+_STATES_OF_APPLIED_CHANGES = frozenset({State.APPLIED, State.UNVERIFIED})
 # The states whose name is also the outcome.
 _STATES_NAMED_AS_OUTCOMES = (
-    frozenset(State) - _SYMPTOM_FREE_STATES - _CHANGED_STATES - {State.APPROVED}
+    frozenset(State) - _SYMPTOM_FREE_STATES - _STATES_OF_APPLIED_CHANGES - {State.APPROVED}
 )
 _OUTCOME_BY_STATE = {
     **{state: str(state) for state in _STATES_NAMED_AS_OUTCOMES},
-    **dict.fromkeys(_CHANGED_STATES, APPLIED_OUTCOME),
+    **dict.fromkeys(_STATES_OF_APPLIED_CHANGES, APPLIED_OUTCOME),
     # An approved change that is not carried out yet has changed nothing: it is still a proposal.
     State.APPROVED: str(State.PROPOSED),
 }
@@ -147,7 +148,7 @@ class CaseTimeline:
         was_watched = State.WATCHING in (newest_transition.state, newest_transition.came_from)
         is_symptom_free = (
             newest_transition.state in _SYMPTOM_FREE_STATES
-            and newest_transition.reason not in _UNWATCHED_REASONS
+            and newest_transition.reason not in _REASONS_TO_STOP_WATCHING
         )
         if was_watched and is_symptom_free:
             for transition in reversed(self.transitions):
@@ -177,11 +178,11 @@ class CaseTimeline:
         """
         newest_transition = self.newest_transition
         # If Mendq stopped watching the queue, the state before says how the case went.
-        is_unwatched = (
+        has_stopped_watching = (
             newest_transition.state in _SYMPTOM_FREE_STATES
-            and newest_transition.reason in _UNWATCHED_REASONS
+            and newest_transition.reason in _REASONS_TO_STOP_WATCHING
         )
-        state = newest_transition.came_from if is_unwatched else newest_transition.state
+        state = newest_transition.came_from if has_stopped_watching else newest_transition.state
         if state in _OUTCOME_BY_STATE:
             return _OUTCOME_BY_STATE[state]
         # A case that opens in the state `approved` was approved by the settings, not by a person.
@@ -204,8 +205,8 @@ class CaseTimeline:
         for transition in self.transitions:
             if transition.state is State.VERIFIED:
                 first_failure, _ = _read_evidence_span(transition)
-                seconds = (to_microseconds(transition.at) - first_failure) / 1_000_000
-                return seconds if seconds >= 0 else None
+                healing_seconds = (to_microseconds(transition.at) - first_failure) / 1_000_000
+                return healing_seconds if healing_seconds >= 0 else None
         return None
 
     @property
@@ -266,10 +267,10 @@ class CaseTimeline:
         """True if a notification about the case was ever urgent."""
         return any(transition.urgent is True for transition in self.transitions)
 
-    def overlaps(self, first_microseconds: int, last_microseconds: int) -> bool:
+    def overlaps(self, first_call_microseconds: int, last_call_microseconds: int) -> bool:
         """Return True if evidence of the case overlaps a span, in microseconds since 1970."""
         return any(
-            span_begin <= last_microseconds and span_end >= first_microseconds
+            span_begin <= last_call_microseconds and span_end >= first_call_microseconds
             for span_begin, span_end in self.evidence_spans
         )
 
@@ -318,11 +319,11 @@ class Step(NamedTuple):
 def read_steps(case: Case) -> list[Step]:
     """Return the steps of a case's plan. Broken ones are left out: the file may hold anything."""
     steps: list[Step] = []
-    for document in case.steps:
-        if not isinstance(document, Mapping):
+    for step_document in case.steps:
+        if not isinstance(step_document, Mapping):
             continue
-        step = Step._make(document.get(name) for name in Step._fields)
-        if all(isinstance(value, str) for value in step):
+        step = Step._make(step_document.get(field_name) for field_name in Step._fields)
+        if all(isinstance(field_value, str) for field_value in step):
             steps.append(step)
     return steps
 
@@ -333,11 +334,11 @@ def is_on_days(aware_time: datetime, days: Days) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """Return True if `value` is a whole number from 0 to MAXIMUM_COUNT.
+    """Return True if `value` is a whole number from 0 to MAXIMUM_ACCEPTED_COUNT.
 
     The limit keeps sums of such numbers from overflowing.
     """
-    return type(value) is int and 0 <= value <= MAXIMUM_COUNT
+    return type(value) is int and 0 <= value <= MAXIMUM_ACCEPTED_COUNT
 
 
 def shorten(text: Any, maximum_characters: int = MAXIMUM_TEXT_CHARACTERS) -> str:
@@ -362,7 +363,7 @@ class CaseFiles:
         first_complete_day: The first day whose files were all read. Of older days, only the files
             of cases with a newer transition were read.
         timelines: A timeline for each case.
-        unreadable_count: The number of files that hold no transition.
+        unreadable_file_count: The number of files that hold no transition.
         findings: Queue ARN, symptom and sentence of each finding of the last scan. Empty if the
             scans were not read.
         figures_by_queue: The last measured figures of each queue, such as the backlog, by queue ARN
@@ -371,7 +372,7 @@ class CaseFiles:
 
     first_complete_day: date
     timelines: list[CaseTimeline]
-    unreadable_count: int = 0
+    unreadable_file_count: int = 0
     findings: Sequence[tuple[str, str, str]] = ()
     figures_by_queue: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -385,19 +386,19 @@ def load_case_files(
     transitions say when it opened and if it notified people. A nightly run and a backfill that
     starts earlier therefore read the same transitions of it.
     """
-    first_day = days.widen(memory_days, 0).first_day
+    first_complete_day = days.widen(memory_days, 0).first_day
     folders = [name for name in case_storage.list_folders("") if name.startswith("dt=")]
     transitions: list[Transition] = []
-    unreadable_count = 0
+    unreadable_file_count = 0
     # Read each folder right after it is listed: if a later folder of an account cannot be listed,
     # the account's files can no longer be read.
     for folder in folders:
-        if folder >= f"dt={first_day}":
+        if folder >= f"dt={first_complete_day}":
             paths = list(case_storage.list_file_sizes(folder))
             transitions_of_day = _read_transitions(case_storage, paths)
             transitions.extend(transitions_of_day)
-            unreadable_count += len(paths) - len(transitions_of_day)
-    older_folders = [folder for folder in folders if folder < f"dt={first_day}"]
+            unreadable_file_count += len(paths) - len(transitions_of_day)
+    older_folders = [folder for folder in folders if folder < f"dt={first_complete_day}"]
     for folder in reversed(older_folders):
         case_ids = _list_cases_without_opening(transitions)
         if not case_ids:
@@ -408,7 +409,7 @@ def load_case_files(
             if _parse_case_id(path) in case_ids
         ]
         transitions.extend(_read_transitions(case_storage, older_paths))
-    return CaseFiles(first_day, group_by_case(transitions), unreadable_count)
+    return CaseFiles(first_complete_day, group_by_case(transitions), unreadable_file_count)
 
 
 def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:

@@ -119,7 +119,9 @@ _SIGHTING_COLUMNS = (
 )
 
 
-def select_failed_calls(readings: DataFrame, place: AccountAndRegion | None = None) -> DataFrame:
+def select_failed_calls(
+    readings: DataFrame, account_and_region: AccountAndRegion | None = None
+) -> DataFrame:
     """Return a row for each failed call in trail files.
 
     Duplicates and calls that Mendq's own roles made are left out.
@@ -128,12 +130,14 @@ def select_failed_calls(readings: DataFrame, place: AccountAndRegion | None = No
 
     Args:
         readings: A row for each file, with the columns of `READING_COLUMNS` (analytics/trail.py).
-        place: Only calls of this account and region are returned. None: all calls.
+        account_and_region: Only calls of this account and region are returned. None: all calls.
     """
     calls = readings.transform(_split_into_calls)
-    if place:
-        is_in_place = (sf.col("account") == place.account) & (sf.col("region") == place.region)
-        calls = calls.where(is_in_place)
+    if account_and_region:
+        is_of_account_and_region = (sf.col("account") == account_and_region.account) & (
+            sf.col("region") == account_and_region.region
+        )
+        calls = calls.where(is_of_account_and_region)
     return calls.transform(_remove_duplicates).transform(_remove_own_calls)
 
 
@@ -151,8 +155,10 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
 
     The row from the first file is kept, by the name of the file without its folders.
     """
-    copy_window = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
-    return calls.withColumn("copy", sf.row_number().over(copy_window)).where(sf.col("copy") == 1)
+    event_id_window = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
+    return calls.withColumn("copy", sf.row_number().over(event_id_window)).where(
+        sf.col("copy") == 1
+    )
 
 
 def _remove_own_calls(calls: DataFrame) -> DataFrame:
@@ -162,9 +168,11 @@ def _remove_own_calls(calls: DataFrame) -> DataFrame:
     not handle the call, null if it does), `is_own_look` (an operator made it with the mendq
     command), `requested_visibility_seconds` and `refused_by`.
     """
-    is_own = sf.col("ignored").eqNullSafe("own_call")
-    extra_columns = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
-    return calls.where(~is_own).select(*COLUMN_TYPES_BY_TABLE["failed_calls"], *extra_columns)
+    is_own_call = sf.col("ignored").eqNullSafe("own_call")
+    columns_for_bursts = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
+    return calls.where(~is_own_call).select(
+        *COLUMN_TYPES_BY_TABLE["failed_calls"], *columns_for_bursts
+    )
 
 
 def group_into_bursts(calls: DataFrame) -> DataFrame:
@@ -176,7 +184,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
     any) and `is_own_look` (operators made all calls with the mendq command).
     """
     principals = sf.sort_array(sf.collect_set("principal_arn"))
-    is_ignored = sf.isnotnull("ignored")
+    is_ignored_call = sf.isnotnull("ignored")
     return (
         calls.transform(_number_bursts)
         .groupBy(*_BURST_KEY_COLUMNS, "burst")
@@ -187,7 +195,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
             sf.sort_array(sf.collect_set("error_code")).alias("error_codes"),
             sf.slice(principals, 1, MAXIMUM_PRINCIPALS).alias("principals"),
             sf.max("completes_evidence").alias("enough_evidence"),
-            sf.when(sf.min(is_ignored), sf.min("ignored")).alias("ignored"),
+            sf.when(sf.min(is_ignored_call), sf.min("ignored")).alias("ignored"),
             sf.min("is_own_look").alias("is_own_look"),
         )
         .withColumn("incident_id", _make_incident_id_column())
@@ -201,10 +209,12 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
     added: `completes_evidence` is true for calls with which heal has enough evidence, and `starts`
     is 1 for the first call of a burst, else 0.
     """
-    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS).orderBy("event_time", "event_id")
-    window_until_call = time_window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    ordered_calls_window = Window.partitionBy(*_BURST_KEY_COLUMNS).orderBy("event_time", "event_id")
+    window_until_call = ordered_calls_window.rowsBetween(
+        Window.unboundedPreceding, Window.currentRow
+    )
     gap_microseconds = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(
-        time_window
+        ordered_calls_window
     )
     starts_burst = sf.coalesce(gap_microseconds > MAXIMUM_GAP_SECONDS * 1_000_000, sf.lit(True))
     return (
@@ -221,16 +231,18 @@ def _make_evidence_column() -> Column:
     ignores. All of them are in one burst, because calls of different bursts are further apart.
     """
     call_microseconds = sf.unix_micros("event_time")
-    is_handled = sf.isnull("ignored")
-    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS, is_handled).orderBy(
+    is_handled_call = sf.isnull("ignored")
+    ordered_calls_window = Window.partitionBy(*_BURST_KEY_COLUMNS, is_handled_call).orderBy(
         "event_time", "event_id"
     )
-    earlier_microseconds = sf.lag(call_microseconds, SUFFICIENT_EVENTS - 1).over(time_window)
+    earlier_call_microseconds = sf.lag(call_microseconds, SUFFICIENT_EVENTS - 1).over(
+        ordered_calls_window
+    )
     has_enough_calls = sf.coalesce(
-        call_microseconds - earlier_microseconds <= SUFFICIENT_WITHIN_SECONDS * 1_000_000,
+        call_microseconds - earlier_call_microseconds <= SUFFICIENT_WITHIN_SECONDS * 1_000_000,
         sf.lit(False),
     )
-    return is_handled & has_enough_calls
+    return is_handled_call & has_enough_calls
 
 
 def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
@@ -238,21 +250,24 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
 
     Incidents without enough evidence are left out. Each call is the text of a `Sighting`.
     """
-    time_window = Window.partitionBy(*_BURST_KEY_COLUMNS, sf.isnull("ignored")).orderBy(
+    ordered_calls_window = Window.partitionBy(*_BURST_KEY_COLUMNS, sf.isnull("ignored")).orderBy(
         "event_time", "event_id"
     )
     sighting = sf.struct(*_SIGHTING_COLUMNS)
-    distances = reversed(range(SUFFICIENT_EVENTS))
+    lag_distances = reversed(range(SUFFICIENT_EVENTS))
     latest_sightings = sf.array(
-        *(sf.lag(sighting, distance).over(time_window) for distance in distances)
+        *(
+            sf.lag(sighting, lag_distance).over(ordered_calls_window)
+            for lag_distance in lag_distances
+        )
     )
     call_microseconds = sf.unix_micros("event_time")
-    completed_at = sf.when(sf.col("completes_evidence"), call_microseconds)
-    numbered_calls = calls.transform(_number_bursts).withColumn("at", call_microseconds)
-    completed_calls = numbered_calls.withColumns(
-        {"latest": latest_sightings, "completed_at": completed_at}
+    evidence_completed_at = sf.when(sf.col("completes_evidence"), call_microseconds)
+    calls_with_burst_numbers = calls.transform(_number_bursts).withColumn("at", call_microseconds)
+    calls_with_evidence = calls_with_burst_numbers.withColumns(
+        {"latest": latest_sightings, "completed_at": evidence_completed_at}
     )
-    bursts = completed_calls.groupBy(*_BURST_KEY_COLUMNS, "burst").agg(
+    bursts = calls_with_evidence.groupBy(*_BURST_KEY_COLUMNS, "burst").agg(
         sf.min("event_time").alias("first_failure"),
         sf.min_by("latest", "completed_at").alias("evidence"),
     )
@@ -262,10 +277,10 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
         .collect()
     )
     evidence_by_incident: dict[str, list[str]] = {}
-    for incident_id, evidence in rows:
+    for incident_id, sighting_rows in rows:
         sightings = [
-            Sighting(microseconds_to_time(call_microseconds_of_sighting), *other_columns)
-            for call_microseconds_of_sighting, *other_columns in evidence
+            Sighting(microseconds_to_time(call_microseconds_of_sighting), *other_sighting_columns)
+            for call_microseconds_of_sighting, *other_sighting_columns in sighting_rows
         ]
         evidence_by_incident[incident_id] = [sighting.to_text() for sighting in sightings]
     return evidence_by_incident
@@ -295,8 +310,8 @@ class Burst(NamedTuple):
 
     queue_arn: str
     symptom: str
-    first_microseconds: int  # time of the first call, in microseconds since 1970
-    last_microseconds: int
+    first_call_microseconds: int  # time of the first call, in microseconds since 1970
+    last_call_microseconds: int
 
     def joins_scan_case(self, timeline: CaseTimeline) -> bool:
         """Return True if these failed calls belong to the case `timeline`, which a scan opened.
@@ -307,10 +322,10 @@ class Burst(NamedTuple):
         case = timeline.newest_transition
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
             return False
-        spans = timeline.evidence_near_opening
+        evidence_spans = timeline.evidence_near_opening
         return any(
-            span_begin <= self.last_microseconds and span_end >= self.first_microseconds
-            for span_begin, span_end in spans
+            span_begin <= self.last_call_microseconds and span_end >= self.first_call_microseconds
+            for span_begin, span_end in evidence_spans
         )
 
 
@@ -351,21 +366,21 @@ def select_bursts_of_scan_cases(
 def join_cases(
     bursts: Sequence[Mapping[str, Any]],
     timelines: Sequence[CaseTimeline],
-    listings: Iterable[ScanListing],
-    place: AccountAndRegion | None,
+    scan_listings: Iterable[ScanListing],
+    account_and_region: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table `incidents`.
 
     First come the bursts of failed calls, with their cases, then the cases that only scans found.
-    The order of `timelines` and `listings` does not matter.
+    The order of `timelines` and `scan_listings` does not matter.
 
     Args:
         bursts: The rows of `collect_bursts`.
         timelines: All cases.
-        listings: The managed queues that each scan listed.
-        place: The account and region that the scans looked at. None: those of the listed queues.
+        scan_listings: The managed queues that each scan listed.
+        account_and_region: The ones that the scans looked at. None: those of the listed queues.
     """
-    case_index = CaseIndex.build(timelines, listings, place)
+    case_index = CaseIndex.build(timelines, scan_listings, account_and_region)
     scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
     return [*(case_index.add_outcome(burst) for burst in bursts), *scan_incidents]
 
@@ -438,43 +453,47 @@ class CaseIndex:
         timelines_by_queue: The cases of each queue, by queue ARN.
         listing_times_by_queue: The times of the scans that listed a queue, by queue ARN.
         complete_scan_times: The times of the scans that listed every managed queue.
-        scanned_places: The accounts and regions that the scans look at. The scans say nothing about
-            queues in others.
+        scanned_accounts_and_regions: The accounts and regions that the scans look at. The scans say
+            nothing about queues in others.
     """
 
     timelines_by_queue: Mapping[str, Sequence[CaseTimeline]]
     listing_times_by_queue: Mapping[str, Sequence[int]]
     complete_scan_times: Sequence[int]
-    scanned_places: frozenset[AccountAndRegion]
+    scanned_accounts_and_regions: frozenset[AccountAndRegion]
 
     @classmethod
     def build(
         cls,
         timelines: Iterable[CaseTimeline],
-        listings: Iterable[ScanListing],
-        place: AccountAndRegion | None = None,
+        scan_listings: Iterable[ScanListing],
+        account_and_region: AccountAndRegion | None = None,
     ) -> CaseIndex:
-        """Build the index. The order of `timelines` and `listings` does not matter.
+        """Build the index. The order of `timelines` and `scan_listings` does not matter.
 
-        `place` is the account and region that the scans look at. If it is None, they look at the
-        accounts and regions of the listed queues.
+        `account_and_region` is what the scans look at. If it is None, they look at the accounts and
+        regions of the listed queues.
         """
         timelines_by_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
             timelines_by_queue[timeline.newest_transition.queue_arn].append(timeline)
         listing_times_by_queue = defaultdict[str, list[int]](list)
         complete_scan_times: list[int] = []
-        for listing in sorted(listings):
-            for arn in listing.queue_arns:
-                listing_times_by_queue[arn].append(listing.scan_microseconds)
-            if listing.is_complete:
-                complete_scan_times.append(listing.scan_microseconds)
-        scanned_places = {place} if place else _find_places(listing_times_by_queue)
+        for scan_listing in sorted(scan_listings):
+            for arn in scan_listing.queue_arns:
+                listing_times_by_queue[arn].append(scan_listing.scan_microseconds)
+            if scan_listing.is_complete:
+                complete_scan_times.append(scan_listing.scan_microseconds)
+        scanned_accounts_and_regions = (
+            {account_and_region}
+            if account_and_region
+            else _find_accounts_and_regions(listing_times_by_queue)
+        )
         return cls(
             dict(timelines_by_queue),
             dict(listing_times_by_queue),
             complete_scan_times,
-            frozenset(scanned_places),
+            frozenset(scanned_accounts_and_regions),
         )
 
     def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
@@ -484,8 +503,8 @@ class CaseIndex:
         burst. If there are several, the one that opened last decides the outcome. If operators made
         all the calls, `why` is OWN_LOOK_REASON even if there is a case.
         """
-        first_microseconds = burst["first_failure"]
-        last_microseconds = burst["last_failure"]
+        first_call_microseconds = burst["first_failure"]
+        last_call_microseconds = burst["last_failure"]
         queue_timelines = self.timelines_by_queue.get(burst["queue_arn"], ())
         symptom_timelines = [
             timeline
@@ -495,7 +514,7 @@ class CaseIndex:
         joined_timelines = [
             timeline
             for timeline in symptom_timelines
-            if timeline.overlaps(first_microseconds, last_microseconds)
+            if timeline.overlaps(first_call_microseconds, last_call_microseconds)
         ]
         deciding_timeline = max(joined_timelines, key=_rank_by_opening, default=None)
         missing_case_reason: str | None = None
@@ -523,16 +542,16 @@ class CaseIndex:
             burst: A row of `collect_bursts`.
             symptom_timelines: All cases of the burst's queue and symptom.
         """
-        first_microseconds = burst["first_failure"]
-        last_microseconds = burst["last_failure"]
+        first_call_microseconds = burst["first_failure"]
+        last_call_microseconds = burst["last_failure"]
         # A case that began in the week before, even an ended one, may be why heal opened no other.
-        earliest_begin = first_microseconds - WEEK_MICROSECONDS
+        earliest_begin = first_call_microseconds - WEEK_MICROSECONDS
         recent_timelines = [
             timeline
             for timeline in symptom_timelines
-            if earliest_begin <= timeline.begin_microseconds <= last_microseconds
+            if earliest_begin <= timeline.begin_microseconds <= last_call_microseconds
         ]
-        if any(_is_open_at(timeline, first_microseconds) for timeline in recent_timelines):
+        if any(_is_open_at(timeline, first_call_microseconds) for timeline in recent_timelines):
             return "case_open"
         state_in_scans = self._find_state_in_scans(burst)
         if state_in_scans == _TAGGED_LATER_STATE:
@@ -554,45 +573,51 @@ class CaseIndex:
         calls listed it. Return None in all other cases, for example if one of the two scans is more
         than two hours away from the calls, or if no scan looks at the queue's account and region.
         """
-        if AccountAndRegion(burst["account"], burst["region"]) not in self.scanned_places:
+        if (
+            AccountAndRegion(burst["account"], burst["region"])
+            not in self.scanned_accounts_and_regions
+        ):
             return None
-        first_microseconds = burst["first_failure"]
-        last_microseconds = burst["last_failure"]
-        scans_before = _select_between(
+        first_call_microseconds = burst["first_failure"]
+        last_call_microseconds = burst["last_failure"]
+        scan_times_before = _select_times_between(
             self.complete_scan_times,
-            first_microseconds - _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
-            first_microseconds,
+            first_call_microseconds - _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
+            first_call_microseconds,
         )
-        scans_after = _select_between(
+        scan_times_after = _select_times_between(
             self.complete_scan_times,
-            last_microseconds,
-            last_microseconds + _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
+            last_call_microseconds,
+            last_call_microseconds + _MAXIMUM_SCAN_DISTANCE_MICROSECONDS,
         )
-        if not scans_before or not scans_after:
+        if not scan_times_before or not scan_times_after:
             return None
-        scan_before = scans_before[-1]
-        scan_after = scans_after[0]
+        last_scan_time_before = scan_times_before[-1]
+        first_scan_time_after = scan_times_after[0]
         listing_times = self.listing_times_by_queue.get(burst["queue_arn"], ())
-        listings_around = _select_between(listing_times, scan_before, scan_after)
-        if listings_around:
+        listing_times_between_scans = _select_times_between(
+            listing_times, last_scan_time_before, first_scan_time_after
+        )
+        if listing_times_between_scans:
             is_in_both_scans = (
-                listings_around[0] == scan_before and listings_around[-1] == scan_after
+                listing_times_between_scans[0] == last_scan_time_before
+                and listing_times_between_scans[-1] == first_scan_time_after
             )
             return _MANAGED_STATE if is_in_both_scans else None
-        listings_later = _select_between(
-            listing_times, last_microseconds + 1, last_microseconds + WEEK_MICROSECONDS
+        later_listing_times = _select_times_between(
+            listing_times, last_call_microseconds + 1, last_call_microseconds + WEEK_MICROSECONDS
         )
-        return _TAGGED_LATER_STATE if listings_later else _NOT_MANAGED_STATE
+        return _TAGGED_LATER_STATE if later_listing_times else _NOT_MANAGED_STATE
 
 
-def _find_places(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
+def _find_accounts_and_regions(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
     """Return the accounts and regions of queues. Texts that are not queue ARNs are left out."""
-    places: set[AccountAndRegion] = set()
+    accounts_and_regions: set[AccountAndRegion] = set()
     for queue_arn in queue_arns:
         if arn_of(queue_arn):
             queue = parts_of(queue_arn)
-            places.add(AccountAndRegion(queue.account, queue.region))
-    return places
+            accounts_and_regions.add(AccountAndRegion(queue.account, queue.region))
+    return accounts_and_regions
 
 
 def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
@@ -604,7 +629,7 @@ def _is_open_at(timeline: CaseTimeline, time_microseconds: int) -> bool:
     return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= time_microseconds
 
 
-def _select_between(
+def _select_times_between(
     sorted_times: Sequence[int], earliest_time: int, latest_time: int
 ) -> Sequence[int]:
     """Return the times from `earliest_time` to `latest_time`, both included."""

@@ -61,8 +61,8 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         `command`, and the roots `trail`, `cases` and `out` as texts. `weekly` also has `week`,
         `scheduled_at` (None if a person starts it), `time_zone`, `organization` and `expected`;
         its `trail`, `cases` and `organization` may be None. Without `cases` the summary has no
-        fields about cases. The other commands also have `days` and `place`; `nightly` has one day.
-        `place` is None if records of all accounts and regions are read.
+        fields about cases. The other commands also have `days` and `account_and_region`; `nightly`
+        has one day. `account_and_region` is None if records of all accounts and regions are read.
 
     Raises:
         BadArguments: if the command line is wrong.
@@ -77,9 +77,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         parsed_arguments.days = Days(first_day, last_day)
         if (parsed_arguments.account is None) != (parsed_arguments.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
-        parsed_arguments.place = None
+        parsed_arguments.account_and_region = None
         if parsed_arguments.account:
-            parsed_arguments.place = AccountAndRegion(
+            parsed_arguments.account_and_region = AccountAndRegion(
                 parsed_arguments.account, parsed_arguments.region
             )
         if last_day < first_day:
@@ -181,34 +181,34 @@ def _add_week_options(command_parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _parse_day(option: str, text: str) -> date:
-    day = parse_day(text)
+def _parse_day(option: str, day_text: str) -> date:
+    day = parse_day(day_text)
     if day:
         return day
-    raise BadArguments(f"{option} {text!r} is not a day of a trail: write it as 2026-11-16")
+    raise BadArguments(f"{option} {day_text!r} is not a day of a trail: write it as 2026-11-16")
 
 
-def _parse_time(text: str) -> datetime:
+def _parse_time(time_text: str) -> datetime:
     with suppress(ValueError):
-        parsed_time = datetime.fromisoformat(text)
+        parsed_time = datetime.fromisoformat(time_text)
         if parsed_time.tzinfo is not None:
             return parsed_time
     raise BadArguments(
-        f"--scheduled-at {text!r} is not a time with a zone: write it as 2026-11-16T06:00:00Z"
+        f"--scheduled-at {time_text!r} is not a time with a zone: write it as 2026-11-16T06:00:00Z"
     )
 
 
-def _parse_zone(text: str) -> ZoneInfo:
+def _parse_zone(zone_name: str) -> ZoneInfo:
     with suppress(ValueError, OSError, ZoneInfoNotFoundError):
-        return ZoneInfo(text)
-    raise BadArguments(f"--time-zone {text!r} is not a time zone: write it as Europe/Berlin")
+        return ZoneInfo(zone_name)
+    raise BadArguments(f"--time-zone {zone_name!r} is not a time zone: write it as Europe/Berlin")
 
 
-def _parse_week(text: str) -> str:
+def _parse_week(week_text: str) -> str:
     with suppress(ValueError):
-        parse_week_days(text)
-        return text
-    raise BadArguments(f"--week {text!r} is not a week: write it as 2026-W46")
+        parse_week_days(week_text)
+        return week_text
+    raise BadArguments(f"--week {week_text!r} is not a week: write it as 2026-W46")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -255,13 +255,15 @@ def run_command(
         scan_storage=scan_storage,
         made_at=now,
         reader=reader or Reader.choose_for_this_process(),
-        place=arguments.place,
+        account_and_region=arguments.account_and_region,
     )
     is_backtest = arguments.command == "backtest"
     run_result = nightly_run.write(arguments.days, with_evidence=is_backtest)
     if is_backtest:
         write_backtest_incidents(tables, arguments.days, run_result, now)
-    return _choose_exit_code(run_result, trail_storage, arguments.days, arguments.place)
+    return _choose_exit_code(
+        run_result, trail_storage, arguments.days, arguments.account_and_region
+    )
 
 
 def _run_weekly(
@@ -298,17 +300,17 @@ def _open_case_roots(
 
     If the root of the cases has ACCOUNT_PLACEHOLDER, open the roots of all accounts in the trail.
     """
-    findings_location = derive_findings_root(arguments.cases)
+    findings_root = derive_findings_root(arguments.cases)
     if ACCOUNT_PLACEHOLDER not in arguments.cases:
         return (
             open_root(arguments.cases, spark),
-            open_root(findings_location, spark) if findings_location else None,
+            open_root(findings_root, spark) if findings_root else None,
         )
-    trail = open_root(arguments.trail, spark)
-    accounts = sorted({branch.account for branch in list_branches(trail, None)})
+    trail_storage = open_root(arguments.trail, spark)
+    accounts = sorted({branch.account for branch in list_branches(trail_storage, None)})
     return (
         _open_account_roots(accounts, arguments.cases, spark),
-        _open_account_roots(accounts, findings_location, spark) if findings_location else None,
+        _open_account_roots(accounts, findings_root, spark) if findings_root else None,
     )
 
 
@@ -328,14 +330,17 @@ def _open_account_roots(
 
 
 def _choose_exit_code(
-    run_result: NightlyRunResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
+    run_result: NightlyRunResult,
+    trail_storage: Storage,
+    days: Days,
+    account_and_region: AccountAndRegion | None = None,
 ) -> int:
     """Return the exit code of a run that has read the trail.
 
     Print the reason if nothing was read, or if too many bytes were unreadable.
     """
     if not run_result.nightly_runs and not run_result.retained_days:
-        first_publish_day = find_first_publish_day(trail, place)
+        first_publish_day = find_first_publish_day(trail_storage, account_and_region)
         if first_publish_day is not None and days.last_day < first_publish_day:
             _print_line(f"the trail begins on {first_publish_day}, after {days.last_day}")
             return EXIT_DONE
@@ -343,11 +348,13 @@ def _choose_exit_code(
             "nothing was read though the trail is active: look at the trail and the arguments"
         )
         return EXIT_NOTHING_READ
-    unreadable_bytes = sum(nightly.bytes_unreadable for nightly in run_result.nightly_runs)
-    listed_bytes = sum(nightly.bytes for nightly in run_result.nightly_runs)
+    unreadable_bytes = sum(
+        nightly_read.bytes_unreadable for nightly_read in run_result.nightly_runs
+    )
+    listed_bytes = sum(nightly_read.bytes for nightly_read in run_result.nightly_runs)
     if is_too_much_unreadable(unreadable_bytes, listed_bytes):
-        share_text = f"{unreadable_bytes} of {listed_bytes} bytes"
-        _print_line(f"{share_text} were unreadable: the quality table names the files")
+        unreadable_share_text = f"{unreadable_bytes} of {listed_bytes} bytes"
+        _print_line(f"{unreadable_share_text} were unreadable: the quality table names the files")
         return EXIT_UNREADABLE
     return EXIT_DONE
 

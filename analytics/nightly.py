@@ -141,7 +141,7 @@ class NightlyRun:
         scan_storage: The scans in the case bucket. None if their place is not known.
         made_at: The time of the run.
         reader: The way to read log files.
-        place: Only records of this account and region are read. None: records of all.
+        account_and_region: Only records of this account and region are read. None: records of all.
     """
 
     tables: Tables
@@ -150,7 +150,7 @@ class NightlyRun:
     scan_storage: Storage | None
     made_at: datetime
     reader: Reader
-    place: AccountAndRegion | None = None
+    account_and_region: AccountAndRegion | None = None
 
     def write(self, requested_days: Days, *, with_evidence: bool = False) -> NightlyRunResult:
         """Write the tables of the requested days, and of other days that their bursts touch.
@@ -173,7 +173,13 @@ class NightlyRun:
         with (
             self.tables.out.staging() as staging,
             closing(
-                TrailReader(self.tables.spark, self.trail_storage, self.reader, staging, self.place)
+                TrailReader(
+                    self.tables.spark,
+                    self.trail_storage,
+                    self.reader,
+                    staging,
+                    self.account_and_region,
+                )
             ) as trail_reader,
         ):
             loaded_days = self._load_days(trail_reader, requested_days)
@@ -185,8 +191,8 @@ class NightlyRun:
                 (microseconds_to_day(row["first_failure"]), row) for row in incident_rows
             ]
             rows_by_table = {
-                "quality": _group_by_day(dated_quality_rows, loaded_days.days),
-                "incidents": _group_by_day(dated_incident_rows, loaded_days.days),
+                "quality": _group_rows_by_day(dated_quality_rows, loaded_days.days),
+                "incidents": _group_rows_by_day(dated_incident_rows, loaded_days.days),
             }
             listed_files = frozenset(file.file for file in trail_reader.listed_files)
             lost_count_by_day = self.count_lost_files(loaded_days.days, listed_files)
@@ -205,62 +211,72 @@ class NightlyRun:
             self.tables.say(f"reading the trail for {days.first_day} to {days.last_day}")
             calls = trail_reader.load_failed_calls(days).persist()
             bursts = collect_bursts(group_into_bursts(calls))
-            affected_days, case_files = self._find_affected_days(bursts, requested_days)
-            spans = [
-                _find_span_of_bursts(bursts, affected_days),
-                *_list_spans_near_scans(case_files, affected_days),
+            days_to_write, case_files = self._find_days_to_write(bursts, requested_days)
+            needed_spans = [
+                _find_span_of_bursts(bursts, days_to_write),
+                *_list_spans_near_scans(case_files, days_to_write),
             ]
-            first_microseconds, last_microseconds = _cover_spans(spans)
-            needed_days = affected_days | Days.between(
+            first_microseconds, last_microseconds = _cover_spans(needed_spans)
+            needed_days = days_to_write | Days.between(
                 first_microseconds - MAXIMUM_GAP_MICROSECONDS,
                 last_microseconds + MAXIMUM_GAP_MICROSECONDS,
             )
             if needed_days in days:
-                return LoadedDays(affected_days, case_files, calls, bursts)
+                return LoadedDays(days_to_write, case_files, calls, bursts)
             days = days.extend_to(needed_days, requested_days)
             calls.unpersist()
 
-    def _find_affected_days(
+    def _find_days_to_write(
         self, bursts: Sequence[Row], requested_days: Days
     ) -> tuple[Days, CaseFiles]:
         """Return the days to write (rule 3), and the cases that may belong to their incidents.
 
         `bursts` are the bursts of failed calls that are known so far.
         """
-        affected_days = requested_days | Days.between(*_find_span_of_bursts(bursts, requested_days))
-        case_files = load_case_files(self.case_storage, affected_days)
-        touching_bursts = [
+        days_to_write = requested_days | Days.between(*_find_span_of_bursts(bursts, requested_days))
+        case_files = load_case_files(self.case_storage, days_to_write)
+        bursts_of_requested_days = [
             burst
             for burst in select_bursts_of_scan_cases(bursts, case_files.timelines)
-            if burst.first_microseconds < requested_days.end_microseconds
-            and burst.last_microseconds >= requested_days.start_microseconds
+            if burst.first_call_microseconds < requested_days.end_microseconds
+            and burst.last_call_microseconds >= requested_days.start_microseconds
         ]
-        joined_scan_spans: list[tuple[int, int]] = []
+        opening_spans_of_joined_cases: list[tuple[int, int]] = []
         for timeline in case_files.timelines:
             if not timeline.is_opened_by_scan:
                 continue
-            if any(burst.joins_scan_case(timeline) for burst in touching_bursts):
-                joined_scan_spans.append((timeline.begin_microseconds, timeline.begin_microseconds))
-        if not joined_scan_spans:
-            return affected_days, case_files
-        extended_days = affected_days | Days.between(*_cover_spans(joined_scan_spans))
-        if extended_days == affected_days:
-            return affected_days, case_files
-        return extended_days, load_case_files(self.case_storage, extended_days)
+            if any(burst.joins_scan_case(timeline) for burst in bursts_of_requested_days):
+                opening_spans_of_joined_cases.append(
+                    (timeline.begin_microseconds, timeline.begin_microseconds)
+                )
+        if not opening_spans_of_joined_cases:
+            return days_to_write, case_files
+        days_with_joined_cases = days_to_write | Days.between(
+            *_cover_spans(opening_spans_of_joined_cases)
+        )
+        if days_with_joined_cases == days_to_write:
+            return days_to_write, case_files
+        return days_with_joined_cases, load_case_files(self.case_storage, days_with_joined_cases)
 
     def _join_cases(self, loaded_days: LoadedDays) -> list[dict[str, Any]]:
         """Return all incidents, each with its case or the reason why it has none."""
         case_files = loaded_days.cases
-        left_out_text = ""
-        if case_files.unreadable_count:
-            left_out_text = f", {case_files.unreadable_count} files there hold no transition"
-        first_day = case_files.first_complete_day
-        self.tables.say(f"{len(case_files.timelines)} cases since {first_day}{left_out_text}")
-        listings = (
+        unreadable_files_text = ""
+        if case_files.unreadable_file_count:
+            unreadable_files_text = (
+                f", {case_files.unreadable_file_count} files there hold no transition"
+            )
+        first_complete_day = case_files.first_complete_day
+        self.tables.say(
+            f"{len(case_files.timelines)} cases since {first_complete_day}{unreadable_files_text}"
+        )
+        scan_listings = (
             read_queue_listings(self.scan_storage, loaded_days.days) if self.scan_storage else []
         )
-        self.tables.say(f"scans that say which queues were managed: {len(listings)}")
-        return join_cases(loaded_days.bursts, case_files.timelines, listings, self.place)
+        self.tables.say(f"scans that say which queues were managed: {len(scan_listings)}")
+        return join_cases(
+            loaded_days.bursts, case_files.timelines, scan_listings, self.account_and_region
+        )
 
     def count_lost_files(self, days: Days, listed_files: frozenset[str]) -> Mapping[date, int]:
         """Return the number of deleted log files for each day that must stay as it is (rule 5).
@@ -293,10 +309,10 @@ class NightlyRun:
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
         """Return the files among these that the trail does not have any more."""
-        present_files: set[str] = set()
+        existing_files: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
-            present_files.update(self.trail_storage.list_file_sizes(folder))
-        return set(files) - present_files
+            existing_files.update(self.trail_storage.list_file_sizes(folder))
+        return set(files) - existing_files
 
     def _write_days(
         self,
@@ -310,38 +326,50 @@ class NightlyRun:
         (rule 6).
         """
         calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
-        count_rows = calls.groupBy("day").count().collect()
-        calls_by_day = {row["day"]: row["count"] for row in count_rows}
+        rows_with_call_count = calls.groupBy("day").count().collect()
+        call_count_by_day = {row["day"]: row["count"] for row in rows_with_call_count}
         nightly_reads: list[NightlyRead] = []
         for day in loaded_days.days:
-            nightly = NightlyRead(
+            nightly_read = NightlyRead(
                 day,
                 self.made_at,
                 self.reader.name,
                 self.reader.why_not_native,
-                failed_calls=calls_by_day.get(day, 0),
+                failed_calls=call_count_by_day.get(day, 0),
                 incidents=len(rows_by_table["incidents"][day]),
                 **_count_files(rows_by_table["quality"][day]),
             )
-            nightly_reads.append(nightly)
-        reads_without_content = [nightly for nightly in nightly_reads if _has_no_content(nightly)]
-        reads_with_content = [nightly for nightly in nightly_reads if not _has_no_content(nightly)]
-        written_reads = [
-            nightly for nightly in reads_with_content if nightly.day not in lost_count_by_day
+            nightly_reads.append(nightly_read)
+        reads_without_content = [
+            nightly_read for nightly_read in nightly_reads if _has_no_content(nightly_read)
+        ]
+        reads_with_content = [
+            nightly_read for nightly_read in nightly_reads if not _has_no_content(nightly_read)
+        ]
+        written_nightly_reads = [
+            nightly_read
+            for nightly_read in reads_with_content
+            if nightly_read.day not in lost_count_by_day
         ]
         retained_days = [
-            nightly.day for nightly in reads_with_content if nightly.day in lost_count_by_day
+            nightly_read.day
+            for nightly_read in reads_with_content
+            if nightly_read.day in lost_count_by_day
         ]
-        self.tables.write(calls, rows_by_table, [nightly.day for nightly in written_reads])
-        for nightly in nightly_reads:
-            self.tables.say(f"{nightly.day}: {_describe_outcome(nightly, lost_count_by_day)}")
-        for nightly in (
-            *written_reads,
+        self.tables.write(
+            calls, rows_by_table, [nightly_read.day for nightly_read in written_nightly_reads]
+        )
+        for nightly_read in nightly_reads:
+            self.tables.say(
+                f"{nightly_read.day}: {_describe_outcome(nightly_read, lost_count_by_day)}"
+            )
+        for nightly_read in (
+            *written_nightly_reads,
             *self._select_empty_days_to_report(reads_without_content),
         ):
-            document = to_json(nightly.document(), indent=1)
-            self.tables.out.write(nightly_key(nightly.day), document.encode())
-        return NightlyRunResult(tuple(written_reads), tuple(retained_days))
+            document = to_json(nightly_read.document(), indent=1)
+            self.tables.out.write(nightly_key(nightly_read.day), document.encode())
+        return NightlyRunResult(tuple(written_nightly_reads), tuple(retained_days))
 
     def _select_empty_days_to_report(
         self, reads_without_content: Collection[NightlyRead]
@@ -352,29 +380,33 @@ class NightlyRun:
         """
         if not reads_without_content:
             return
-        first_day = find_first_publish_day(self.trail_storage, self.place)
+        first_day = find_first_publish_day(self.trail_storage, self.account_and_region)
         if first_day is None:
             return
-        for nightly in reads_without_content:
-            if first_day <= nightly.day <= self.made_at.date():
-                earlier_read = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
+        for nightly_read in reads_without_content:
+            if first_day <= nightly_read.day <= self.made_at.date():
+                earlier_read = read_nightly(
+                    self.tables.out.read(nightly_key(nightly_read.day)) or b""
+                )
                 if earlier_read is None or earlier_read.has_read_nothing:
-                    yield nightly
+                    yield nightly_read
 
 
-def _has_no_content(nightly: NightlyRead) -> bool:
+def _has_no_content(nightly_read: NightlyRead) -> bool:
     """Return True if the trail has no file and no failed call of the day."""
-    return not nightly.files and not nightly.failed_calls
+    return not nightly_read.files and not nightly_read.failed_calls
 
 
-def _describe_outcome(nightly: NightlyRead, lost_count_by_day: Mapping[date, int]) -> str:
-    if _has_no_content(nightly):
+def _describe_outcome(nightly_read: NightlyRead, lost_count_by_day: Mapping[date, int]) -> str:
+    if _has_no_content(nightly_read):
         return "nothing in the trail, nothing written"
-    if nightly.day in lost_count_by_day:
-        return f"not changed, because {lost_count_by_day[nightly.day]} of its files were deleted"
+    if nightly_read.day in lost_count_by_day:
+        return (
+            f"not changed, because {lost_count_by_day[nightly_read.day]} of its files were deleted"
+        )
     return (
-        f"{nightly.incidents} incidents of {nightly.failed_calls} failed calls; "
-        f"{nightly.files} files, {nightly.files_unreadable} unreadable"
+        f"{nightly_read.incidents} incidents of {nightly_read.failed_calls} failed calls; "
+        f"{nightly_read.files} files, {nightly_read.files_unreadable} unreadable"
     )
 
 
@@ -382,7 +414,7 @@ def _print_nothing(_line: str) -> None:
     """Print nothing. Used in place of `Tables.say` if people need not see a read's problems."""
 
 
-def _group_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByDay:
+def _group_rows_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> RowsByDay:
     """Return the rows of each of these days, by day. Rows of other days are left out."""
     rows_by_day: dict[date, list[Row]] = {day: [] for day in days}
     for day, row in dated_rows:
@@ -411,15 +443,15 @@ def _find_span_of_bursts(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
     """
     days_begin_microseconds = days.start_microseconds
     days_end_microseconds = days.end_microseconds - 1
-    touching_spans: list[tuple[int, int]] = []
+    spans_touching_days: list[tuple[int, int]] = []
     for burst in bursts:
         first_failure = burst["first_failure"]
         last_failure = burst["last_failure"]
         if first_failure <= days_end_microseconds and last_failure >= days_begin_microseconds:
-            touching_spans.append((first_failure, last_failure))
+            spans_touching_days.append((first_failure, last_failure))
     return (
-        _cover_spans(touching_spans)
-        if touching_spans
+        _cover_spans(spans_touching_days)
+        if spans_touching_days
         else (days_begin_microseconds, days_end_microseconds)
     )
 
@@ -457,17 +489,17 @@ def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
     Scans from one day before `days` to 8 days after them are read. Broken ones are left out
     (rule 8).
     """
-    folders_around = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
-    listings: list[ScanListing] = []
+    folders_near_days = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
+    scan_listings: list[ScanListing] = []
     for folder in scan_storage.list_folders(""):
-        if folder not in folders_around:
+        if folder not in folders_near_days:
             continue
         for path in scan_storage.list_file_sizes(folder):
             content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
-            listing = read_queue_listing(content)
-            if listing:
-                listings.append(listing)
-    return listings
+            scan_listing = read_queue_listing(content)
+            if scan_listing:
+                scan_listings.append(scan_listing)
+    return scan_listings
 
 
 def read_queue_listing(content: bytes) -> ScanListing | None:
@@ -499,13 +531,13 @@ def read_last_findings(scan_storage: Storage, days: Days) -> list[tuple[str, str
     Only the last day that has scans is read, and files that are not JSON are skipped. Return an
     empty list if no scan is left, or if the last one is too large or lacks a field.
     """
-    scans = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
-    if not scans:
+    scan_documents = list(_read_last_day(scan_storage, {f"dt={day}" for day in days}))
+    if not scan_documents:
         return []
     try:
         return [
             (str(finding["queue_arn"]), str(finding["symptom"]), str(finding["because"]))
-            for finding in scans[-1]["findings"]
+            for finding in scan_documents[-1]["findings"]
         ]
     except (TypeError, LookupError):
         return []
@@ -517,40 +549,42 @@ def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
     The figures are whole numbers, such as the backlog. Only the scans of the last day that has any
     are read. If several of them measured a queue, the last one counts.
     """
-    folders = [
+    day_folders = [
         name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))
     ]
     figures_by_queue: dict[str, dict[str, int]] = {}
-    for scan in _read_last_day(scan_storage, folders):
-        figures_by_queue.update(_read_measurements(scan))
+    for scan_document in _read_last_day(scan_storage, day_folders):
+        figures_by_queue.update(_read_measurements(scan_document))
     return figures_by_queue
 
 
-def _read_measurements(scan: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+def _read_measurements(scan_document: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return the figures that a scan measured of each queue, by queue ARN and figure name.
 
     Values that are not counts (`is_count`) are left out.
     """
-    queues = scan.get("queues")
+    queues = scan_document.get("queues")
     figures_by_queue: dict[str, dict[str, int]] = {}
     if isinstance(queues, dict):
-        for queue_arn, figures in queues.items():
-            if isinstance(figures, dict):
-                valid_figures = {name: value for name, value in figures.items() if is_count(value)}
-                figures_by_queue[queue_arn] = valid_figures
+        for queue_arn, figure_by_name in queues.items():
+            if isinstance(figure_by_name, dict):
+                valid_figure_by_name = {
+                    name: value for name, value in figure_by_name.items() if is_count(value)
+                }
+                figures_by_queue[queue_arn] = valid_figure_by_name
     return figures_by_queue
 
 
-def _read_last_day(scan_storage: Storage, folders: Collection[str]) -> Iterator[dict[str, Any]]:
+def _read_last_day(scan_storage: Storage, day_folders: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield the scans in the last one of these folders that exists, the oldest first.
 
     A file that is not JSON is left out. A file that is too large, or whose JSON is not an object,
     is yielded as an empty dict.
     """
-    present_folders = set(folders).intersection(scan_storage.list_folders(""))
-    if not present_folders:
+    existing_day_folders = set(day_folders).intersection(scan_storage.list_folders(""))
+    if not existing_day_folders:
         return
-    for path in sorted(scan_storage.list_file_sizes(max(present_folders))):
+    for path in sorted(scan_storage.list_file_sizes(max(existing_day_folders))):
         content = scan_storage.read(path, _MAXIMUM_SCAN_FILE_BYTES + 1) or b""
         with suppress(ValueError, RecursionError):
             document = json.loads(content) if len(content) <= _MAXIMUM_SCAN_FILE_BYTES else None

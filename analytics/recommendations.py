@@ -158,7 +158,7 @@ def make_to_do(
     """
     weight_by_queue_and_symptom = weigh_incidents_by(incidents, "queue_arn", "symptom")
     counted_recommendations = [
-        _add_counts(recommendation, weight_by_queue_and_symptom)
+        _add_incident_counts(recommendation, weight_by_queue_and_symptom)
         for recommendation in recommendations
     ]
     ranked_recommendations = sorted(
@@ -219,7 +219,7 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
     return write_time_by_case
 
 
-def _add_counts(
+def _add_incident_counts(
     recommendation: RecommendedTask, weight_by_queue_and_symptom: Mapping[tuple[str, str], Weight]
 ) -> RecommendedTask:
     """Return the recommendation with the number of incidents of its queue and symptom.
@@ -228,10 +228,14 @@ def _add_counts(
     """
     if recommendation.incidents:
         return recommendation
-    weight = weight_by_queue_and_symptom.get(
+    incident_weight = weight_by_queue_and_symptom.get(
         (recommendation.queue_arn, recommendation.symptom), Weight()
     )
-    return replace(recommendation, incidents=weight.incidents, failed_calls=weight.failed_calls)
+    return replace(
+        recommendation,
+        incidents=incident_weight.incidents,
+        failed_calls=incident_weight.failed_calls,
+    )
 
 
 def merge_alike_recommendations(
@@ -247,15 +251,15 @@ def merge_alike_recommendations(
         recommendations_by_change[_get_change_key(recommendation)].append(recommendation)
     merged_recommendations: list[RecommendedTask] = []
     for alike_recommendations in recommendations_by_change.values():
-        queues = {recommendation.queue_arn for recommendation in alike_recommendations}
-        if len(queues) <= MAXIMUM_ALIKE_QUEUES:
+        queue_arns = {recommendation.queue_arn for recommendation in alike_recommendations}
+        if len(queue_arns) <= MAXIMUM_ALIKE_QUEUES:
             merged_recommendations.extend(alike_recommendations)
         else:
-            merged_recommendations.append(_merge_group(alike_recommendations))
+            merged_recommendations.append(_merge_alike_group(alike_recommendations))
     return merged_recommendations
 
 
-def _merge_group(alike_recommendations: Sequence[RecommendedTask]) -> RecommendedTask:
+def _merge_alike_group(alike_recommendations: Sequence[RecommendedTask]) -> RecommendedTask:
     """Return the recommendation that ranks first, with the sums over the whole group.
 
     Its value `before` is kept only if it is the same in all recommendations of the group.
@@ -293,19 +297,19 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
         newest_timeline_by_queue_and_symptom[
             timeline.newest_transition.queue_arn, timeline.newest_transition.symptom
         ] = timeline
-    missing_time_by_queue = _find_missing_times(timelines_by_age)
+    found_missing_at_by_queue = _find_missing_times(timelines_by_age)
     recommendation_by_subject: dict[tuple[str, str], RecommendedTask | None] = {}
     for timeline in timelines_by_age:
         case = timeline.newest_transition
         newest_timeline = newest_timeline_by_queue_and_symptom[case.queue_arn, case.symptom]
-        is_newest = newest_timeline is timeline
-        is_missing = _is_about_missing_queue(case, missing_time_by_queue)
+        is_newest_case = newest_timeline is timeline
+        is_queue_missing = _is_about_missing_queue(case, found_missing_at_by_queue)
         for subject, recommendation in _recommend_for_case(timeline):
-            key = (case.queue_arn, subject)
-            recommendation_by_subject[key] = None
-            if recommendation and not is_missing:
-                recommendation_by_subject[key] = _keep_if_due(
-                    recommendation, timeline, days, is_newest=is_newest
+            queue_and_subject = (case.queue_arn, subject)
+            recommendation_by_subject[queue_and_subject] = None
+            if recommendation and not is_queue_missing:
+                recommendation_by_subject[queue_and_subject] = _keep_if_due(
+                    recommendation, timeline, days, is_newest_case=is_newest_case
                 )
     return [
         recommendation for recommendation in recommendation_by_subject.values() if recommendation
@@ -313,18 +317,20 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
 
 
 def _keep_if_due(
-    recommendation: RecommendedTask, timeline: CaseTimeline, days: Days, *, is_newest: bool
+    recommendation: RecommendedTask, timeline: CaseTimeline, days: Days, *, is_newest_case: bool
 ) -> RecommendedTask | None:
     """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
 
-    `is_newest` is True if the case is the newest of its queue and symptom. If the case's last
+    `is_newest_case` is True if the case is the newest of its queue and symptom. If the case's last
     transition was before `days`, the reason in the result is STANDING_REASON.
     """
-    has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE_KIND
+    has_verified_fix = recommendation.kind == WRITE_INTO_TEMPLATE_KIND
     if to_microseconds(timeline.newest_transition.at) < days.start_microseconds:
-        return replace(recommendation, why=STANDING_REASON) if has_fixed else None
-    has_moved = bool(timeline.list_transitions(days))
-    return recommendation if has_moved and (is_newest or has_fixed) else None
+        return replace(recommendation, why=STANDING_REASON) if has_verified_fix else None
+    has_transition_on_days = bool(timeline.list_transitions(days))
+    return (
+        recommendation if has_transition_on_days and (is_newest_case or has_verified_fix) else None
+    )
 
 
 def _rank_timeline_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:
@@ -337,29 +343,29 @@ def _find_missing_times(timelines: Sequence[CaseTimeline]) -> dict[str, datetime
 
     Queues that Mendq never found missing are left out.
     """
-    missing_time_by_queue: dict[str, datetime] = {}
+    found_missing_at_by_queue: dict[str, datetime] = {}
     for timeline in timelines:
         case = timeline.newest_transition
         if case.symptom == QUEUE_MISSING.name:
-            missing_time = timeline.opened_at
+            found_missing_at = timeline.opened_at
         elif case.state is State.CLOSED and case.reason == QUEUE_GONE_REASON:
-            missing_time = case.at
+            found_missing_at = case.at
         else:
             continue
-        missing_time_by_queue[case.queue_arn] = max(
-            missing_time, missing_time_by_queue.get(case.queue_arn, missing_time)
+        found_missing_at_by_queue[case.queue_arn] = max(
+            found_missing_at, found_missing_at_by_queue.get(case.queue_arn, found_missing_at)
         )
-    return missing_time_by_queue
+    return found_missing_at_by_queue
 
 
-def _is_about_missing_queue(case: Case, missing_time_by_queue: Mapping[str, datetime]) -> bool:
+def _is_about_missing_queue(case: Case, found_missing_at_by_queue: Mapping[str, datetime]) -> bool:
     """Return True if Mendq found the case's queue missing at or after the last transition.
 
     Return False for a case of the symptom `queue_missing`, whose subject is the missing queue.
     """
-    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in missing_time_by_queue:
+    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in found_missing_at_by_queue:
         return False
-    return case.at <= missing_time_by_queue[case.queue_arn]
+    return case.at <= found_missing_at_by_queue[case.queue_arn]
 
 
 def _recommend_for_case(
@@ -374,7 +380,9 @@ def _recommend_for_case(
     case = timeline.newest_transition
     if case.state is State.DECLINED:
         return
-    task_kind = WRITE_INTO_TEMPLATE_KIND if _has_fixed(case) else _KIND_BY_STATE.get(case.state)
+    task_kind = (
+        WRITE_INTO_TEMPLATE_KIND if _has_verified_fix(case) else _KIND_BY_STATE.get(case.state)
+    )
     steps = [step for step in read_steps(case) if _is_attribute_change(step)]
     if not steps:
         recommendation: RecommendedTask | None = None
@@ -383,17 +391,17 @@ def _recommend_for_case(
             recommendation = _make_recommendation(task_kind, timeline, None)
         yield f"symptom {case.symptom}", recommendation
         return
-    is_one_task = task_kind in _KINDS_FOR_WHOLE_PLANS and len(steps) > 1
+    is_plan_one_task = task_kind in _KINDS_FOR_WHOLE_PLANS and len(steps) > 1
     for position, step in enumerate(steps):
         recommendation = None
-        if task_kind and not is_one_task:
+        if task_kind and not is_plan_one_task:
             recommendation = _make_recommendation(task_kind, timeline, step)
         elif task_kind and position == 0:
             recommendation = _make_recommendation(task_kind, timeline, None)
         yield f"attribute {step.attribute}", recommendation
 
 
-def _has_fixed(case: Case) -> bool:
+def _has_verified_fix(case: Case) -> bool:
     """Return True if the change was verified, and the case does not say that it was undone."""
     if case.state in _VERIFIED_STATES:
         return True
@@ -409,30 +417,32 @@ def _is_attribute_change(step: Step) -> bool:
     return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
 
 
-def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -> RecommendedTask:
+def _make_recommendation(
+    task_kind: str, timeline: CaseTimeline, step: Step | None
+) -> RecommendedTask:
     """Return a recommendation about one step of a case, or about the case if `step` is None."""
     case = timeline.newest_transition
     attribute = ""
-    before = ""
-    after = ""
+    value_before = ""
+    value_after = ""
     if step:
         attribute = step.attribute
-        after = step.after
+        value_after = step.after
         # If a person replaced a value that Mendq had written, no case holds the person's value.
         is_replaced = case.state is State.OVERRIDDEN and case.came_from is not None
         if not is_replaced:
-            before = _find_value_before(timeline, attribute)
+            value_before = _find_value_before(timeline, attribute)
     next_step: Mapping[str, Any] = {}
     if case.state in _STATES_WITH_NEXT_STEP:
         next_step = case.next_step
     return RecommendedTask(
-        kind=kind,
-        why=_WHY_BY_KIND.get(kind) or str(case.state),
+        kind=task_kind,
+        why=_WHY_BY_KIND.get(task_kind) or str(case.state),
         queue_arn=case.queue_arn,
         symptom=case.symptom,
         attribute=attribute,
-        before=before,
-        after=after,
+        before=value_before,
+        after=value_after,
         owner=_find_stack(case),
         case_id=case.case_id,
         reason=case.reason,
@@ -446,13 +456,13 @@ def _find_stack(case: Case) -> str:
 
     Return an empty text if the case's evidence names no stack.
     """
-    stack = case.evidence.get("stack")
-    if not stack or not isinstance(stack, str):
+    stack_name = case.evidence.get("stack")
+    if not stack_name or not isinstance(stack_name, str):
         return ""
     resource = case.evidence.get("resource")
     if not resource or not isinstance(resource, str):
-        return f"CloudFormation stack {stack}"
-    return f"CloudFormation stack {stack}, {resource}"
+        return f"CloudFormation stack {stack_name}"
+    return f"CloudFormation stack {stack_name}, {resource}"
 
 
 def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
@@ -509,16 +519,16 @@ def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommende
 
 
 def _make_caller_recommendation(
-    kind: str, symptom: str, caller: str, rows: Sequence[Row]
+    task_kind: str, symptom: str, caller: str, rows: Sequence[Row]
 ) -> RecommendedTask:
     """Return one recommendation for these incidents. It names the queue with the most of them."""
     weight_by_queue = weigh_incidents_by(rows, "queue_arn")
-    worst_queue, _ = min(weight_by_queue.items(), key=rank_by_weight)
+    worst_queue_arn, _ = min(weight_by_queue.items(), key=rank_by_weight)
     error_codes = sorted({code for row in rows for code in row["error_codes"]})
     return RecommendedTask(
-        kind=kind,
-        why="unknown_code" if kind == NAME_CODE_KIND else "count_only",
-        queue_arn=worst_queue,
+        kind=task_kind,
+        why="unknown_code" if task_kind == NAME_CODE_KIND else "count_only",
+        queue_arn=worst_queue_arn,
         symptom=symptom,
         owner=caller,
         reason=", ".join(error_codes),

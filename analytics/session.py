@@ -46,12 +46,12 @@ def start_session(master: str = LOCAL_MASTER) -> SparkSession:
 
     `master` is used only if `spark-submit` has not started a JVM already.
     """
-    builder = SparkSession.builder.appName("mendq-night")
+    session_builder = SparkSession.builder.appName("mendq-night")
     # spark-submit starts the JVM first, and sets this variable to its port.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_this_machine()
-        builder = builder.master(master).config(map=_LOCAL_CONFIGURATION)
-    spark = builder.config(map=_COMMON_CONFIGURATION).getOrCreate()
+        session_builder = session_builder.master(master).config(map=_LOCAL_CONFIGURATION)
+    spark = session_builder.config(map=_COMMON_CONFIGURATION).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

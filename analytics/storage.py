@@ -128,8 +128,8 @@ class Storage(ABC):
         """
         json_lines = [json.dumps(dict(row), default=str) for row in rows]
         self.write(path, "\n".join(json_lines).encode())
-        uri = f"{self.make_spark_root([])}{path}"
-        return spark.read.schema(schema).json(uri, mode="FAILFAST").coalesce(1)
+        file_uri = f"{self.make_spark_root([])}{path}"
+        return spark.read.schema(schema).json(file_uri, mode="FAILFAST").coalesce(1)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
@@ -137,22 +137,24 @@ class Storage(ABC):
         with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
             yield FolderStorage(folder)
 
-    def _make_unusable_error(self, verb: str, error: BaseException) -> RootUnusable:
+    def _make_unusable_error(self, failed_action: str, error: BaseException) -> RootUnusable:
         """Return the exception that says that the root cannot be read or written, and why."""
-        return RootUnusable(f"{self.root} cannot be {verb}: {_get_first_line(error)}")
+        return RootUnusable(
+            f"{self.root} cannot be {failed_action}: {_get_first_error_line(error)}"
+        )
 
 
-def _get_first_line(error: BaseException) -> str:
+def _get_first_error_line(error: BaseException) -> str:
     """Return the first line of an exception's text. If Java raised it, use Java's own text."""
-    text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
-    return text.partition("\n")[0]
+    error_text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
+    return error_text.partition("\n")[0]
 
 
-def _is_missing(error: BaseException) -> bool:
+def _is_missing_file_error(error: BaseException) -> bool:
     """Return True if an exception means that a file or folder does not exist."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return True
-    return _get_first_line(error).startswith("java.io.FileNotFoundException")
+    return _get_first_error_line(error).startswith("java.io.FileNotFoundException")
 
 
 class FolderStorage(Storage):
@@ -166,7 +168,7 @@ class FolderStorage(Storage):
         try:
             return [_make_entry(path) for path in (self.root / folder).iterdir()]
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return []
             raise self._make_unusable_error("read", error) from error
 
@@ -176,7 +178,7 @@ class FolderStorage(Storage):
                 content: bytes = stream.read(maximum_bytes)
                 return content
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return None
             raise self._make_unusable_error("read", error) from error
 
@@ -247,12 +249,12 @@ class HadoopStorage(Storage):
     def list_entries(self, folder: str) -> list[StorageEntry]:
         entries: list[StorageEntry] = []
         try:
-            for file_status in self._filesystem.listStatus(self._full_path(folder)):
+            for file_status in self._filesystem.listStatus(self._make_full_path(folder)):
                 is_folder = file_status.isDirectory()
                 size_bytes = None if is_folder else file_status.getLen()
                 entries.append(StorageEntry(file_status.getPath().getName(), size_bytes, is_folder))
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return []
             raise self._make_unusable_error("read", error) from error
         return entries
@@ -264,11 +266,11 @@ class HadoopStorage(Storage):
         """
         try:
             stream = self._bounded_stream_class(
-                self._filesystem.open(self._full_path(path)), maximum_bytes
+                self._filesystem.open(self._make_full_path(path)), maximum_bytes
             )
             return self._read_stream(stream)
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return None
             raise self._make_unusable_error("read", error) from error
 
@@ -284,7 +286,7 @@ class HadoopStorage(Storage):
     def write(self, path: str, content: bytes) -> None:
         """Write a file. S3 shows it to readers only after the stream is closed."""
         try:
-            with closing(self._filesystem.create(self._full_path(path), True)) as stream:
+            with closing(self._filesystem.create(self._make_full_path(path), True)) as stream:
                 stream.write(bytearray(content))
         except _STORAGE_ERRORS as error:
             raise self._make_unusable_error("written to", error) from error
@@ -305,9 +307,9 @@ class HadoopStorage(Storage):
         try:
             yield HadoopStorage(f"{self.make_spark_root([])}{folder}", self._spark)
         finally:
-            self._filesystem.delete(self._full_path(folder), True)
+            self._filesystem.delete(self._make_full_path(folder), True)
 
-    def _full_path(self, path: str) -> Any:
+    def _make_full_path(self, path: str) -> Any:
         """Return a path below the root as an object of Hadoop's class.
 
         The `./` stops Hadoop from reading a name such as `ACCOUNT:PATH` as a scheme.
@@ -347,14 +349,16 @@ class ArrowStorage(Storage):
         self.root = root.removeprefix("s3://").rstrip("/")
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
-        selector = self._pafs.FileSelector(self._full_path(folder), allow_not_found=True)
+        folder_selector = self._pafs.FileSelector(
+            self._make_full_path(folder), allow_not_found=True
+        )
         entries: list[StorageEntry] = []
         try:
-            for file_info in self._filesystem.get_file_info(selector):
+            for file_info in self._filesystem.get_file_info(folder_selector):
                 size_bytes = file_info.size if file_info.is_file else None
                 entries.append(StorageEntry(file_info.base_name, size_bytes, not file_info.is_file))
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return []
             raise self._make_unusable_error("read", error) from error
         return entries
@@ -364,26 +368,26 @@ class ArrowStorage(Storage):
 
         `compression=None` stops Arrow from unzipping it.
         """
-        full_path = self._full_path(path)
+        full_path = self._make_full_path(path)
         try:
             with self._filesystem.open_input_stream(full_path, compression=None) as stream:
                 content: bytes = stream.read(None if maximum_bytes < 0 else maximum_bytes)
                 return content
         except _STORAGE_ERRORS as error:
-            if _is_missing(error):
+            if _is_missing_file_error(error):
                 return None
             raise self._make_unusable_error("read", error) from error
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file. S3 shows it to readers only after the upload has ended."""
-        full_path = self._full_path(path)
+        full_path = self._make_full_path(path)
         try:
             with self._filesystem.open_output_stream(full_path, compression=None) as stream:
                 stream.write(content)
         except _STORAGE_ERRORS as error:
             raise self._make_unusable_error("written to", error) from error
 
-    def _full_path(self, path: str) -> str:
+    def _make_full_path(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
 
@@ -407,10 +411,10 @@ class AccountsStorage(Storage):
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
         """Return the folders directly in `folder`, of all buckets together. Files are left out."""
-        names: set[str] = set()
+        folder_names: set[str] = set()
         for _, account_storage in self._list_usable_storages(folder):
-            names.update(account_storage.list_folders(folder))
-        return [StorageEntry(name, None, True) for name in sorted(names)]
+            folder_names.update(account_storage.list_folders(folder))
+        return [StorageEntry(folder_name, None, True) for folder_name in sorted(folder_names)]
 
     def list_file_sizes(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`.
@@ -448,8 +452,8 @@ class AccountsStorage(Storage):
         for account, account_storage in list(self._storage_by_account.items()):
             try:
                 account_storage.list_entries(folder)
-            except RootUnusable as unusable:
-                self._say(f"the cases of {account} are left out: {unusable}")
+            except RootUnusable as error:
+                self._say(f"the cases of {account} are left out: {error}")
                 del self._storage_by_account[account]
             else:
                 yield account, account_storage

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.cases import HEALED_OUTCOME, MAXIMUM_COUNT, MAXIMUM_NAME_CHARACTERS
+from analytics.cases import HEALED_OUTCOME, MAXIMUM_ACCEPTED_COUNT, MAXIMUM_NAME_CHARACTERS
 from analytics.days import microseconds_to_time
 from analytics.incidents import (
     COLUMN_TYPES_BY_TABLE,
@@ -158,10 +158,10 @@ class Tables:
         A day whose table is missing or cannot be read is left out.
         """
         rows_by_day = self._read_columns(table, days, {"file": "string"}, is_distinct=True)
-        names_by_day: dict[date, set[str]] = {}
+        file_names_by_day: dict[date, set[str]] = {}
         for day, rows in rows_by_day.items():
-            names_by_day[day] = {row["file"] for row in rows}
-        return names_by_day
+            file_names_by_day[day] = {row["file"] for row in rows}
+        return file_names_by_day
 
     def _read_columns(
         self,
@@ -215,21 +215,21 @@ class Tables:
         rows_by_day: dict[str, Rows] = {str(day): [] for day in days}
         time_columns = _list_time_columns(type_by_column)
         paths = [f"{root}{make_table_path(table, day)}" for day in days]
-        day_in_path = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
+        day_of_path = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
         try:
             frame = self.spark.read.schema(format_schema(type_by_column)).parquet(*paths)
-            dated_frame = frame.withColumn("day", day_in_path)
+            dated_frame = frame.withColumn("day", day_of_path)
             # Spark would return times without a zone.
             numeric_frame = dated_frame.withColumns(
-                {name: sf.unix_micros(name) for name in time_columns}
+                {column_name: sf.unix_micros(column_name) for column_name in time_columns}
             )
             if is_distinct:
                 numeric_frame = numeric_frame.distinct()
             for spark_row in numeric_frame.collect():
                 row = spark_row.asDict(recursive=True)
-                for name in time_columns:
-                    if row[name] is not None:
-                        row[name] = microseconds_to_time(row[name])
+                for column_name in time_columns:
+                    if row[column_name] is not None:
+                        row[column_name] = microseconds_to_time(row[column_name])
                 rows_by_day[row.pop("day")].append(row)
         except (Py4JJavaError, PySparkException, OverflowError):
             return None
@@ -238,20 +238,24 @@ class Tables:
 
 def _list_time_columns(type_by_column: Mapping[str, str]) -> list[str]:
     """Return the names of the columns that hold times."""
-    return [name for name, spark_type in type_by_column.items() if spark_type == "timestamp"]
+    return [
+        column_name
+        for column_name, spark_type in type_by_column.items()
+        if spark_type == "timestamp"
+    ]
 
 
 def _add_defaults(rows: Rows) -> None:
     """Fill the columns that incidents written by older versions do not have."""
     for row in rows:
-        for name, default in _DEFAULT_BY_COLUMN.items():
-            if row[name] is None:
-                row[name] = default
+        for column_name, default_value in _DEFAULT_BY_COLUMN.items():
+            if row[column_name] is None:
+                row[column_name] = default_value
 
 
 def _lacks_required_value(row: Row, required_columns: Iterable[str]) -> bool:
     """Return True if any of these columns is null in a row."""
-    return any(row[name] is None for name in required_columns)
+    return any(row[column_name] is None for column_name in required_columns)
 
 
 def make_table_path(table: str, day: date) -> str:
@@ -275,10 +279,10 @@ def _read_parquet_part(staging: Storage, folder: str) -> bytes:
 SUM_COLUMNS = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
 # The number of queues with waiting incidents that the summary of an organization lists.
 MAXIMUM_WAITING_QUEUES = 10
-_PLACE_IN_PATH_PATTERN = (
+_MEMBER_IN_PATH_PATTERN = (
     r"/account=([0-9]{12})/region=([a-z0-9-]+)/incidents/week=[0-9W-]+/[0-9-]+\.parquet\z"
 )
-_PLACE_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
+_REGION_AND_ACCOUNT_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
 class MemberRows(NamedTuple):
@@ -316,10 +320,12 @@ def _find_unreadable_paths(
     except (Py4JJavaError, PySparkException):
         if len(paths) == 1:
             return {*paths}
-        middle = len(paths) // 2
-        unreadable_in_first_half = _find_unreadable_paths(spark, central_storage, paths[:middle])
+        middle_position = len(paths) // 2
+        unreadable_in_first_half = _find_unreadable_paths(
+            spark, central_storage, paths[:middle_position]
+        )
         return unreadable_in_first_half | _find_unreadable_paths(
-            spark, central_storage, paths[middle:]
+            spark, central_storage, paths[middle_position:]
         )
     return set()
 
@@ -338,7 +344,9 @@ def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[s
     root = central_storage.make_spark_root(sorted({path.rpartition("/")[0] for path in paths}))
     parquet_reader = spark.read.schema(format_schema(COLUMN_TYPES_BY_TABLE["incidents"]))
     rows = parquet_reader.parquet(*(f"{root}{path}" for path in paths))
-    sums_by_queue = _sum_by_queue(rows, is_shared=paths[0].startswith("account=")).persist()
+    sums_by_queue = _sum_by_queue(
+        rows, has_member_in_path=paths[0].startswith("account=")
+    ).persist()
     try:
         sum_expressions = [sf.sum(name).alias(name) for name in SUM_COLUMNS]
         member_rows = (
@@ -358,30 +366,32 @@ def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[s
     )
 
 
-def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
+def _sum_by_queue(rows: DataFrame, *, has_member_in_path: bool) -> DataFrame:
     """Return the sums of the incidents for each member and each of its queues.
 
     Args:
         rows: Rows of `incidents`.
-        is_shared: True if the path of a row's file names the member. False if the row itself
-            names it.
+        has_member_in_path: True if the path of a row's file names the member. False if the row
+            itself names it.
     """
     account = sf.col("account")
     region = sf.col("region")
-    if is_shared:
+    if has_member_in_path:
         path = sf.input_file_name()
-        account = sf.regexp_extract(path, _PLACE_IN_PATH_PATTERN, 1)
-        region = sf.regexp_extract(path, _PLACE_IN_PATH_PATTERN, 2)
+        account = sf.regexp_extract(path, _MEMBER_IN_PATH_PATTERN, 1)
+        region = sf.regexp_extract(path, _MEMBER_IN_PATH_PATTERN, 2)
     outcome = sf.col("outcome")
-    is_right_place = (sf.col("account") == account) & (sf.col("region") == region)
+    names_own_account_and_region = (sf.col("account") == account) & (sf.col("region") == region)
     # A failed call may name another account's queue. But a case, which all waiting incidents have,
     # is always about a queue of its own account and region.
     has_no_case = ~outcome.isin(*WAITING_STATES)
-    is_own_case = has_no_case | _make_queue_in_place_column(account, region)
-    has_possible_values = sf.col("failed_calls").between(0, MAXIMUM_COUNT) & outcome.isNotNull()
-    is_valid_row = is_right_place & is_own_case & has_possible_values
+    is_about_own_queue = has_no_case | _make_queue_of_member_column(account, region)
+    has_possible_values = (
+        sf.col("failed_calls").between(0, MAXIMUM_ACCEPTED_COUNT) & outcome.isNotNull()
+    )
+    is_valid_row = names_own_account_and_region & is_about_own_queue & has_possible_values
     false_literal = sf.lit(False)
-    placed_rows = rows.select(
+    rows_with_member = rows.select(
         account.alias("of_account"),
         region.alias("of_region"),
         sf.coalesce(is_valid_row, false_literal).alias("fits"),
@@ -392,14 +402,14 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
         "failed_calls",
         sf.coalesce("urgent", false_literal).alias("is_urgent"),
     )
-    return _sum_placed_rows(placed_rows)
+    return _sum_rows_by_member_and_queue(rows_with_member)
 
 
-def _make_queue_in_place_column(account: Column, region: Column) -> Column:
+def _make_queue_of_member_column(account: Column, region: Column) -> Column:
     """Return a column that is true if the queue's ARN names this account and region."""
     queue_arn = sf.col("queue_arn")
-    region_in_arn = sf.regexp_extract(queue_arn, _PLACE_IN_ARN_PATTERN, 1)
-    account_in_arn = sf.regexp_extract(queue_arn, _PLACE_IN_ARN_PATTERN, 2)
+    region_in_arn = sf.regexp_extract(queue_arn, _REGION_AND_ACCOUNT_IN_ARN_PATTERN, 1)
+    account_in_arn = sf.regexp_extract(queue_arn, _REGION_AND_ACCOUNT_IN_ARN_PATTERN, 2)
     return (region_in_arn == region) & (account_in_arn == account)
 
 
@@ -410,32 +420,35 @@ def _make_own_incident_column() -> Column:
     return is_own_queue | (sf.col("why") == OWN_LOOK_REASON)
 
 
-def _sum_placed_rows(placed_rows: DataFrame) -> DataFrame:
+def _sum_rows_by_member_and_queue(rows_with_member: DataFrame) -> DataFrame:
     """Return the sums for each member and queue. Invalid rows are summed up with the queue null."""
     outcome = sf.col("outcome")
-    is_counted = sf.col("fits") & ~sf.col("is_own")
-    is_waiting = is_counted & outcome.isin(*WAITING_STATES)
+    is_counted_row = sf.col("fits") & ~sf.col("is_own")
+    is_waiting_incident = is_counted_row & outcome.isin(*WAITING_STATES)
     rank_columns = [
         sf.when(outcome == state, position) for position, state in enumerate(WAITING_STATES)
     ]
     worst_incident = sf.struct(sf.coalesce(*rank_columns).alias("rank"), "symptom", "outcome")
-    condition_by_sum = {
-        "incidents": is_counted,
-        "healed": is_counted & (outcome == HEALED_OUTCOME),
-        "urgent": is_counted & sf.col("is_urgent"),
-        "waiting": is_waiting,
-        "urgent_waiting": is_waiting & sf.col("is_urgent"),
+    condition_by_sum_name = {
+        "incidents": is_counted_row,
+        "healed": is_counted_row & (outcome == HEALED_OUTCOME),
+        "urgent": is_counted_row & sf.col("is_urgent"),
+        "waiting": is_waiting_incident,
+        "urgent_waiting": is_waiting_incident & sf.col("is_urgent"),
         "rows_left_out": ~sf.col("fits"),
     }
     count_columns = [
-        sf.sum(condition.cast("int")).alias(name) for name, condition in condition_by_sum.items()
+        sf.sum(condition.cast("int")).alias(sum_name)
+        for sum_name, condition in condition_by_sum_name.items()
     ]
     # Other accounts wrote these numbers. Sums of decimals cannot overflow.
-    failed_calls = sf.when(is_counted, sf.col("failed_calls").cast("decimal(38,0)")).otherwise(0)
+    failed_calls = sf.when(is_counted_row, sf.col("failed_calls").cast("decimal(38,0)")).otherwise(
+        0
+    )
     shortened_arn = sf.substring(sf.col("queue_arn"), 1, MAXIMUM_NAME_CHARACTERS)
     queue_column = sf.when(sf.col("fits"), shortened_arn).alias("queue")
-    return placed_rows.groupBy("of_account", "of_region", queue_column).agg(
+    return rows_with_member.groupBy("of_account", "of_region", queue_column).agg(
         *count_columns,
         sf.sum(failed_calls).alias("failed_calls"),
-        sf.min(sf.when(is_waiting, worst_incident)).alias("worst"),
+        sf.min(sf.when(is_waiting_incident, worst_incident)).alias("worst"),
     )

@@ -139,16 +139,17 @@ class TrailReader:
         spark: The session that the DataFrames belong to.
         trail: The folder that contains `AWSLogs`.
         reader: The way to read log files.
-        stage: A temporary storage through which Spark gets the rows that this process has read.
-        place: Only files of this account and region are read. None: files of all.
+        staging_storage: A temporary storage through which Spark gets the rows that this process has
+            read.
+        account_and_region: Only files of this account and region are read. None: files of all.
         listed_files: Every file that was found, in the order of listing.
     """
 
     spark: SparkSession
     trail: Storage
     reader: Reader
-    stage: Storage
-    place: AccountAndRegion | None = None
+    staging_storage: Storage
+    account_and_region: AccountAndRegion | None = None
     listed_files: list[ListedFile] = field(default_factory=list)
     _known_folders: set[PublishFolder] = field(default_factory=set)
     _driver_rows: list[dict[str, Any]] = field(default_factory=list)
@@ -157,12 +158,12 @@ class TrailReader:
     def load_failed_calls(self, days: Days) -> DataFrame:
         """Return the failed calls made on `days`, even if they were published later (rule 1)."""
         self.read(days.widen(0, MAXIMUM_LATE_DAYS))
-        calls = select_failed_calls(self.load_readings(), self.place)
+        calls = select_failed_calls(self.load_readings(), self.account_and_region)
         call_microseconds = sf.unix_micros("event_time")
-        is_in_days = (call_microseconds >= days.start_microseconds) & (
+        is_call_of_days = (call_microseconds >= days.start_microseconds) & (
             call_microseconds < days.end_microseconds
         )
-        calls = calls.where(is_in_days)
+        calls = calls.where(is_call_of_days)
         if self._spark_frames:
             return calls.persist()
         return calls
@@ -181,25 +182,27 @@ class TrailReader:
             self._driver_rows.extend(rows)
             return
         root = self.trail.make_spark_root(folders_with_files)
-        frame = self.reader.read_in_spark(
+        readings_frame = self.reader.read_in_spark(
             load_binary_files(self.spark, root, folders_with_files), root
         )
-        self._spark_frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        self._spark_frames.append(readings_frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def load_readings(self) -> DataFrame:
         """Return a row for each file that was read so far, with the columns of READING_COLUMNS.
 
         The rows that this process has read are one partition, so that Spark need not shuffle them.
         """
-        frames = [*self._spark_frames]
-        if self._driver_rows or not frames:
+        readings_frames = [*self._spark_frames]
+        if self._driver_rows or not readings_frames:
             path = f"readings-{len(self._driver_rows)}.json"
-            frames.append(
-                self.stage.write_frame(path, self._driver_rows, READING_SCHEMA, self.spark)
+            readings_frames.append(
+                self.staging_storage.write_frame(
+                    path, self._driver_rows, READING_SCHEMA, self.spark
+                )
             )
-        readings = frames[0]
-        for frame in frames[1:]:
-            readings = readings.unionByName(frame)
+        readings = readings_frames[0]
+        for readings_frame in readings_frames[1:]:
+            readings = readings.unionByName(readings_frame)
         return readings
 
     def make_quality_rows(self) -> list[dict[str, Any]]:
@@ -211,26 +214,28 @@ class TrailReader:
         row_by_file: dict[str, dict[str, Any]] = {}
         for row in self._driver_rows:
             row_by_file[row["file"]] = {**row, "failed_calls": len(row["calls"])}
-        columns = ("file", "reason", "records", "unreadable_records")
-        for frame in self._spark_frames:
-            frame_without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
+        quality_columns = ("file", "reason", "records", "unreadable_records")
+        for readings_frame in self._spark_frames:
+            frame_without_calls = readings_frame.select(
+                *quality_columns, sf.size("calls").alias("failed_calls")
+            )
             for spark_row in frame_without_calls.collect():
                 row_by_file[spark_row["file"]] = spark_row.asDict(recursive=True)
-        zero_counts = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
+        zero_count_by_column = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
         rows: list[dict[str, Any]] = []
         for file in self.listed_files:
-            unread_row = {**zero_counts, "reason": file.unread_reason}
-            rows.append({**unread_row, **row_by_file.get(file.file, {}), **file._asdict()})
+            default_row = {**zero_count_by_column, "reason": file.unread_reason}
+            rows.append({**default_row, **row_by_file.get(file.file, {}), **file._asdict()})
         return rows
 
     def close(self) -> None:
         """Release the rows that Spark keeps in memory and on disk."""
-        for frame in self._spark_frames:
-            frame.unpersist()
+        for readings_frame in self._spark_frames:
+            readings_frame.unpersist()
 
     @cached_property
     def _branches(self) -> list[Branch]:
-        return list_branches(self.trail, self.place)
+        return list_branches(self.trail, self.account_and_region)
 
     def _find_new_folders(self, days: Days) -> list[PublishFolder]:
         """Return the publish folders of `days` that were not read yet, and mark them as read."""
@@ -263,8 +268,8 @@ class TrailReader:
 
     def _read_on_driver(self, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
         """Read files on the driver. Return None if Spark should read them (rule 6)."""
-        total_bytes = sum(size for _, size in files)
-        if not self.reader.should_read_on_driver(total_bytes):
+        compressed_bytes = sum(size for _, size in files)
+        if not self.reader.should_read_on_driver(compressed_bytes):
             return None
         return self.reader.read_on_driver(self.trail, files)
 
@@ -296,10 +301,10 @@ class Reader:
             return cls(FALLBACK_READER, WHY_NO_ARROW)
         return cls(NATIVE_READER)
 
-    def should_read_on_driver(self, total_bytes: int) -> bool:
-        """Return True if this process should read files of `total_bytes` in all (rule 6)."""
+    def should_read_on_driver(self, compressed_bytes: int) -> bool:
+        """Return True if this process should read files of `compressed_bytes` in all (rule 6)."""
         slow_reader_factor = 1 if self.name == NATIVE_READER else SLOW_READER_FACTOR
-        return total_bytes <= self.driver_bytes // slow_reader_factor
+        return compressed_bytes <= self.driver_bytes // slow_reader_factor
 
     def read_on_driver(
         self, trail: Storage, files: Sequence[tuple[str, int]]
@@ -315,17 +320,17 @@ class Reader:
             meanwhile are left out. None if there are too many failed calls, or reading takes too
             long (rule 6).
         """
-        read_content = make_file_reader(can_use_native=self.name == NATIVE_READER)
+        read_log_file = make_file_reader(can_use_native=self.name == NATIVE_READER)
         deadline = monotonic() + MAXIMUM_DRIVER_SECONDS
         call_count = 0
         rows: list[dict[str, Any]] = []
-        with ThreadPoolExecutor(_PARALLEL_READS) as threads:
+        with ThreadPoolExecutor(_PARALLEL_READS) as thread_pool:
             for batch_begin in range(0, len(files), _FILES_PER_BATCH):
-                batch = files[batch_begin : batch_begin + _FILES_PER_BATCH]
-                contents = threads.map(lambda file: trail.read(*file), batch)
-                for (path, _), content in zip(batch, contents, strict=True):
+                file_batch = files[batch_begin : batch_begin + _FILES_PER_BATCH]
+                file_contents = thread_pool.map(lambda file: trail.read(*file), file_batch)
+                for (path, _), content in zip(file_batch, file_contents, strict=True):
                     if content is not None:
-                        row = _make_reading_row(path, read_content(content))
+                        row = _make_reading_row(path, read_log_file(content))
                         rows.append(row)
                         call_count += len(row["calls"])
                     if call_count > MAXIMUM_DRIVER_CALLS or monotonic() > deadline:
@@ -399,13 +404,13 @@ class ListedFile(NamedTuple):
 
 
 def list_branches(
-    trail: Storage, place: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
+    trail: Storage, account_and_region: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
 ) -> list[Branch]:
-    """Return the log files' folder of every account and region, or only those of `place`.
+    """Return the log files' folder of every account and region, or only those of the given one.
 
     In an organization's trail the accounts are below a folder with the organization's id. So
-    `place` has a folder directly in LOGS_FOLDER and one in each organization's folder; they may not
-    exist. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
+    `account_and_region` has a folder directly in LOGS_FOLDER and one in each organization's folder;
+    they may not exist. `log_folder` is LOG_FILES_FOLDER or DIGESTS_FOLDER.
     """
     organizations = [name for name in trail.list_folders(LOGS_FOLDER) if name.startswith("o-")]
     parent_folders = [
@@ -413,42 +418,50 @@ def list_branches(
         *(f"{LOGS_FOLDER}/{organization}" for organization in organizations),
     ]
     branches: list[Branch] = []
-    for parent in parent_folders:
-        accounts = [place.account] if place else _list_accounts(trail, parent)
+    for parent_folder in parent_folders:
+        accounts = (
+            [account_and_region.account]
+            if account_and_region
+            else _list_accounts(trail, parent_folder)
+        )
         for account in accounts:
-            folder = f"{parent}/{account}/{log_folder}"
-            regions = [place.region] if place else trail.list_folders(folder)
+            folder = f"{parent_folder}/{account}/{log_folder}"
+            regions = (
+                [account_and_region.region] if account_and_region else trail.list_folders(folder)
+            )
             branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
     return branches
 
 
-def _list_accounts(trail: Storage, parent: str) -> list[str]:
+def _list_accounts(trail: Storage, parent_folder: str) -> list[str]:
     """Return the accounts in a folder. Folders of organizations are left out."""
-    return [name for name in trail.list_folders(parent) if not name.startswith("o-")]
+    return [name for name in trail.list_folders(parent_folder) if not name.startswith("o-")]
 
 
 def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
     """Yield the publish folders of `days` that exist for an account and region."""
-    listed_month = ""
+    listed_month_folder = ""
     day_folder_names: list[str] = []
     for day in days:
-        month = f"{branch.folder}/{day:%Y/%m}"
-        if month != listed_month:
-            day_folder_names = trail.list_folders(month)
-            listed_month = month
+        month_folder = f"{branch.folder}/{day:%Y/%m}"
+        if month_folder != listed_month_folder:
+            day_folder_names = trail.list_folders(month_folder)
+            listed_month_folder = month_folder
         if f"{day:%d}" in day_folder_names:
-            yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
+            yield PublishFolder(f"{month_folder}/{day:%d}", branch.account, branch.region, day)
 
 
-def find_first_publish_day(trail: Storage, place: AccountAndRegion | None = None) -> date | None:
+def find_first_publish_day(
+    trail: Storage, account_and_region: AccountAndRegion | None = None
+) -> date | None:
     """Return the earliest day with a publish folder, or None if there is none.
 
-    If `place` is given, only its folders count. Folders of log files and of digests count, because
-    digests come even without calls.
+    If `account_and_region` is given, only its folders count. Folders of log files and of digests
+    count, because digests come even without calls.
     """
     first_days: list[date] = []
     for log_folder in (LOG_FILES_FOLDER, DIGESTS_FOLDER):
-        for branch in list_branches(trail, place, log_folder):
+        for branch in list_branches(trail, account_and_region, log_folder):
             day = _find_first_day(trail, branch.folder)
             if day is not None:
                 first_days.append(day)
@@ -494,22 +507,22 @@ def _is_hidden_from_spark(name: str) -> bool:
 
 def _read_file_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Read files with the standard library, on an executor. Yield a row for each."""
-    read_content = make_file_reader(can_use_native=False)
+    read_log_file = make_file_reader(can_use_native=False)
     for path, content in files:
-        yield _make_reading_row(path.removeprefix(root), read_content(content))
+        yield _make_reading_row(path.removeprefix(root), read_log_file(content))
 
 
 def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Read files with the native reader, on an executor. Yield a row for each, in Arrow batches."""
-    read_content = make_file_reader()
+    read_log_file = make_file_reader()
     rows: list[dict[str, Any]] = []
     call_count = 0
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
             row = _make_reading_row(
-                path.as_py().removeprefix(root), read_content(content.as_buffer())
+                path.as_py().removeprefix(root), read_log_file(content.as_buffer())
             )
             rows.append(row)
             call_count += len(row["calls"])

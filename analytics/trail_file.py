@@ -72,10 +72,10 @@ MAXIMUM_MEMBERS = 16
 MAXIMUM_CONTAINERS = 2_000_000
 # The nesting depth to which Python's parser reads a file. Other parsers read less deep, so none of
 # them accepts a file that is refused here.
-_MAXIMUM_DEPTH = 3_000
+_MAXIMUM_NESTING_DEPTH = 3_000
 # Python refuses to convert longer integers. They are legal JSON, but no field that is read here has
 # one, so they become floats.
-_MAXIMUM_DIGITS = 4_300
+_MAXIMUM_INTEGER_DIGITS = 4_300
 # Deflate compresses at most 1,032 to 1. A file that claims a larger unpacked size is broken.
 _MAXIMUM_COMPRESSION_RATIO = 1_032
 GZIP_MAGIC = b"\x1f\x8b"
@@ -123,24 +123,24 @@ def read_file(content: bytes) -> Reading:
     return read_records(len(records), enumerate(records))
 
 
-def read_records(number_of_records: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
+def read_records(number_of_records: int, candidate_records: Iterable[tuple[int, Any]]) -> Reading:
     """Return the failed SQS calls among a file's records, and count the unreadable records.
 
     Args:
         number_of_records: The number of records in the file.
-        candidates: The position and value of each record that may be a failed SQS call, or may be
-            unreadable. Other records may be left out.
+        candidate_records: The position and value of each record that may be a failed SQS call, or
+            may be unreadable. Other records may be left out.
     """
     calls: list[tuple[int, FailedCall]] = []
-    unreadable_by_reason: Counter[str] = Counter()
-    for position, record in candidates:
-        outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
-        if isinstance(outcome, FailedCall):
-            calls.append((position, outcome))
-        elif outcome.reason not in _OTHER_RECORD_REASONS:
-            unreadable_by_reason[outcome.reason] += 1
+    unreadable_count_by_reason: Counter[str] = Counter()
+    for position, record in candidate_records:
+        call_or_other = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
+        if isinstance(call_or_other, FailedCall):
+            calls.append((position, call_or_other))
+        elif call_or_other.reason not in _OTHER_RECORD_REASONS:
+            unreadable_count_by_reason[call_or_other.reason] += 1
     return Reading(
-        None, number_of_records, tuple(calls), dict(sorted(unreadable_by_reason.items()))
+        None, number_of_records, tuple(calls), dict(sorted(unreadable_count_by_reason.items()))
     )
 
 
@@ -170,21 +170,21 @@ def _unpack_members(packed_bytes: bytes) -> Iterator[bytes]:
     """
     bytes_left = MAXIMUM_LOG_FILE_BYTES
     for _ in range(MAXIMUM_MEMBERS):
-        member = zlib.decompressobj(wbits=31)
-        text = member.decompress(packed_bytes, bytes_left + 1)
-        bytes_left -= len(text)
+        gzip_member = zlib.decompressobj(wbits=31)
+        unpacked_bytes = gzip_member.decompress(packed_bytes, bytes_left + 1)
+        bytes_left -= len(unpacked_bytes)
         if bytes_left < 0:
             raise UnreadableFileError("too_large")
-        if not member.eof:
+        if not gzip_member.eof:
             raise UnreadableFileError("truncated")
-        yield text
-        packed_bytes = member.unused_data
+        yield unpacked_bytes
+        packed_bytes = gzip_member.unused_data
         if not packed_bytes.startswith(GZIP_MAGIC):
             return
     raise UnreadableFileError("too_many_gzip_members")
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(json_text: bytes) -> Any:
     """Return the value of a JSON text, parsed by Python's parser.
 
     Raises:
@@ -192,31 +192,31 @@ def parse_json(text: bytes) -> Any:
         RecursionError: if it is nested too deeply.
     """
     with _allow_deep_recursion():
-        return json.loads(text, parse_int=_parse_integer)
+        return json.loads(json_text, parse_int=_parse_integer)
 
 
-def _parse_document(text: bytes) -> Any:
+def _parse_document(json_text: bytes) -> Any:
     """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
-    if len(text) > MAXIMUM_CONTAINERS:
-        container_count = text.count(b"{") + text.count(b"[")
+    if len(json_text) > MAXIMUM_CONTAINERS:
+        container_count = json_text.count(b"{") + json_text.count(b"[")
         if container_count > MAXIMUM_CONTAINERS:
             raise UnreadableFileError("too_many_json_values")
     try:
-        return parse_json(text)
+        return parse_json(json_text)
     except (ValueError, RecursionError) as error:
         raise UnreadableFileError("not_json") from error
 
 
-def _parse_first_value(text: bytes) -> Any:
+def _parse_first_value(json_text: bytes) -> Any:
     """Return the first JSON value in a text; more may follow. Raises like `parse_json`."""
     with _allow_deep_recursion():
-        return _JSON_DECODER.raw_decode(text.decode())[0]
+        return _JSON_DECODER.raw_decode(json_text.decode())[0]
 
 
 def _parse_integer(digits: str) -> int | float:
     """Return an integer in JSON. If it has too many digits for Python, return it as a float."""
-    return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
+    return int(digits) if len(digits) <= _MAXIMUM_INTEGER_DIGITS else float(digits)
 
 
 _JSON_DECODER = json.JSONDecoder(parse_int=_parse_integer)
@@ -224,13 +224,13 @@ _JSON_DECODER = json.JSONDecoder(parse_int=_parse_integer)
 
 @contextmanager
 def _allow_deep_recursion() -> Iterator[None]:
-    """Let Python's JSON parser follow lists and objects to a depth of _MAXIMUM_DEPTH."""
-    previous_limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(previous_limit, _MAXIMUM_DEPTH))
+    """Let Python's JSON parser follow lists and objects to a depth of _MAXIMUM_NESTING_DEPTH."""
+    previous_recursion_limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(previous_recursion_limit, _MAXIMUM_NESTING_DEPTH))
     try:
         yield
     finally:
-        sys.setrecursionlimit(previous_limit)
+        sys.setrecursionlimit(previous_recursion_limit)
 
 
 def _get_records(document: Any) -> list[Any]:
@@ -278,7 +278,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     ignore_reason = find_ignore_reason(
         call, find_symptom_of(call), AccountAndRegion(call.account, call.region)
     )
-    is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_agent(call.user_agent)
+    is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_user_agent(call.user_agent)
     refused_by = call.refused_by
     return {
         "position": position,
@@ -300,7 +300,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     }
 
 
-def is_operator_agent(user_agent: str) -> bool:
+def is_operator_user_agent(user_agent: str) -> bool:
     """Return True if a user agent is the one that an operator's `mendq` command sends.
 
     CloudTrail puts some user agents in brackets.
@@ -316,10 +316,10 @@ def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], Reading]
     """
     if can_use_native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
-    return _read_view
+    return _read_file_view
 
 
-def _read_view(content: Any) -> Reading:
+def _read_file_view(content: Any) -> Reading:
     return read_file(bytes(content))
 
 
@@ -363,14 +363,14 @@ class _NativeReader:
 
     def read_file(self, content: Any) -> Reading:
         """Read the bytes of a trail file, or a view of them. Never raises."""
-        text = self._unpack(memoryview(content))
-        if text is not None:
-            reading = self._read_text(text)
+        file_text = self._unpack_plain_gzip(memoryview(content))
+        if file_text is not None:
+            reading = self._read_text(file_text)
             if reading is not None:
                 return reading
         return read_file(bytes(content))
 
-    def _unpack(self, content: memoryview) -> memoryview | None:
+    def _unpack_plain_gzip(self, content: memoryview) -> memoryview | None:
         """Unpack a file that is one plain gzip member. Return None if it is anything else.
 
         The result is a part of the buffer, which the next file overwrites.
@@ -384,10 +384,10 @@ class _NativeReader:
         if len(self._buffer) <= claimed_bytes:
             self._buffer = bytearray(claimed_bytes + 1)
         buffer = memoryview(self._buffer)
-        member = _GzipReader(content, _CHUNK_BYTES)
+        gzip_reader = _GzipReader(content, _CHUNK_BYTES)
         try:
             filled_bytes = 0
-            while added_bytes := member.readinto(buffer[filled_bytes : claimed_bytes + 1]):
+            while added_bytes := gzip_reader.readinto(buffer[filled_bytes : claimed_bytes + 1]):
                 filled_bytes += added_bytes
         except _UNPACKING_ERRORS:
             return None
@@ -395,42 +395,42 @@ class _NativeReader:
             return None
         return buffer[:filled_bytes]
 
-    def _read_text(self, text: memoryview) -> Reading | None:
+    def _read_text(self, file_text: memoryview) -> Reading | None:
         """Read an unpacked file. Return None if `read_file` must read it, because it is unusual."""
-        if len(text) > MAXIMUM_CONTAINERS and _count_brackets(text) > MAXIMUM_CONTAINERS:
+        if len(file_text) > MAXIMUM_CONTAINERS and _count_brackets(file_text) > MAXIMUM_CONTAINERS:
             return None
         try:
-            str(text, "utf-8")  # msgspec does not check the strings that it skips
-            records = self._field_decoder.decode(text).Records
+            str(file_text, "utf-8")  # msgspec does not check the strings that it skips
+            records = self._field_decoder.decode(file_text).Records
             positions = [
-                position for position, record in enumerate(records) if _is_candidate(record)
+                position for position, record in enumerate(records) if _is_candidate_record(record)
             ]
-            parsed_records = self._parse_records(text, records, positions)
+            parsed_records = self._parse_records(file_text, records, positions)
             return read_records(len(records), zip(positions, parsed_records, strict=True))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
     def _parse_records(
-        self, text: memoryview, records: list[_Record], positions: list[int]
+        self, file_text: memoryview, records: list[_Record], positions: list[int]
     ) -> list[Any]:
         """Return the records at these positions, parsed by Python's parser."""
         parsed_records: list[Any] = []
-        base_address = _get_address(text)
+        text_address = _get_address(file_text)
         for position in positions:
-            begin = _find_record_begin(text, base_address, records, position)
-            end = _find_record_begin(text, base_address, records, position + 1)
-            if begin is None or end is None:
-                return self._parse_records_slowly(text, positions)
-            parsed_records.append(_parse_first_value(bytes(text[begin:end])))
+            record_begin = _find_record_begin(file_text, text_address, records, position)
+            record_end = _find_record_begin(file_text, text_address, records, position + 1)
+            if record_begin is None or record_end is None:
+                return self._parse_records_slowly(file_text, positions)
+            parsed_records.append(_parse_first_value(bytes(file_text[record_begin:record_end])))
         return parsed_records
 
-    def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
+    def _parse_records_slowly(self, file_text: memoryview, positions: list[int]) -> list[Any]:
         """Return the records at these positions, even if their first key is not the usual one."""
-        raw_records = self._raw_decoder.decode(text).Records
+        raw_records = self._raw_decoder.decode(file_text).Records
         return [parse_json(bytes(raw_records[position])) for position in positions]
 
 
-def _is_candidate(record: _Record) -> bool:
+def _is_candidate_record(record: _Record) -> bool:
     """Return True if a record may be a failed SQS call, or unreadable."""
     if record.eventSource is None:
         return True
@@ -438,34 +438,37 @@ def _is_candidate(record: _Record) -> bool:
 
 
 def _find_record_begin(
-    text: memoryview, base_address: int, records: list[_Record], position: int
+    file_text: memoryview, text_address: int, records: list[_Record], position: int
 ) -> int | None:
-    """Return the offset in `text` at which a record begins.
+    """Return the offset in `file_text` at which a record begins.
 
     For the position after the last record, return the text's length. Return None if the record does
     not begin with _FIRST_RECORD_KEY, with which CloudTrail begins each record. This key directly
     after a brace must be the first key of its object, so the offset is that of the record.
 
     Args:
-        text: The unpacked file.
-        base_address: The memory address of its first byte.
-        records: The records of the file, whose values are views of `text`.
+        file_text: The unpacked file.
+        text_address: The memory address of its first byte.
+        records: The records of the file, whose values are views of `file_text`.
         position: The position of the record.
     """
     if position == len(records):
-        return len(text)
+        return len(file_text)
     version_value = records[position].eventVersion
     if not len(version_value):
         return None
-    begin = _get_address(version_value) - base_address - len(_FIRST_RECORD_KEY)
-    if begin <= 0 or text[begin : begin + len(_FIRST_RECORD_KEY)] != _FIRST_RECORD_KEY:
+    record_begin = _get_address(version_value) - text_address - len(_FIRST_RECORD_KEY)
+    if (
+        record_begin <= 0
+        or file_text[record_begin : record_begin + len(_FIRST_RECORD_KEY)] != _FIRST_RECORD_KEY
+    ):
         return None
-    return begin
+    return record_begin
 
 
-def _count_brackets(text: memoryview) -> int:
+def _count_brackets(json_text: memoryview) -> int:
     """Count the `{` and `[` in a JSON text, including those in its strings."""
-    byte_values = np.frombuffer(text, np.uint8)
+    byte_values = np.frombuffer(json_text, np.uint8)
     number_of_brackets = 0
     for block_begin in range(0, len(byte_values), _BLOCK_BYTES):
         block = byte_values[block_begin : block_begin + _BLOCK_BYTES]

@@ -41,7 +41,7 @@ from analytics.week_parts import (
     format_time,
     is_own_queue,
     limit_symptoms,
-    list_places,
+    list_most_frequent_values,
     list_rows,
     list_times_to_heal,
     list_worst_incidents,
@@ -49,7 +49,7 @@ from analytics.week_parts import (
     make_queue_days,
     remove_own_incidents,
     select_days,
-    split_largest,
+    split_largest_counts,
     weigh_incidents_by,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN_PREFIX
@@ -60,20 +60,20 @@ SUMMARY_SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
 
 
-def _collect_habits() -> dict[str, str]:
+def _collect_habit_texts() -> dict[str, str]:
     """Return the `habit` text of each symptom that has one, by the symptom's name.
 
     The weekly report writes this text after the name of a queue that has the symptom again and
     again.
     """
-    habit_by_symptom: dict[str, str] = {}
+    habit_text_by_symptom: dict[str, str] = {}
     for symptom in CATALOGUE:
         if isinstance(symptom, NotifiedSymptom) and symptom.habit:
-            habit_by_symptom[symptom.name] = symptom.habit
-    return habit_by_symptom
+            habit_text_by_symptom[symptom.name] = symptom.habit
+    return habit_text_by_symptom
 
 
-_HABIT_BY_SYMPTOM = _collect_habits()
+_HABIT_TEXT_BY_SYMPTOM = _collect_habit_texts()
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def make_summary(
         zone: The time zone that decides which notifications came out of hours.
     """
     days = parse_week_days(week)
-    all_incidents = select_days(days, week_input.incidents_by_day)
-    incidents_by_day = remove_own_incidents(all_incidents)
+    all_incidents_by_day = select_days(days, week_input.incidents_by_day)
+    incidents_by_day = remove_own_incidents(all_incidents_by_day)
     incidents = list_rows(incidents_by_day)
     limited_incidents_by_day, left_out_symptom_count = limit_symptoms(incidents_by_day)
     limited_incidents = list_rows(limited_incidents_by_day)
     may_last_run_come = scheduled_at is None and not week_input.is_whole(days.last_day)
-    is_over = is_week_over(
+    has_week_ended = is_week_over(
         days.last_day, scheduled_at or made_at, may_last_run_come=may_last_run_come
     )
     day_rows: list[dict[str, Any]] = []
@@ -151,12 +151,14 @@ def make_summary(
         "to": str(days.last_day),
         "made_at": format_time(made_at),
         "time_zone": str(zone),
-        **_make_places([*incidents, *list_rows(select_days(days, week_input.quality_by_day))]),
+        **_make_account_and_region_fields(
+            [*incidents, *list_rows(select_days(days, week_input.quality_by_day))]
+        ),
         "totals": {
-            **_make_sums(days, incidents, week_input.cases, zone),
+            **_make_week_sums(days, incidents, week_input.cases, zone),
             "queues": count_named_queues(incidents),
         },
-        **_make_counts(incidents, limited_incidents),
+        **_make_incident_counts(incidents, limited_incidents),
         "symptoms_left_out": left_out_symptom_count,
         "per_day": day_rows,
         "queue_days": make_queue_days(incidents_by_day),
@@ -169,37 +171,40 @@ def make_summary(
         "not_seen": {
             **make_not_seen(days, week_input),
             **_make_unknown_codes(incidents),
-            "week_is_over": is_over,
-            "own_incidents": len(list_rows(all_incidents)) - len(incidents),
+            "week_is_over": has_week_ended,
+            "own_incidents": len(list_rows(all_incidents_by_day)) - len(incidents),
         },
     }
 
 
-def _make_counts(incidents: Sequence[Row], limited_incidents: Sequence[Row]) -> dict[str, Any]:
+def _make_incident_counts(
+    incidents: Sequence[Row], limited_incidents: Sequence[Row]
+) -> dict[str, Any]:
     """Count the incidents by what found them, by outcome and by symptom.
 
     `limited_incidents` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
     """
-    finders = [row["found_by"] for row in incidents]
+    found_by_values = [row["found_by"] for row in incidents]
     count_by_symptom = count_texts(row["symptom"] for row in limited_incidents)
     return {
         "by_found_by": {
-            finder: finders.count(finder) for finder in (FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN)
+            found_by_value: found_by_values.count(found_by_value)
+            for found_by_value in (FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN)
         },
         "by_outcome": count_texts(row["outcome"] for row in incidents),
         "by_symptom": count_by_symptom,
         "habits": {
-            symptom: _HABIT_BY_SYMPTOM[symptom]
+            symptom: _HABIT_TEXT_BY_SYMPTOM[symptom]
             for symptom in count_by_symptom
-            if symptom in _HABIT_BY_SYMPTOM
+            if symptom in _HABIT_TEXT_BY_SYMPTOM
         },
     }
 
 
-def _make_places(rows: Sequence[Row]) -> dict[str, Any]:
+def _make_account_and_region_fields(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the accounts and regions of these rows, and how many of them are left out."""
-    accounts, accounts_left_out = list_places(rows, "account")
-    regions, regions_left_out = list_places(rows, "region")
+    accounts, accounts_left_out = list_most_frequent_values(rows, "account")
+    regions, regions_left_out = list_most_frequent_values(rows, "region")
     return {
         "accounts": accounts,
         "accounts_left_out": accounts_left_out,
@@ -208,17 +213,19 @@ def _make_places(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _make_sums(
-    days: Days, incidents: Sequence[Row], cases: CaseFiles | None, zone: tzinfo
+def _make_week_sums(
+    days: Days, incidents: Sequence[Row], case_files: CaseFiles | None, zone: tzinfo
 ) -> dict[str, Any]:
     """Return the sums over a week's incidents.
 
     If cases were read, the numbers of urgent notifications of the week are added.
     """
-    sums = count_totals(incidents)
-    if cases:
-        sums.update(count_urgent_notifications(days, _remove_own_cases(cases.timelines), zone))
-    return sums
+    week_sums = count_totals(incidents)
+    if case_files:
+        week_sums.update(
+            count_urgent_notifications(days, _remove_own_cases(case_files.timelines), zone)
+        )
+    return week_sums
 
 
 def _remove_own_cases(timelines: Iterable[CaseTimeline]) -> list[CaseTimeline]:
@@ -239,14 +246,14 @@ def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list
         incidents_by_day = select_days(days_with_tables, week_input.incidents_by_day)
         incidents = list_rows(remove_own_incidents(incidents_by_day))
         whole_day_count = sum(week_input.is_whole(day) for day in days_with_tables)
-        sums = _make_sums(days, incidents, week_input.cases, zone)
-        previous_weeks.append({"week": earlier_week, "nightly_runs": whole_day_count, **sums})
+        week_sums = _make_week_sums(days, incidents, week_input.cases, zone)
+        previous_weeks.append({"week": earlier_week, "nightly_runs": whole_day_count, **week_sums})
     return previous_weeks
 
 
-def _index_timelines(cases: CaseFiles | None) -> dict[str | None, CaseTimeline]:
+def _index_timelines(case_files: CaseFiles | None) -> dict[str | None, CaseTimeline]:
     """Return the cases by case id; empty if cases were not read."""
-    timelines = cases.timelines if cases else []
+    timelines = case_files.timelines if case_files else []
     return {timeline.newest_transition.case_id: timeline for timeline in timelines}
 
 
@@ -261,22 +268,22 @@ def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
 
 
 def _make_case_fields(
-    days: Days, incidents: Sequence[Row], cases: CaseFiles | None
+    days: Days, incidents: Sequence[Row], case_files: CaseFiles | None
 ) -> dict[str, Any]:
     """Return the summary's fields about cases. Return an empty dict if cases were not read."""
-    if cases is None:
+    if case_files is None:
         return {}
-    timelines = _remove_own_cases(cases.timelines)
+    timelines = _remove_own_cases(case_files.timelines)
     case_recommendations = recommend_for_cases(days, timelines)
     recommendations = [
         *case_recommendations,
         *recommend_for_callers(incidents),
-        *recommend_for_findings(cases.findings),
+        *recommend_for_findings(case_files.findings),
     ]
     case_ids = {row["case_id"] for row in incidents}
     return {
         "reached_a_person": make_notified_case_fields(days, timelines),
-        **make_open_case_fields(timelines, cases.figures_by_queue),
+        **make_open_case_fields(timelines, case_files.figures_by_queue),
         "impact": sum_harm(case_ids, timelines),
         "earned": find_candidates_for_heal(days, timelines),
         **make_to_do(recommendations, incidents),
@@ -291,20 +298,20 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
     with those of the 14 days before.
     """
     quality_rows = list_rows(select_days(days, week_input.quality_by_day))
-    read_files = [row for row in quality_rows if not row["reason"]]
-    unreadable_files = [row for row in quality_rows if row["reason"]]
+    readable_file_rows = [row for row in quality_rows if not row["reason"]]
+    unreadable_file_rows = [row for row in quality_rows if row["reason"]]
     not_seen_fields = {
         "nightly_runs_missing": [str(day) for day in days if day not in week_input.quality_by_day],
-        "files_read": len(read_files),
-        "files_unreadable": len(unreadable_files),
-        "bytes_read": sum(row["bytes"] for row in read_files),
-        "bytes_unreadable": sum(row["bytes"] for row in unreadable_files),
+        "files_read": len(readable_file_rows),
+        "files_unreadable": len(unreadable_file_rows),
+        "bytes_read": sum(row["bytes"] for row in readable_file_rows),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable_file_rows),
         "records_read": sum(row["records"] for row in quality_rows),
-        "unreadable_files": _list_largest_files(unreadable_files),
+        "unreadable_files": _list_largest_files(unreadable_file_rows),
         "nightly_runs": [_judge_night(day, week_input) for day in days],
     }
     if week_input.cases:
-        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable_count
+        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable_file_count
     not_seen_fields["began"] = str(week_input.first_day) if week_input.first_day else None
     return not_seen_fields
 
@@ -316,11 +323,13 @@ def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     call_count_by_symptom = {
         symptom: weight.failed_calls for symptom, weight in weight_by_symptom.items()
     }
-    largest_codes, left_out_codes = split_largest(call_count_by_symptom, MAXIMUM_SYMPTOMS)
+    call_count_by_listed_code, call_count_by_left_out_code = split_largest_counts(
+        call_count_by_symptom, MAXIMUM_SYMPTOMS
+    )
     return {
-        "unknown_code": largest_codes,
-        "unknown_codes_left_out": len(left_out_codes),
-        "unknown_calls_left_out": sum(left_out_codes.values()),
+        "unknown_code": call_count_by_listed_code,
+        "unknown_codes_left_out": len(call_count_by_left_out_code),
+        "unknown_calls_left_out": sum(call_count_by_left_out_code.values()),
     }
 
 
@@ -344,12 +353,12 @@ def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
     """
     quality_rows = week_input.quality_by_day.get(day, ())
     incidents = week_input.incidents_by_day.get(day, ())
-    size_bytes = sum(row["bytes"] for row in quality_rows)
+    listed_bytes = sum(row["bytes"] for row in quality_rows)
     number_of_records = sum(row["records"] for row in quality_rows)
     nightly_read = week_input.nightly_read_by_day.get(day)
     is_torn = nightly_read is not None and (
         nightly_read.files != len(quality_rows)
-        or nightly_read.bytes != size_bytes
+        or nightly_read.bytes != listed_bytes
         or nightly_read.records != number_of_records
         or nightly_read.incidents != len(incidents)
     )

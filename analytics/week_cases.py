@@ -30,7 +30,7 @@ from analytics.week_parts import (
     WAITING_STATES,
     Row,
     RowsByDay,
-    find_nearest_rank,
+    find_percentile,
     format_time,
     list_rows,
 )
@@ -105,8 +105,8 @@ def make_open_case_fields(
     waiting_timelines.sort(key=_rank_timeline_by_pressure)
     open_cases: list[dict[str, Any]] = []
     for timeline in waiting_timelines[:MAXIMUM_CASES]:
-        figures = figures_by_queue.get(timeline.newest_transition.queue_arn, {})
-        open_cases.append(_make_open_case(timeline, figures))
+        figure_by_name = figures_by_queue.get(timeline.newest_transition.queue_arn, {})
+        open_cases.append(_make_open_case(timeline, figure_by_name))
     return {"open_now": open_cases, "open_now_left_out": len(waiting_timelines[MAXIMUM_CASES:])}
 
 
@@ -117,7 +117,7 @@ def _rank_timeline_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datet
     return WAITING_STATES.index(case.state), is_not_urgent, timeline.opened_at, case.case_id
 
 
-def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[str, Any]:
+def _make_open_case(timeline: CaseTimeline, figure_by_name: Mapping[str, int]) -> dict[str, Any]:
     case = timeline.newest_transition
     return {
         **_make_case_names(case),
@@ -126,7 +126,7 @@ def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[
         "since": format_time(timeline.state_began_at),
         "reason": shorten(case.reason),
         "next_step": {name: shorten(case.next_step.get(name)) for name in _NEXT_STEP_FIELDS},
-        **{name: figures.get(name) for name in _FIGURE_NAMES},
+        **{name: figure_by_name.get(name) for name in _FIGURE_NAMES},
         **make_pictures(timeline),
     }
 
@@ -139,14 +139,16 @@ def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
     """
     if timeline is None:
         return {"timeline": [], "visibility": []}
-    points: list[dict[str, Any]] = []
-    for point in build_timeline(timeline.transitions):
-        event_text = shorten(point.says, MAXIMUM_NAME_CHARACTERS)
-        points.append({"at": format_time(point.at), "state": point.what, "says": event_text})
-    spans: list[dict[str, Any]] = []
-    for name, seconds in list_need_spans(timeline.transitions):
-        spans.append({"what": shorten(name, MAXIMUM_NAME_CHARACTERS), "seconds": seconds})
-    return {"timeline": points, "visibility": spans}
+    timeline_points: list[dict[str, Any]] = []
+    for timeline_point in build_timeline(timeline.transitions):
+        event_text = shorten(timeline_point.says, MAXIMUM_NAME_CHARACTERS)
+        timeline_points.append(
+            {"at": format_time(timeline_point.at), "state": timeline_point.what, "says": event_text}
+        )
+    need_spans: list[dict[str, Any]] = []
+    for span_name, seconds in list_need_spans(timeline.transitions):
+        need_spans.append({"what": shorten(span_name, MAXIMUM_NAME_CHARACTERS), "seconds": seconds})
+    return {"timeline": timeline_points, "visibility": need_spans}
 
 
 def _make_case_names(case: Transition) -> dict[str, str]:
@@ -168,7 +170,7 @@ def sum_harm(
     Each number is the sum over the evidence of the cases with these ids. It is None if none of
     these cases has the number.
     """
-    counts_by_harm: dict[str, list[int]] = {harm: [] for harm in _HARM_KINDS}
+    message_counts_by_harm: dict[str, list[int]] = {harm: [] for harm in _HARM_KINDS}
     for timeline in timelines:
         message_count_by_harm = timeline.newest_transition.evidence.get("messages")
         if timeline.newest_transition.case_id not in case_ids or not isinstance(
@@ -177,10 +179,10 @@ def sum_harm(
             continue
         for harm in _HARM_KINDS:
             if is_count(message_count_by_harm.get(harm)):
-                counts_by_harm[harm].append(message_count_by_harm[harm])
+                message_counts_by_harm[harm].append(message_count_by_harm[harm])
     return {
         harm: sum(message_counts) if message_counts else None
-        for harm, message_counts in counts_by_harm.items()
+        for harm, message_counts in message_counts_by_harm.items()
     }
 
 
@@ -188,24 +190,24 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
     """Return pairs of queue and symptom for which the weekly report suggests the mode `heal`.
 
     These are the pairs whose proposals were all approved and whose fixes did not fail (see
-    `_is_success`). Only proposals that were answered in the 13 weeks up to `days.last_day` count.
-    A pair needs at least MINIMUM_APPROVALS of them. At most MAXIMUM_HEAL_CANDIDATES pairs are
-    returned.
+    `_has_successful_fix`). Only proposals that were answered in the 13 weeks up to `days.last_day`
+    count. A pair needs at least MINIMUM_APPROVALS of them. At most MAXIMUM_HEAL_CANDIDATES pairs
+    are returned.
     """
-    quarter = Days(days.last_day - (QUARTER_DAYS - 1) * ONE_DAY, days.last_day)
-    successes_by_pair = defaultdict[tuple[str, str], list[bool]](list)
+    quarter_days = Days(days.last_day - (QUARTER_DAYS - 1) * ONE_DAY, days.last_day)
+    success_flags_by_pair = defaultdict[tuple[str, str], list[bool]](list)
     for timeline in timelines:
-        if _has_answer(timeline, quarter):
+        if _has_answered_proposal(timeline, quarter_days):
             queue_and_symptom = (
                 timeline.newest_transition.queue_arn,
                 timeline.newest_transition.symptom,
             )
-            successes_by_pair[queue_and_symptom].append(_is_success(timeline))
-    candidates: list[tuple[int, str, str]] = []
-    for (queue_arn, symptom), pair_successes in successes_by_pair.items():
-        if all(pair_successes) and len(pair_successes) >= MINIMUM_APPROVALS:
-            candidates.append((len(pair_successes), queue_arn, symptom))
-    candidates.sort(key=lambda candidate: (-candidate[0], candidate[1], candidate[2]))
+            success_flags_by_pair[queue_and_symptom].append(_has_successful_fix(timeline))
+    ranked_candidates: list[tuple[int, str, str]] = []
+    for (queue_arn, symptom), success_flags in success_flags_by_pair.items():
+        if all(success_flags) and len(success_flags) >= MINIMUM_APPROVALS:
+            ranked_candidates.append((len(success_flags), queue_arn, symptom))
+    ranked_candidates.sort(key=lambda candidate: (-candidate[0], candidate[1], candidate[2]))
     return [
         {
             "queue_arn": shorten(queue_arn, MAXIMUM_NAME_CHARACTERS),
@@ -214,11 +216,11 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
             "asked": approval_count,
             "kind": "consider_heal",
         }
-        for approval_count, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
+        for approval_count, queue_arn, symptom in ranked_candidates[:MAXIMUM_HEAL_CANDIDATES]
     ]
 
 
-def _has_answer(timeline: CaseTimeline, days: Days) -> bool:
+def _has_answered_proposal(timeline: CaseTimeline, days: Days) -> bool:
     """Return True if a person approved or declined the case's proposal on these days."""
     for transition in timeline.list_transitions(days):
         if transition.came_from is State.PROPOSED and transition.state in _ANSWER_STATES:
@@ -226,7 +228,7 @@ def _has_answer(timeline: CaseTimeline, days: Days) -> bool:
     return False
 
 
-def _is_success(timeline: CaseTimeline) -> bool:
+def _has_successful_fix(timeline: CaseTimeline) -> bool:
     """Return True if nothing in the case shows that its fix failed, was changed or was undone.
 
     The case must have at most one plan, and only states of _SUCCESSFUL_STATES. An approved fix that
@@ -239,7 +241,7 @@ def _is_success(timeline: CaseTimeline) -> bool:
 
 
 def compare_fixed_and_untouched(
-    incidents: Iterable[Row], all_incidents: RowsByDay
+    incidents: Iterable[Row], all_incidents_by_day: RowsByDay
 ) -> list[dict[str, Any]]:
     """Compare, for each symptom, the incidents that Mendq fixed with those that it left untouched.
 
@@ -252,10 +254,10 @@ def compare_fixed_and_untouched(
 
     Args:
         incidents: The incidents of the week.
-        all_incidents: The incidents of all days that were read.
+        all_incidents_by_day: The incidents of all days that were read.
     """
     failure_times_by_queue_and_symptom = defaultdict[tuple[str, str], list[datetime]](list)
-    for row in list_rows(all_incidents):
+    for row in list_rows(all_incidents_by_day):
         failure_times_by_queue_and_symptom[row["queue_arn"], row["symptom"]].append(
             row["first_failure"]
         )
@@ -266,7 +268,7 @@ def compare_fixed_and_untouched(
     comparisons: list[dict[str, Any]] = []
     for symptom, rows in sorted(rows_by_symptom.items()):
         comparison = _compare_symptom(
-            symptom, rows, failure_times_by_queue_and_symptom, all_incidents
+            symptom, rows, failure_times_by_queue_and_symptom, all_incidents_by_day
         )
         if comparison["fixed"] or comparison["untouched"]:
             comparisons.append(comparison)
@@ -275,34 +277,35 @@ def compare_fixed_and_untouched(
 
 def _compare_symptom(
     symptom: str,
-    rows: Iterable[Row],
+    symptom_incidents: Iterable[Row],
     failure_times_by_queue_and_symptom: Mapping[tuple[str, str], Sequence[datetime]],
-    days_read: Collection[date],
+    read_days: Collection[date],
 ) -> dict[str, Any]:
     """Return the row of one symptom for `compare_fixed_and_untouched`.
 
     Args:
         symptom: The symptom.
-        rows: The incidents of the symptom.
+        symptom_incidents: The incidents of the symptom.
         failure_times_by_queue_and_symptom: The times of the first failures of all incidents.
-        days_read: The days that were read.
+        read_days: The days that were read.
     """
     fixed_count = 0
     untouched_count = 0
     seconds_to_heal: list[float] = []
     seconds_to_recover: list[float] = []
-    for row in rows:
-        if row["outcome"] in FIXED_OUTCOMES:
+    for incident in symptom_incidents:
+        if incident["outcome"] in FIXED_OUTCOMES:
             fixed_count += 1
-            if row["seconds_to_heal"] is not None:
-                seconds_to_heal.append(row["seconds_to_heal"])
-        elif row["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(row, days_read):
+            if incident["seconds_to_heal"] is not None:
+                seconds_to_heal.append(incident["seconds_to_heal"])
+        elif incident["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(incident, read_days):
             untouched_count += 1
             if not _has_failed_again(
-                row, failure_times_by_queue_and_symptom[row["queue_arn"], row["symptom"]]
+                incident,
+                failure_times_by_queue_and_symptom[incident["queue_arn"], incident["symptom"]],
             ):
-                duration = row["last_failure"] - row["first_failure"]
-                seconds_to_recover.append(duration.total_seconds())
+                failing_duration = incident["last_failure"] - incident["first_failure"]
+                seconds_to_recover.append(failing_duration.total_seconds())
     return {
         "symptom": symptom,
         "fixed": fixed_count,
@@ -313,22 +316,24 @@ def _compare_symptom(
     }
 
 
-def _is_next_day_read(row: Row, days_read: Collection[date]) -> bool:
+def _is_next_day_read(incident: Row, read_days: Collection[date]) -> bool:
     """Return True if the day of an incident's last failure and the day after that were read."""
-    last_failure = row["last_failure"]
-    return last_failure.date() in days_read and (last_failure + ONE_DAY).date() in days_read
+    last_failure = incident["last_failure"]
+    return last_failure.date() in read_days and (last_failure + ONE_DAY).date() in read_days
 
 
-def _has_failed_again(row: Row, failure_times: Iterable[datetime]) -> bool:
+def _has_failed_again(incident: Row, failure_times: Iterable[datetime]) -> bool:
     """Return True if any of `failure_times` is within a day after the incident's last failure."""
-    last_failure = row["last_failure"]
-    return any(last_failure < failure <= last_failure + ONE_DAY for failure in failure_times)
+    last_failure = incident["last_failure"]
+    return any(
+        last_failure < failure_time <= last_failure + ONE_DAY for failure_time in failure_times
+    )
 
 
-def _find_median(seconds: Iterable[float]) -> float | None:
+def _find_median(durations_in_seconds: Iterable[float]) -> float | None:
     """Return the median, or None if there are no values."""
-    sorted_seconds = sorted(seconds)
-    return find_nearest_rank(sorted_seconds, 50) if sorted_seconds else None
+    sorted_durations = sorted(durations_in_seconds)
+    return find_percentile(sorted_durations, 50) if sorted_durations else None
 
 
 def make_notified_case_fields(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:

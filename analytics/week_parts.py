@@ -24,8 +24,8 @@ from mendq.model.tags import DRILL_QUEUE_PREFIX
 MAXIMUM_CASES = 50
 MAXIMUM_CODES = 10
 MAXIMUM_SYMPTOMS = 100
-MAXIMUM_PLACES = 1_000
-MAXIMUM_PLACE_CHARACTERS = 64
+MAXIMUM_ACCOUNTS_OR_REGIONS = 1_000
+MAXIMUM_ACCOUNT_OR_REGION_CHARACTERS = 64
 MAXIMUM_QUEUES = 20
 MAXIMUM_HEALING_TIMES = 200
 # The 90th percentile of fewer times would just be the longest one.
@@ -105,11 +105,11 @@ def weigh_incidents_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Wei
 
     The keys are tuples if several columns are given.
     """
-    weight_by_key: dict[Any, Weight] = defaultdict(Weight)
-    get_key = itemgetter(*columns)
+    weight_by_column_values: dict[Any, Weight] = defaultdict(Weight)
+    get_column_values = itemgetter(*columns)
     for row in incidents:
-        weight_by_key[get_key(row)].add(row)
-    return weight_by_key
+        weight_by_column_values[get_column_values(row)].add(row)
+    return weight_by_column_values
 
 
 def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
@@ -124,9 +124,7 @@ def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
         "healed": sum(row["outcome"] == HEALED_OUTCOME for row in incidents),
         "notified": sum(row["notified"] for row in incidents),
         "urgent": sum(row["urgent"] for row in incidents),
-        "median_seconds_to_heal": find_nearest_rank(healing_seconds, 50)
-        if healing_seconds
-        else None,
+        "median_seconds_to_heal": find_percentile(healing_seconds, 50) if healing_seconds else None,
         "healed_with_time": len(healing_seconds),
     }
 
@@ -146,12 +144,12 @@ def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
 
     If the day has no incidents, return one row whose symptom is None.
     """
-    weights_by_symptom = sorted(weigh_incidents_by(incidents, "symptom").items())
-    if not weights_by_symptom:
+    sorted_symptom_weights = sorted(weigh_incidents_by(incidents, "symptom").items())
+    if not sorted_symptom_weights:
         return [{"date": str(day), "symptom": None, **asdict(Weight())}]
     return [
         {"date": str(day), "symptom": symptom, **asdict(weight)}
-        for symptom, weight in weights_by_symptom
+        for symptom, weight in sorted_symptom_weights
     ]
 
 
@@ -162,8 +160,10 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
     do not name count as one queue, `unresolved`.
     """
     incidents = list_rows(incidents_by_day)
-    count_by_queue_of_each_day = [_count_by_queue(rows) for rows in incidents_by_day.values()]
-    not_healed_by_queue = _count_by_queue(
+    incident_counts_of_each_day = [
+        _count_incidents_by_queue(rows) for rows in incidents_by_day.values()
+    ]
+    unhealed_count_by_queue = _count_incidents_by_queue(
         row for row in incidents if row["outcome"] not in FIXED_OUTCOMES
     )
     ranked_queues = sorted(weigh_incidents_by(incidents, "queue_arn").items(), key=rank_by_weight)
@@ -173,10 +173,11 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
             {
                 "queue_arn": queue_arn,
                 "incidents": [
-                    count_by_queue[queue_arn] for count_by_queue in count_by_queue_of_each_day
+                    incident_count_by_queue[queue_arn]
+                    for incident_count_by_queue in incident_counts_of_each_day
                 ],
                 "failed_calls": weight.failed_calls,
-                "not_healed": not_healed_by_queue[queue_arn],
+                "not_healed": unhealed_count_by_queue[queue_arn],
             }
         )
     return {
@@ -186,7 +187,7 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
     }
 
 
-def _count_by_queue(incidents: Iterable[Row]) -> Counter[str]:
+def _count_incidents_by_queue(incidents: Iterable[Row]) -> Counter[str]:
     """Return the number of incidents of each queue, by queue ARN."""
     return Counter(row["queue_arn"] for row in incidents)
 
@@ -205,18 +206,18 @@ def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
 
     Symptoms with the most healed incidents come first. Equal ones are sorted by name.
     """
-    seconds_by_symptom = defaultdict[str, list[float]](list)
+    healing_seconds_by_symptom = defaultdict[str, list[float]](list)
     for row in incidents:
         if _has_healing_time(row):
-            seconds_by_symptom[row["symptom"]].append(row["seconds_to_heal"])
+            healing_seconds_by_symptom[row["symptom"]].append(row["seconds_to_heal"])
     summaries = [
-        _summarize_times(symptom, sorted(seconds))
-        for symptom, seconds in seconds_by_symptom.items()
+        _summarize_times(symptom, sorted(healing_seconds))
+        for symptom, healing_seconds in healing_seconds_by_symptom.items()
     ]
     return sorted(summaries, key=lambda summary: (-summary["incidents"], summary["symptom"]))
 
 
-def find_nearest_rank(sorted_times: Sequence[float], percent: int) -> float:
+def find_percentile(sorted_times: Sequence[float], percent: int) -> float:
     """Return a percentile by the nearest-rank method: the result is always one of the times.
 
     Args:
@@ -230,24 +231,27 @@ def _has_healing_time(row: Row) -> bool:
     return row["outcome"] == HEALED_OUTCOME and row["seconds_to_heal"] is not None
 
 
-def _summarize_times(symptom: str, sorted_seconds: Sequence[float]) -> dict[str, Any]:
+def _summarize_times(symptom: str, sorted_healing_seconds: Sequence[float]) -> dict[str, Any]:
     """Return median, 90th percentile and a selection of a symptom's healing times, in seconds."""
-    has_enough = len(sorted_seconds) >= MINIMUM_TIMES_FOR_PERCENTILE
+    has_enough_times = len(sorted_healing_seconds) >= MINIMUM_TIMES_FOR_PERCENTILE
     return {
         "symptom": symptom,
-        "incidents": len(sorted_seconds),
-        "median_seconds": find_nearest_rank(sorted_seconds, 50),
-        "p90_seconds": find_nearest_rank(sorted_seconds, 90) if has_enough else None,
-        "seconds": pick_evenly(sorted_seconds, MAXIMUM_HEALING_TIMES),
+        "incidents": len(sorted_healing_seconds),
+        "median_seconds": find_percentile(sorted_healing_seconds, 50),
+        "p90_seconds": find_percentile(sorted_healing_seconds, 90) if has_enough_times else None,
+        "seconds": pick_evenly(sorted_healing_seconds, MAXIMUM_HEALING_TIMES),
     }
 
 
-def pick_evenly(sorted_values: Sequence[float], maximum: int) -> list[float]:
-    """Return at most `maximum` of sorted values, evenly spaced, with the first and the last."""
-    if len(sorted_values) <= maximum:
+def pick_evenly(sorted_values: Sequence[float], maximum_values: int) -> list[float]:
+    """Return at most `maximum_values` values, evenly spaced, with the first and the last."""
+    if len(sorted_values) <= maximum_values:
         return list(sorted_values)
     last_position = len(sorted_values) - 1
-    return [sorted_values[position * last_position // (maximum - 1)] for position in range(maximum)]
+    return [
+        sorted_values[position * last_position // (maximum_values - 1)]
+        for position in range(maximum_values)
+    ]
 
 
 def list_worst_incidents(
@@ -293,25 +297,27 @@ def make_incident(row: Row) -> dict[str, Any]:
     return incident
 
 
-def split_largest(
-    count_by_name: Mapping[str, int], maximum: int
+def split_largest_counts(
+    count_by_name: Mapping[str, int], maximum_names: int
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the `maximum` largest counts, sorted by name, and all other counts."""
-    ranked_counts = sorted(count_by_name.items(), key=lambda count: (-count[1], count[0]))
-    return dict(sorted(ranked_counts[:maximum])), dict(ranked_counts[maximum:])
+    """Return the `maximum_names` largest counts, sorted by name, and all other counts."""
+    ranked_names_and_counts = sorted(count_by_name.items(), key=lambda count: (-count[1], count[0]))
+    return dict(sorted(ranked_names_and_counts[:maximum_names])), dict(
+        ranked_names_and_counts[maximum_names:]
+    )
 
 
-def list_places(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
+def list_most_frequent_values(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
     """Return the accounts or regions with the most rows, sorted by name, and how many are left out.
 
     `column` is `account` or `region`.
     """
-    count_by_place, left_out_counts = split_largest(
-        Counter(row[column] for row in rows), MAXIMUM_PLACES
+    row_count_by_name, left_out_count_by_name = split_largest_counts(
+        Counter(row[column] for row in rows), MAXIMUM_ACCOUNTS_OR_REGIONS
     )
-    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in count_by_place}), len(
-        left_out_counts
-    )
+    return sorted(
+        {shorten(name, MAXIMUM_ACCOUNT_OR_REGION_CHARACTERS) for name in row_count_by_name}
+    ), len(left_out_count_by_name)
 
 
 def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:

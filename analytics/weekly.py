@@ -22,7 +22,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from analytics.cases import (
-    MAXIMUM_COUNT,
+    MAXIMUM_ACCEPTED_COUNT,
     MAXIMUM_NAME_CHARACTERS,
     QUARTER_DAYS,
     CaseFiles,
@@ -87,7 +87,7 @@ class OrganizationTables:
 
 
 def write_week(  # noqa: PLR0913 - the input, the output, and three times
-    cases: CaseFiles | None,
+    case_files: CaseFiles | None,
     tables: Tables,
     week: str,
     made_at: datetime,
@@ -99,7 +99,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     """Write the summary of a week, even if there are no tables.
 
     Args:
-        cases: The cases. None: the summary has no fields about cases.
+        case_files: The cases. None: the summary has no fields about cases.
         tables: The nightly tables, and the place of the summary.
         week: The week, such as `2026-W46`.
         made_at: The time now.
@@ -111,7 +111,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
         The number of the week's days that have tables.
     """
     days = parse_week_days(week)
-    week_input = _load_week_input(days, cases, tables)
+    week_input = _load_week_input(days, case_files, tables)
     document = make_summary(week, week_input, made_at, scheduled_at, zone)
     if organization:
         if organization.has_one_trail:
@@ -124,10 +124,13 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     path = f"summary/week={week}/summary.json"
     tables.out.write(path, to_json_bytes(document))
     nightly_run_count = sum(day in week_input.quality_by_day for day in days)
-    if cases:
-        tables.say(f"{format_count(len(cases.timelines), 'case')} since {cases.first_complete_day}")
-    incidents = format_count(document["totals"]["incidents"], "incident")
-    tables.say(f"{path}: {incidents} from {format_count(nightly_run_count, 'nightly run')}")
+    if case_files:
+        case_count_text = format_count(len(case_files.timelines), "case")
+        tables.say(f"{case_count_text} since {case_files.first_complete_day}")
+    incident_count_text = format_count(document["totals"]["incidents"], "incident")
+    tables.say(
+        f"{path}: {incident_count_text} from {format_count(nightly_run_count, 'nightly run')}"
+    )
     if not document["not_seen"]["week_is_over"]:
         tables.say(f"{week} is not over: its report will be made, but not sent")
     return nightly_run_count
@@ -163,7 +166,7 @@ def write_backtest_incidents(
     tables.out.write("incidents.json", json_bytes)
 
 
-def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> WeekInput:
+def _load_week_input(days: Days, case_files: CaseFiles | None, tables: Tables) -> WeekInput:
     """Read the tables of a week and of the weeks before it.
 
     A day counts only if both its tables, `incidents` and `quality`, can be read.
@@ -175,7 +178,7 @@ def _load_week_input(days: Days, cases: CaseFiles | None, tables: Tables) -> Wee
     return WeekInput(
         incidents_by_day={day: incidents_by_day[day] for day in days_with_both_tables},
         quality_by_day={day: quality_by_day[day] for day in days_with_both_tables},
-        cases=cases,
+        cases=case_files,
         nightly_read_by_day=_read_nightly_counts(tables.out, all_days),
         first_day=_find_first_day(tables.out),
     )
@@ -216,7 +219,7 @@ WEEKS_TO_EXPECT_MEMBER = 4
 # Limits on content that other accounts write.
 MAXIMUM_TABLE_BYTES = 20_000_000
 MAXIMUM_ACCOUNT_FILE_BYTES = 1_000
-MAXIMUM_MEMBERS = 200
+MAXIMUM_LISTED_MEMBERS = 200
 MAXIMUM_UNREAD_FILES = 20
 MAXIMUM_REGIONS = 40
 # The number of accounts whose folders are listed at the same time.
@@ -254,7 +257,7 @@ class MemberTables:
                 present_days.add(day)
         return present_days
 
-    def find_state(self, days: Days) -> str:
+    def find_reporting_state(self, days: Days) -> str:
         """Return `silent` (no table), `late` (a table is missing) or `reported` (none is missing).
 
         A member that is expected must have a table for every day of the week. A new member must
@@ -277,51 +280,56 @@ def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
     with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as thread_pool:
         members: list[MemberTables] = []
         for account_members in thread_pool.map(
-            partial(_list_regions, central_storage, week), central_storage.list_folders("")
+            partial(_list_members_of_account, central_storage, week),
+            central_storage.list_folders(""),
         ):
             members.extend(account_members)
     return members
 
 
-def _list_regions(central_storage: Storage, week: str, folder: str) -> list[MemberTables]:
+def _list_members_of_account(
+    central_storage: Storage, week: str, account_folder: str
+) -> list[MemberTables]:
     """Return a member for each region with tables of the week or of recent weeks.
 
-    `folder` is the folder of an account.
+    `account_folder` is the folder of an account.
     """
-    account_match = _ACCOUNT_FOLDER_PATTERN.fullmatch(folder)
+    account_match = _ACCOUNT_FOLDER_PATTERN.fullmatch(account_folder)
     if not account_match:
         return []
     members: list[MemberTables] = []
-    for region_folder in central_storage.list_folders(folder)[:MAXIMUM_REGIONS]:
+    for region_folder in central_storage.list_folders(account_folder)[:MAXIMUM_REGIONS]:
         region_match = _REGION_FOLDER_PATTERN.fullmatch(region_folder)
         if not region_match:
             continue
-        member = _find_tables(central_storage, week, account_match[1], region_match[1])
+        member = _find_member_tables(central_storage, week, account_match[1], region_match[1])
         if member.path_by_day or member.unread_reason_by_path or member.is_expected:
             members.append(member)
     return members
 
 
-def _find_tables(central_storage: Storage, week: str, account: str, region: str) -> MemberTables:
+def _find_member_tables(
+    central_storage: Storage, week: str, account: str, region: str
+) -> MemberTables:
     """Return the tables of this account and region for a week. There may be none."""
     folder = shared_table_prefix(account, region, "incidents", week)
     path_by_day: dict[date, str] = {}
     unread_reason_by_path: dict[str, str] = {}
-    for path, size in central_storage.list_file_sizes(folder).items():
+    for path, size_bytes in central_storage.list_file_sizes(folder).items():
         day = _parse_day_of_path(path)
         if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
             continue
-        if size == 0:
+        if size_bytes == 0:
             unread_reason_by_path[path] = "empty"
-        elif size > MAXIMUM_TABLE_BYTES:
+        elif size_bytes > MAXIMUM_TABLE_BYTES:
             unread_reason_by_path[path] = "too_large"
         else:
             path_by_day[day] = path
-    folders_before = {
+    earlier_week_folders = {
         f"week={earlier_week}" for earlier_week in list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)
     }
     week_folders = central_storage.list_folders(folder.rpartition("/")[0])
-    is_expected = bool(folders_before.intersection(week_folders))
+    is_expected = bool(earlier_week_folders.intersection(week_folders))
     return MemberTables(account, region, path_by_day, unread_reason_by_path, is_expected)
 
 
@@ -382,20 +390,22 @@ def summarize_organization(
     ] = {}  # without duplicates: members of one trail have the same tables
     for member in all_members:
         table_paths.update(dict.fromkeys(member.path_by_day.values()))
-    sums, unreadable_paths = read_members(spark, root, list(table_paths))
-    sums_by_member = {(row["of_account"], row["of_region"]): row for row in sums.members}
+    organization_sums, unreadable_paths = read_members(spark, root, list(table_paths))
+    sums_by_member = {
+        (row["of_account"], row["of_region"]): row for row in organization_sums.members
+    }
     rows: list[dict[str, Any]] = []
     for member in all_members:
         member_sums = sums_by_member.get((member.account, member.region), {})
         rows.append(_make_member_row(member, member_sums, days, unreadable_paths))
     rows.sort(key=_rank_member)
-    for row in rows[:MAXIMUM_MEMBERS]:
+    for row in rows[:MAXIMUM_LISTED_MEMBERS]:
         row["alias"] = _read_alias(root, row["account"], row["region"])
     return {
         "totals": _sum_members(rows),
-        "members": rows[:MAXIMUM_MEMBERS],
-        "members_left_out": len(rows[MAXIMUM_MEMBERS:]),
-        "queues": [_make_queue_row(row) for row in sums.queues],
+        "members": rows[:MAXIMUM_LISTED_MEMBERS],
+        "members_left_out": len(rows[MAXIMUM_LISTED_MEMBERS:]),
+        "queues": [_make_queue_row(row) for row in organization_sums.queues],
         "unreadable_files": _list_unread_files(all_members, unreadable_paths),
     }
 
@@ -436,27 +446,29 @@ def _list_unread_files(
 
 
 def _make_member_row(
-    member: MemberTables, sums: Row, days: Days, unreadable_paths: Collection[str]
+    member: MemberTables, member_sums: Row, days: Days, unreadable_paths: Collection[str]
 ) -> dict[str, Any]:
     """Return the summary's row of a member: its state and its sums.
 
     Args:
         member: The member.
-        sums: Its sums; empty if none of its tables was read.
+        member_sums: Its sums; empty if none of its tables was read.
         days: The week.
         unreadable_paths: The paths that Spark could not read.
     """
     present_days = member.list_present_days()
-    broken_paths = [path for path in member.path_by_day.values() if path in unreadable_paths]
+    unreadable_member_paths = [
+        path for path in member.path_by_day.values() if path in unreadable_paths
+    ]
     row: dict[str, Any] = {
         "account": member.account,
         "region": member.region,
-        "state": member.find_state(days),
+        "state": member.find_reporting_state(days),
         "last_day": str(max(present_days)) if present_days else None,
     }
     for name in SUM_COLUMNS:
-        row[name] = min(int(sums.get(name) or 0), MAXIMUM_COUNT)
-    row["files_unreadable"] = len(member.unread_reason_by_path) + len(broken_paths)
+        row[name] = min(int(member_sums.get(name) or 0), MAXIMUM_ACCEPTED_COUNT)
+    row["files_unreadable"] = len(member.unread_reason_by_path) + len(unreadable_member_paths)
     return row
 
 
@@ -467,13 +479,13 @@ def _rank_member(row: Row) -> tuple[bool, int, int, bool, int, str, str]:
     most urgent incidents come first if any incident waits, then those whose tables are missing or
     faulty, then those with the most incidents.
     """
-    is_odd = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
+    has_problem = row["state"] != REPORTED_STATE or row["rows_left_out"] or row["files_unreadable"]
     urgent_count = row["urgent"] if row["waiting"] else 0
     return (
         not row["waiting"],
         -row["waiting"],
         -urgent_count,
-        not is_odd,
+        not has_problem,
         -row["incidents"],
         row["account"],
         row["region"],
@@ -493,7 +505,7 @@ def _make_queue_row(row: Row) -> dict[str, Any]:
         "symptom": shorten(worst_incident["symptom"], MAXIMUM_NAME_CHARACTERS),
         "outcome": shorten(worst_incident["outcome"], MAXIMUM_NAME_CHARACTERS),
         "incidents": row["waiting"],
-        "failed_calls": min(int(row["failed_calls"]), MAXIMUM_COUNT),
+        "failed_calls": min(int(row["failed_calls"]), MAXIMUM_ACCEPTED_COUNT),
         "urgent": row["urgent_waiting"] > 0,
     }
 
@@ -505,8 +517,8 @@ def _read_alias(root: Storage, account: str, region: str) -> str:
     """
     folder = member_prefix(account, region)
     path = f"{folder}/{ACCOUNT_OBJECT_NAME}"
-    size = root.list_file_sizes(folder).get(path, 0)
-    if not 0 < size <= MAXIMUM_ACCOUNT_FILE_BYTES:
+    size_bytes = root.list_file_sizes(folder).get(path, 0)
+    if not 0 < size_bytes <= MAXIMUM_ACCOUNT_FILE_BYTES:
         return ""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         alias = json.loads(root.read(path) or b"")["alias"]
@@ -523,5 +535,5 @@ def to_json_bytes(document: Mapping[str, Any]) -> bytes:
     infinity become null.
     """
     finite_document = replace_nan(document)
-    text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)
-    return text.encode(errors="backslashreplace")
+    json_text = json.dumps(finite_document, indent=1, ensure_ascii=False, allow_nan=False)
+    return json_text.encode(errors="backslashreplace")

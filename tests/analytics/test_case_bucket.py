@@ -121,7 +121,7 @@ def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
     )
     (account.cases / "dt=2026-10-20" / "other-1-1.json").write_text("{")
     found = read(account)
-    assert (numbers(found), found.unreadable_count) == ({"long-1": [1, 2, 3]}, 0)
+    assert (numbers(found), found.unreadable_file_count) == ({"long-1": [1, 2, 3]}, 0)
 
 
 class BrokenFolder(FolderStorage):
@@ -149,7 +149,7 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
     day = date(2026, 11, 12)
     found = load_case_files(AccountsStorage(roots, said.append), Days(day, day))
     assert numbers(found) == {"case-1": [1]}
-    assert found.unreadable_count == 0
+    assert found.unreadable_file_count == 0
     assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
 
 
@@ -160,7 +160,7 @@ def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: A
     (account.cases / "dt=2026-11-11" / "README.txt").write_text("[" * 100_000)
     found = read(account)
     assert numbers(found) == {CASE: [2, 3]}
-    assert (found.unreadable_count, found.first_complete_day) == (1, date(2026, 11, 4))
+    assert (found.unreadable_file_count, found.first_complete_day) == (1, date(2026, 11, 4))
 
 
 # What became of each.

@@ -222,7 +222,7 @@ def test_who_joins_in_the_week_owes_no_day_before(central: Central, spark: Spark
 def test_most_are_listed_and_the_others_counted(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weekly, "MAXIMUM_MEMBERS", 2)
+    monkeypatch.setattr(weekly, "MAXIMUM_LISTED_MEMBERS", 2)
     for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
         central.whole(account, of(account, outcome=outcome))
     told = central.told(spark)

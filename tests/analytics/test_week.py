@@ -16,7 +16,7 @@ from analytics.week import make_summary
 from analytics.week_parts import (
     MAXIMUM_SYMPTOMS,
     OTHER_CODES,
-    list_places,
+    list_most_frequent_values,
     list_times_to_heal,
     pick_evenly,
 )
@@ -259,7 +259,10 @@ def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     )
     assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
     assert (document["symptoms_left_out"], listed[OTHER_CODES]) == (12, 12)
-    assert list_places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
+    assert list_most_frequent_values([incident(account="x" * 99)], "account") == (
+        ["x" * 61 + "..."],
+        0,
+    )
 
 
 # How its nights were read.

@@ -15,7 +15,7 @@ from analytics.cases import (
     CaseTimeline,
 )
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
+from analytics.week_parts import MAXIMUM_ACCOUNTS_OR_REGIONS, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import to_json_bytes
 from mendq.model.failed_call import MAXIMUM_ERROR_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.model.state import State
@@ -131,8 +131,8 @@ def test_what_is_left_out_is_said(read_again: Summary) -> None:
     assert len(read_again.by_symptom) == len(read_again.not_seen.unknown_code) == MAXIMUM_SYMPTOMS
     assert read_again.symptoms_left_out == INCIDENTS - MAXIMUM_SYMPTOMS + 1
     assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
-    assert len(read_again.accounts) == len(read_again.regions) == MAXIMUM_PLACES
-    places_left_out = INCIDENTS + FILES - MAXIMUM_PLACES
+    assert len(read_again.accounts) == len(read_again.regions) == MAXIMUM_ACCOUNTS_OR_REGIONS
+    places_left_out = INCIDENTS + FILES - MAXIMUM_ACCOUNTS_OR_REGIONS
     assert read_again.accounts_left_out == read_again.regions_left_out == places_left_out
     assert read_again.cases_left_out == INCIDENTS - 50
     queues = read_again.queue_days
