@@ -25,11 +25,13 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
-from mendq.model.case import Case, Severity
+from mendq.model.case import Case
 from mendq.model.facts import Facts
+from mendq.model.mode import Mode
 from mendq.model.queue import arn_of
 from mendq.model.state import SILENT_DAYS, State
 from mendq.model.steps import CreateDlq, find_step_class, is_permanent
+from mendq.notifications.announcements import choose_severity
 
 
 def read_written_attributes(
@@ -122,7 +124,7 @@ def settle_claim(
             attribute: structs.replace(record, overridden_until=overridden_until)
             for attribute, record in new_records.items()
         }
-        severity = Severity.INFO
+        severity = choose_severity(case, Mode.HEAL, is_about_plan=True)
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, new_records=new_records)
     return Outcome(record_transition(case, view, notification, context, claim_owner))

@@ -70,6 +70,10 @@ The rules:
 
 14. New callers of an open case are reported at most once an hour (`must_report_new_callers`), so
     that a caller that changes its name in each call cannot flood people.
+
+15. If a person rolled a change back and the symptom shows again, people hear it once. The record of
+    the attribute stores that this reminder is due (`AttributeRecord.owes_a_notification`).
+    `guardrails.refuse_if_overridden` reads it, because it also decides if a case opens.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
 from mendq.model.tags import MODE_OFF, MODE_TAG
-from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, must_report_mass_symptom
 from mendq.report.words import NO_CASE_REASONS
 
 NO_CASE_OUTCOME = "not_seen"
@@ -236,11 +236,8 @@ def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | No
 def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
     """Return a decision in words, with its outcome and the severity of its notification."""
     refusal = decision.refusal if isinstance(decision, Rejection | KeepWaiting) else None
-    is_of_many = (
-        refusal is not None
-        and refusal.code == "mass_symptom"
-        and refusal.is_reported_in(queue_mode)
-    )
+    # A backtest knows no drills.
+    is_of_many = must_report_mass_symptom(refusal, queue_mode, is_drill=False)
     outcome = NO_CASE_OUTCOME
     severity: Severity | None = None
     if isinstance(decision, WriteFix | RecordTransition):
