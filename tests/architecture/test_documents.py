@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,27 @@ def _leads(page: Path, text: str, link: str) -> bool:
 @pytest.mark.parametrize("page", [*OTHERS, *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert _dead(page, page.read_text()) == set()
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
+# Names of Python's own library.
+_LIBRARY_NAMES = {"sys.setprofile"}
+
+
+def test_contributing_names_only_what_the_code_has() -> None:
+    known_words = set(re.findall(r"\w+", " ".join(str(path) for path in list_files("*"))))
+    for path in list_files("*.py"):
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+        known_words |= {token.string for token in tokens if token.type == tokenize.NAME}
+    for path in list_files("*.toml", "*.yaml", "*.in", "Makefile"):
+        known_words |= set(re.findall(r"\w+", path.read_text()))
+    quoted = set(re.findall(r"`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    names = {text for text in quoted - _LIBRARY_NAMES if _IDENTIFIER.fullmatch(text)}
+    assert len(names) > 100
+    unknown_names = {
+        name for name in names if not known_words.issuperset(name.removesuffix("()").split("."))
+    }
+    assert unknown_names == set()
 
 
 _STEP = re.compile(r"^\|[^|]*\| `([\w/]+\.py)` `([\w.]+)` \|", re.MULTILINE)
