@@ -19,14 +19,15 @@ Rules:
    16 gzip members, two million JSON objects and lists, and a depth. Without limits, a small file
    could unpack to more than the memory, or keep a worker busy for hours.
 
-3. The standard library decides the result. The native reader is faster because it builds no objects
-   for records that do not matter: isal unpacks into one buffer, and msgspec looks at two fields of
-   each record. But Python's own parser parses every record that may be a failed SQS call, and
-   `read_file` reads a file again if it is unusual in any way. So the rows do not depend on the
-   installed packages.
+3. The standard library decides the result. The native reader is faster because it does not build
+   the whole of records that do not matter: isal unpacks into one buffer, and msgspec reads only a
+   few fields of each record. But Python's own parser parses every record that may be a failed SQS
+   call, and `read_file` reads a file again if it is unusual in any way. So the rows do not depend
+   on the installed packages.
 
-4. The same functions that heal uses, `name_symptom_of` and `find_ignore_reason`, label a call. With
-   other rules, the report would count calls that Mendq handles differently.
+4. A call is labelled with the functions that heal uses: `find_symptom_of` and
+   `find_ignore_reason`. With other rules, the report would count calls that Mendq handles
+   differently.
 
 5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
    that refused the call is kept.

@@ -152,7 +152,7 @@ def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
 
 
 def _make_case_names(case: Transition) -> dict[str, str]:
-    """Return the fields that identify a case, and its state."""
+    """Return a case's id, queue, symptom, code and state. Long texts are shortened."""
     return {
         "case_id": shorten(case.case_id, MAXIMUM_NAME_CHARACTERS),
         "queue_arn": shorten(case.queue_arn, MAXIMUM_NAME_CHARACTERS),

@@ -122,10 +122,10 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
     The pattern matches any errorCode, because AWS does not document how CloudTrail spells SQS's
     codes. `mendq.catalogue.find_symptom_of` selects those that are symptoms.
 
-    A role is recognized by the end of the session issuer's ARN. The end is the same in both
-    spellings, the IAM role and the assumed role; both ARNs in full would exceed the length of a
-    pattern. `anything-but` does not match a call without this field, such as a call by an IAM user,
-    so `exists: false` adds these calls.
+    Mendq's roles are recognized by the end of the session issuer's ARN: `role/` and the role's
+    name. This fits the ARN of an IAM role and one that is spelled `assumed-role/...`. A list of
+    both ARNs of each role would make the pattern too long. `anything-but` does not match a call
+    without this field, such as a call by an IAM user, so `exists: false` adds these calls.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
     own_role_name_endings = [

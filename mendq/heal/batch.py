@@ -370,14 +370,15 @@ def _gather_situations(
 
 
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
-    """Select the groups to handle: those of known queues, and MAXIMUM_UNKNOWN_NAMES of other names.
+    """Select the groups to handle: all of known queues, and up to MAXIMUM_UNKNOWN_NAMES others.
 
     A queue is known if it is managed, or if the settings contain exactly its name. Select all
     groups if there are at most MAXIMUM_UNKNOWN_NAMES, or if the managed queues cannot be listed.
 
-    The callers take turns with the other names, so that no caller displaces the others. The names
-    that are left are counted and skipped. SQS does not deliver them again, because that would be
-    another flood. A caller that continues to fail gets a turn in a later batch.
+    Groups of unknown queues are taken from each caller in turn, so that one caller with many names
+    cannot crowd out the rest. Groups that are left are counted and skipped. SQS does not deliver
+    them again, because that would be another flood. A caller that continues to fail gets a turn in
+    a later batch.
     """
     groups = list(batch.message_ids_by_group)
     consent = run.settings.consent
@@ -495,9 +496,10 @@ def _list_own_changes(situations: Iterable[Situation]) -> list[OwnChange]:
 def _read_queues(
     situations: SituationByGroup, batch: BatchResult, run: FixContext
 ) -> SituationByGroup:
-    """Return the situations with their queues' facts, of all queues that could be read.
+    """Read the facts of each situation's queue, and return the situations with these facts.
 
-    Half of the remaining time is reserved for the decisions.
+    A group whose queue could not be read is left out. Half of the remaining time is reserved for
+    the decisions.
     """
     situations_with_facts = SituationByGroup()
     reserved_seconds = run.remaining_seconds() / 2

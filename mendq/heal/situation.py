@@ -202,7 +202,10 @@ class Situation(Struct, frozen=True, dict=True):
         return not self.has_current_evidence and not self.keeps_changing
 
     def with_reach(self, reach: Reach, remaining_seconds: float) -> Situation:
-        """Return the situation with the queues that show the symptom and the remaining time."""
+        """Return a copy with the Lambda's remaining time, and with this reach.
+
+        The reach holds the queues that show the symptom, with counts.
+        """
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def find_most_written_attribute(self, plan: Plan, time_span: timedelta) -> tuple[int, str]:

@@ -212,7 +212,10 @@ def _to_hcl_expression(node: Any) -> str:
 
 
 def to_hcl_literal(aws_value: Any) -> str:
-    """Convert a value that AWS returned to HCL in which Terraform evaluates nothing."""
+    """Return a value from AWS as an HCL literal.
+
+    `${` and `%{` are escaped, so Terraform does not evaluate any part of the value.
+    """
     return (
         f"jsonencode({_to_escaped_json(aws_value)})"
         if isinstance(aws_value, dict)
@@ -441,9 +444,10 @@ class _PlanReader:
     def _read_property(self, resource: _PlannedResource, property_name: str) -> Any:
         """Return the value of a CloudFormation property. None if it is empty or nothing sets it.
 
-        If the value is not known before the plan is applied, return a reference: to the resource
-        to which the argument refers, or otherwise to the argument itself, which no check can
-        resolve.
+        If the value is not known before the plan is applied, return a reference. It names the
+        resource that the argument refers to, if that can be found, otherwise the argument itself,
+        which no check can resolve. For a redrive policy, return a policy that contains the
+        reference.
         """
         argument_name = name_terraform_argument(property_name)
         value = resource.argument_values.get(argument_name)

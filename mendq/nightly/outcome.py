@@ -86,9 +86,10 @@ class NightlyRunOutcome(Struct, frozen=True):
         run: The run.
         day: The day that the run had to read.
         nightly: The counts that the run wrote about that day. None if it wrote none.
-        bytes_unreadable: The bytes that the run could not read, of all days that it wrote.
-        judgement: The verdict about the day.
-        is_report_missing: True if no week was summed up for longer than
+        bytes_unreadable: The number of bytes that the run could not read, summed over all days that
+            it wrote.
+        judgement: The verdict about the day, with the day's usual number of records.
+        is_report_missing: True if the last weekly summary is older than
             LONGEST_TIME_BETWEEN_REPORTS.
         written_days: The days whose tables the run wrote.
     """

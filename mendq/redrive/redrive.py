@@ -341,9 +341,10 @@ class RedriveTick(Struct):
         return replace(sample, is_complete=is_complete)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
-        """Move messages that came back to the source's quarantine. Create that queue if needed.
+        """Move messages to the source's quarantine, because they came back to the DLQ.
 
-        If there is no fit quarantine, the result has one unmoved message with the reason.
+        Create the quarantine if needed. If no quarantine can be used, the result has one unmoved
+        message with the reason.
         """
         if not messages:
             return MoveResult()

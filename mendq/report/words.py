@@ -301,7 +301,7 @@ def remove_marks(sentence: str) -> str:
 
 
 def _drop_double_dots(sentence: str) -> str:
-    """Remove the full stop after a shortened name or quote, because this ends in `…` already."""
+    """Remove the full stop after a name or quote that was shortened: it ends in `…` already."""
     return sentence.replace(f"{CUT_MARK}{_END_MARK}.", f"{CUT_MARK}{_END_MARK}")
 
 

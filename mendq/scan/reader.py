@@ -78,7 +78,7 @@ class AnswerCache(Struct, frozen=True):
                 yield call[1], future.result()
 
     def has_answer(self, call: Hashable) -> bool:
-        """Return True if the answer is cached, or another thread is asking for it now."""
+        """Return True if the call's answer or error is cached, or if a thread is asking for it."""
         return call in self._futures_by_call
 
 

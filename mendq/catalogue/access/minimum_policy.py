@@ -108,10 +108,10 @@ def _describe_other_principals(facts: Facts, callers: Sequence[str]) -> str:
 def _list_policy_lines(
     facts: Facts, callers: Sequence[str], actions: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the lines with the least policy that allows `actions` to `callers`.
+    """Yield lines with the policy that a consumer, a sender or both need; `actions` decides which.
 
-    A caller of another account needs the grant in its own policy and in the policies of the queue
-    and of its KMS key.
+    If `callers` has callers of other accounts, the lines also have the statements for the policies
+    of the queue and of its KMS key, for at most three of them.
     """
     includes_sending = SEND_MESSAGE in actions
     includes_receiving = set(actions) != {SEND_MESSAGE}

@@ -422,7 +422,10 @@ def find_missing_dlq(facts: Facts) -> str | None:
 
 
 def has_no_dlq(facts: Facts) -> bool:
-    """Return True if the queue has no DLQ and is not a DLQ itself."""
+    """Return True if the queue has no DLQ and takes more than the messages of a DLQ itself.
+
+    Return False if the queue's sources were not read.
+    """
     return not facts.attributes.get(AttachDlq.attribute) and not facts.receives_only_dlq_messages
 
 

@@ -61,10 +61,10 @@ _TIME_BEFORE_EVERY_MESSAGE = datetime.min.replace(tzinfo=UTC)
 def find_causes(facts: Facts) -> CauseCases:
     """Return the cases that may explain the DLQ's messages.
 
-    Only cases of CAUSE_SYMPTOMS count. A case counts if it is open without a proven fix, or if its
-    last change was not before the first message came. If the age of the first message is not known,
-    Mendq assumes the DLQ's whole retention period. Without any measurement, the time of the last
-    change does not matter.
+    Only cases of CAUSE_SYMPTOMS count. A case counts if it is open without a proven fix, or if it
+    changed last when the first message was there already, or later. If the age of the first message
+    is not known, Mendq assumes that it is as old as the DLQ's retention period. If there is no
+    measurement, every case of these symptoms counts.
     """
     measurement = facts.measurement
     if measurement is None:

@@ -233,9 +233,9 @@ def _describe_new_access(account: Account, case: Case) -> str:
 
 
 def _read_baseline_attributes(account: Account, case: Case) -> Mapping[str, str] | None:
-    """Return the queue's attributes when a scan last found it well before the case was opened.
+    """Return the queue's attributes from its last healthy scan before the case was opened.
 
-    None if no scan did.
+    Tags and consumers are left out. None if there is no such scan.
     """
     for baseline in account.open_store(Baselines).load(case.queue_arn):
         if baseline.at <= get_opening_time(case):

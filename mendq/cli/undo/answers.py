@@ -150,7 +150,7 @@ def _format_value(attribute_name: str, value: object) -> str:
 
 
 def _list_kept_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
-    """Return the attributes that keep a value that the case did not write."""
+    """Return the attributes whose value Mendq keeps: it may be a person's or another case's."""
     return [
         attribute
         for attribute in answer.get("attributes", ())
