@@ -61,7 +61,7 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 def test_what_is_given_is_taken() -> None:
     parsed = parse_arguments(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
-    assert parsed.place is None
+    assert parsed.account_and_region is None
     alone = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
@@ -70,9 +70,9 @@ def test_what_is_given_is_taken() -> None:
     assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
     assert parsed.scheduled_at == at
-    assert parse_arguments(make_nightly_job(at, roots).arguments).place == AccountAndRegion(
-        "123456789012", "us-east-1"
-    )
+    assert parse_arguments(
+        make_nightly_job(at, roots).arguments
+    ).account_and_region == AccountAndRegion("123456789012", "us-east-1")
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(

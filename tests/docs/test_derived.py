@@ -41,7 +41,8 @@ def _pieces() -> Iterator[str]:
                 asked.return_annotation == "str"
                 and each.__module__ == module.__name__
                 and name[0] != "_"
-                and {*asked.parameters} <= {"name", "stack", "stacks", "queues"}
+                and {*asked.parameters}
+                <= {"name", "stack", "stacks", "stack_count_text", "queue_count_text"}
             ):
                 yield f"{place}.{name}"
 

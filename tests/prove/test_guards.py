@@ -114,7 +114,9 @@ def test_guards_of_the_product_have_names_of_their_own_and_all_can_be_removed() 
     assert len({guard.name for guard in guards}) == len(guards)
     names = {guard.name for guard in guards}
     assert "mendq.heal.guardrails.refuse_if_frozen: Refuse frozen" in names
-    assert sum("PolicyWriter._refuse_unless_pinned: _refuse_pin" in name for name in names) == 5
+    assert (
+        sum("PolicyWriter._refuse_unless_pinned: _make_pin_refusal" in name for name in names) == 5
+    )
     for module in {guard.module for guard in guards}:
         refusals = [each for each in guards if each.module == module and each.is_refusal]
         assert with_removable((ROOT / path_of(module)).read_text(), refusals)
