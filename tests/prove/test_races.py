@@ -42,7 +42,13 @@ _ANY = {
     "ConditionCheck": {"Key": _KEY, "ConditionExpression": "attribute_not_exists(pk)"},
 }
 PLANTED = (
-    ("a new queue is taken for the old one", apply, "changed_meanwhile", None, "it planned on"),
+    (
+        "a new queue is taken for the old one",
+        apply,
+        "refuse_if_changed_meanwhile",
+        None,
+        "it planned on",
+    ),
     (
         "a freeze just before the claim is not seen",
         transactions,
