@@ -49,7 +49,7 @@ STORM_SIZES = (10, 100, 1_000, 10_000)
 START_TIMEOUT_SECONDS = 60
 # The number of failed calls that is enough evidence for heal.
 ENOUGH_FAILED_CALLS = 3
-# A queue with this tag needs a visibility timeout of FIXED_TIMEOUT seconds. Heal raises
+# A queue with this tag needs a visibility timeout of TIMEOUT_AFTER_FIX seconds. Heal raises
 # SHORT_TIMEOUT to that. LONG_TIMEOUT is more than enough: if calls fail even then, heal leaves the
 # queue to a person.
 PROCESSING_TIME_TAG = {"mendq:max-processing-seconds": "30"}

@@ -105,11 +105,8 @@ def test_a_round_is_made_once_an_hour_and_by_one_scan(scanned: Scanning) -> None
     assert scanned.scan() is not None, "it has died"
 
 
-@pytest.mark.parametrize("lies", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
-def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
-    scanned: Scanning, monkeypatch: pytest.MonkeyPatch, lies: bytes
-) -> None:
-    """Whatever somebody has put in the place of what it had found."""
+def make_cut_off_scan(scanned: Scanning, monkeypatch: pytest.MonkeyPatch) -> list[NotifiedSymptom]:
+    """Scan five queues until the Lambda's time is over after the fourth. Return the symptoms."""
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
     for n in range(5):
         scanned.account.queue(f"q-{n}")
@@ -120,6 +117,15 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     first = scanned.done(symptoms)
     assert (first.queues_scanned, first.last_queue_name) == (4, "q-3")
     scanned.remaining_seconds = lambda: 900.0
+    return symptoms
+
+
+@pytest.mark.parametrize("lies", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
+def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch, lies: bytes
+) -> None:
+    """Whatever somebody has put in the place of what it had found."""
+    symptoms = make_cut_off_scan(scanned, monkeypatch)
     if lies:
         key, client = findings_key(start_of_hour(scanned.account.now)), scanned.account.clients.s3
         client.put_object(Bucket="cases", Key=key, Body=lies)
@@ -141,15 +147,7 @@ def test_scan_continues_after_a_leftover_run_failed_before_it_stored_results(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch, s3_code: str
 ) -> None:
     """S3 says AccessDenied to a role that may not list the bucket."""
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
-    for n in range(5):
-        scanned.account.queue(f"q-{n}")
-    an_hour_on(scanned.account)
-    times = iter([900.0, 900.0, 100.0])
-    scanned.remaining_seconds = lambda: next(times, 100.0)
-    symptoms = [slow(of_configuration=True)]
-    assert scanned.done(symptoms).last_queue_name == "q-3"
-    scanned.remaining_seconds = lambda: 900.0
+    symptoms = make_cut_off_scan(scanned, monkeypatch)
     an_hour_on(scanned.account)
     let_in = refusing(scanned.account.clients.s3, "PutObject")
     with pytest.raises(ClientError):
@@ -174,16 +172,8 @@ def test_scan_continues_after_a_leftover_run_failed_before_it_stored_results(
 def test_scan_keeps_stored_results_and_fails_if_s3_does_not_answer(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 2)
-    for n in range(5):
-        scanned.account.queue(f"q-{n}")
-    an_hour_on(scanned.account)
-    times = iter([900.0, 900.0, 100.0])
-    scanned.remaining_seconds = lambda: next(times, 100.0)
-    symptoms = [slow(of_configuration=True)]
-    scanned.done(symptoms)
+    symptoms = make_cut_off_scan(scanned, monkeypatch)
     stored_document = scanned.findings()
-    scanned.remaining_seconds = lambda: 900.0
     scanned.account.later(minutes=10)
     let_in = refusing(scanned.account.clients.s3, "GetObject", unreachable=error)
     with pytest.raises(type(error)):

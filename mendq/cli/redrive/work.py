@@ -163,7 +163,8 @@ class _SecondPass(Struct):
     preview_tally: MessageTally
     # The messages of the second pass.
     tally: MessageTally
-    # Ids of the messages that may be processed. It may be `tally.chosen_ids`, which grows.
+    # Ids of the messages that may be processed. These may be the `chosen_message_ids` of `tally`,
+    # which grow.
     allowed_message_ids: Mapping[str, None]
     # At most this many messages are processed.
     most_messages: int

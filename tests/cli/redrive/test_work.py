@@ -167,7 +167,6 @@ def test_redrive_prints_no_result_if_sqs_does_not_answer_before_the_first_messag
 ) -> None:
     def refuse(*_: Any) -> Iterator[Any]:
         raise FactsUnavailable(NO_ANSWER)
-        yield  # makes this a generator, as `move_messages` is
 
     monkeypatch.setattr(MessageMover, "move_messages", refuse)
     result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
