@@ -311,7 +311,10 @@ class DlqWork(Struct, frozen=True):
             if not second_pass.move_result.attempt_count:
                 raise
             # The operator must hear which messages went before AWS stopped answering.
-            faults.append(str(error))
+            hidden_text = f"messages in hand stay hidden for up to {VISIBILITY_SECONDS} seconds"
+            faults.append(
+                f"AWS stopped answering: {error}; {hidden_text}: run the command again after that"
+            )
         except KeyboardInterrupt:
             stop_event.set()
         if stop_event.is_set():
